@@ -3,15 +3,12 @@
 
 use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
-use super::recorder::Recorder;
+use super::recorder::{Executed, Recorder};
 use crate::agent::{Ended, Ending};
 use serde_json::json;
 use std::time::Instant;
-use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::now_rfc3339;
-
-use super::envelopes::TranscriptEntry;
 
 /// Id and command of the loop among the executions.
 const AGENT: &str = "agent";
@@ -98,29 +95,17 @@ impl<'a> AgentOutputStream<'a> {
         let kept = recorder.rest(&self.id, self.kept, None)?;
         recorder.tell_cut(AGENT, kept.cut, &mut data);
         recorder.event(EventType::CommandFinished, Some(&self.id), data)?;
-        let stdout = kept.stdout;
-        recorder.executions.push(ExecutionRecord {
-            id: self.id.as_str().to_owned(),
-            command: AGENT.to_owned(),
-            args: vec![self.model.clone()],
-            exit_code,
-            stdout: stdout.clone(),
-            stderr: String::new(),
-            started_at: self.started_at,
-            finished_at: now_rfc3339(),
-            phase: AGENT.to_owned(),
-            output_truncated: kept.cut.any(),
-        });
-        recorder.transcript.push(TranscriptEntry {
-            command: AGENT.to_owned(),
+        recorder.record(Executed {
+            id: &self.id,
+            command: AGENT,
             args: vec![self.model],
-            exit_code,
             phase: AGENT,
-            stdout,
-            stderr: String::new(),
+            exit_code,
+            started_at: self.started_at,
             output_truncated: kept.cut.any(),
             cut: kept.cut,
-            parsed: None,
+            stdout: kept.stdout,
+            stderr: String::new(),
         });
         Ok(())
     }

@@ -3,14 +3,16 @@
 use super::components::ReadyComponent;
 use super::materialise::Materialised;
 use super::prepare::Prepared;
+use super::preset::model_environment;
+use super::sources::PHP_SETTINGS;
 use crate::agent::Parent;
 use crate::mail::Mailbox;
 use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_backend_native::NativeBackend;
-use wp_codebox_contracts::{GuestPath, IsolationLevel, StagedFile};
+use wp_codebox_contracts::{GuestPath, GuestPhase, IsolationLevel, StagedFile};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{GuestMount, RunDir};
+use wp_codebox_runtime::{Call, GuestMount, RunDir};
 
 /// When the caller began to ask for the run, and when the run must end.
 #[derive(Debug, Clone, Copy)]
@@ -38,4 +40,32 @@ pub(crate) struct RunContext<'a> {
     pub redactor: &'a Redactor,
     /// What its guests sent.
     pub mailbox: Arc<Mailbox>,
+}
+
+impl RunContext<'_> {
+    /// The call with what the working guest holds of the run's secrets, and where its model is.
+    pub(crate) fn work_call(&self, mut call: Call) -> Call {
+        let prepared = self.prepared;
+        if let Some(workflow) = &prepared.request.workflow {
+            call.env.extend(workflow.env.clone());
+            if !workflow.php_ini.is_empty() {
+                // Empty first: what PHP was built to read is read before.
+                let scan = format!(":{PHP_SETTINGS}");
+                call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
+            }
+        }
+        call.env
+            .extend(prepared.secrets.environment(GuestPhase::Work));
+        if let Some(model) = &prepared.guest_model {
+            call.env.extend(model_environment(model));
+        }
+        call
+    }
+
+    /// The call with what the checking guest holds of the run's secrets: nothing of the model.
+    pub(crate) fn check_call(&self, mut call: Call) -> Call {
+        let secrets = self.prepared.secrets.environment(GuestPhase::Check);
+        call.env.extend(secrets);
+        call
+    }
 }

@@ -3,36 +3,13 @@
 //! since PHP would turn them into lists.
 
 use super::agent_log::AgentLog;
+use super::recorder::TranscriptEntry;
 use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     ChangeCounts, CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId,
     RunSummary, Salvage, SummaryArgs, SummaryCode, schema_id,
 };
-use wp_codebox_runtime::Cut;
-
-/// One execution as the transcript shows it. Output is redacted already.
-#[derive(Debug, Clone)]
-pub(crate) struct TranscriptEntry {
-    /// Registry command id, or `check`.
-    pub command: String,
-    /// Arguments as the guest saw them.
-    pub args: Vec<String>,
-    /// Exit code; 128 + signal when killed; absent when it never ran.
-    pub exit_code: Option<i32>,
-    /// `agent`, `command` or `check`.
-    pub phase: &'static str,
-    /// Captured stdout.
-    pub stdout: String,
-    /// Captured stderr.
-    pub stderr: String,
-    /// Whether it printed more than the run's output limit.
-    pub output_truncated: bool,
-    /// Which of the two texts are not all that it printed.
-    pub cut: Cut,
-    /// What the program answered beside its output. Redacted already.
-    pub parsed: Option<Value>,
-}
 
 /// What the envelopes are made from.
 #[derive(Debug)]
@@ -228,18 +205,6 @@ pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
     Value::Object(document)
 }
 
-/// The last `bytes` of a text, cut on a character border and saying so.
-pub(crate) fn tail_of(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let mut start = text.len() - bytes;
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    format!("[{start} bytes cut]\n{}", &text[start..])
-}
-
 /// Who did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Worker {
@@ -295,6 +260,7 @@ pub(crate) fn summary(
 mod tests {
     use super::*;
     use wp_codebox_contracts::ErrorCode;
+    use wp_codebox_runtime::Cut;
 
     const ONE: ChangeCounts = ChangeCounts {
         added: 0,

@@ -4,9 +4,9 @@
 //! was asked for as a plain command; a command that could not be executed is none. A fresh guest
 //! begins the trace anew. What is kept verifies: a part that would not is refused, and said.
 
-use super::inputs::{spec, task_document};
 use super::observe;
 use super::recorder::Recorder;
+use super::request_document::{spec, task_document};
 use super::session::{Commanded, Session};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),
         policy: json!(context.prepared.policy),
-        spec: spec(context, request),
+        spec: spec(context.prepared),
         mounts: context
             .mounts
             .iter()

@@ -1,12 +1,13 @@
 //! From evidence to a bundle and an answer.
 
+use super::checks::Checked;
 use super::context::RunContext;
 use super::inputs::{Seen, inputs};
 use super::mask;
 use super::recorder::Recorder;
 use super::salvage;
 use super::verdict::Verdict;
-use super::work::{Checked, Work};
+use super::work::Work;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,22 +2,23 @@
 
 use super::agent_log::AgentLog;
 use super::attest;
-use super::components;
+use super::checks::Checked;
 use super::context::RunContext;
 use super::egress;
+use super::ending::AgentEnd;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::mail;
-use super::prepare::tool_set;
 use super::recorder::Recorder;
+use super::request_document::{spec, task_document};
 use super::test_files;
 use super::verdict::Verdict;
-use super::work::{AgentEnd, Checked, Work};
-use serde_json::{Map, Value, json};
+use super::work::Work;
+use serde_json::json;
 use wp_codebox_artifacts::{BundleInputs, BundleMount, EvidenceDocument, RenameMode};
 use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
-    Agent, ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, RunRequest,
-    RuntimeEnvironment, RuntimeInfo, SandboxAudit, TaskInput,
+    ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, RuntimeEnvironment,
+    RuntimeInfo, SandboxAudit,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
@@ -36,17 +37,6 @@ impl Seen<'_> {
         let work = std::iter::once(&self.work.outer);
         work.chain(&self.checks.outer).cloned().collect()
     }
-}
-
-/// The task as guest and bundle see it: staged files without their host paths.
-pub(crate) fn task_document(task: &TaskInput) -> Value {
-    let mut value = serde_json::to_value(task).unwrap_or_default();
-    if let Some(rows) = value.get_mut("staged_files").and_then(Value::as_array_mut) {
-        for row in rows.iter_mut().filter_map(Value::as_object_mut) {
-            row.remove("source");
-        }
-    }
-    value
 }
 
 /// Everything of the bundle but its own identity.
@@ -130,7 +120,7 @@ pub(super) fn inputs(
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),
         policy: serde_json::to_value(&context.prepared.policy).unwrap_or_default(),
-        spec: spec(context, request),
+        spec: spec(context.prepared),
         mounts: mounts(context, evidence),
         renames: if request.find_renames {
             RenameMode::Detect
@@ -195,69 +185,6 @@ fn attestation(context: &RunContext<'_>, evidence: Seen<'_>) -> EvidenceDocument
             .collect(),
         sandbox_audits: evidence.sandbox_audits(),
     })
-}
-
-/// What describes the request.
-pub(super) fn spec(context: &RunContext<'_>, request: &RunRequest) -> Map<String, Value> {
-    let mut spec = Map::new();
-    spec.insert("limits".to_owned(), json!(context.prepared.limits));
-    if !request.commands.is_empty() {
-        spec.insert("commands".to_owned(), json!(request.commands));
-    }
-    match &request.agent {
-        None => {}
-        Some(Agent::Command(agent)) => {
-            let mut row = json!({"argv": agent.argv, "successCodes": agent.success_codes});
-            if let Some(preset) = &agent.preset {
-                row["preset"] = json!(preset);
-            }
-            spec.insert("agent".to_owned(), row);
-        }
-        Some(Agent::Preset(agent)) => {
-            let row = json!({"kind": "preset", "name": agent.name});
-            spec.insert("agent".to_owned(), row);
-        }
-        Some(Agent::Model(agent)) => {
-            let mut row = json!({"kind": "model", "budget": agent.budget});
-            // It was resolved before the run began.
-            if let Ok(tools) = tool_set(request, &context.prepared.policy) {
-                row["tools"] = tools.read_out();
-            }
-            spec.insert("agent".to_owned(), row);
-        }
-        Some(Agent::Ability(task)) => {
-            let mut row = json!({"kind": "ability", "ability": task.ability});
-            if !task.input.is_empty() {
-                row["input"] = json!(task.input);
-            }
-            spec.insert("agent".to_owned(), row);
-        }
-    }
-    if let Some(model) = &request.model {
-        // Where it is belongs to the host: its address may be one of a private network.
-        let row = json!({"provider": model.provider, "model": model.model, "api": model.api});
-        spec.insert("model".to_owned(), row);
-    }
-    if !request.components.is_empty() {
-        let rows = components::record(&request.components);
-        spec.insert("components".to_owned(), json!(rows));
-    }
-    if !request.agent_bundles.is_empty() {
-        let rows: Vec<Value> = request
-            .agent_bundles
-            .iter()
-            .map(|bundle| json!({"slug": bundle.slug, "onConflict": bundle.on_conflict}))
-            .collect();
-        spec.insert("agentBundles".to_owned(), json!(rows));
-    }
-    let secrets = context.prepared.secrets.record();
-    if !secrets.is_empty() {
-        spec.insert("secrets".to_owned(), json!(secrets));
-    }
-    if !request.checks.is_empty() {
-        spec.insert("checks".to_owned(), json!(request.checks));
-    }
-    spec
 }
 
 fn mounts(context: &RunContext<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {

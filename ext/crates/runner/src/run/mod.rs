@@ -11,16 +11,18 @@ mod agents;
 mod announce;
 mod attest;
 mod captured;
+mod checks;
 mod components;
 mod context;
 mod egress;
+mod ending;
 mod envelopes;
 mod episode;
 mod export;
-mod files;
 mod finish;
 mod git;
 pub(crate) mod group;
+mod guest;
 mod hold;
 pub(crate) mod identity;
 mod inputs;
@@ -35,9 +37,9 @@ mod output;
 mod prepare;
 pub(crate) mod preset;
 mod preview;
-mod programs;
 mod queue;
 mod recorder;
+mod request_document;
 mod salvage;
 mod secrets;
 mod session;
@@ -53,13 +55,13 @@ mod workflow;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::resize;
-pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use queue::{HoldMode, QueuedRequest, RequestQueue, Streams};
 pub(crate) use recorder::end_word;
+pub(crate) use request_document::task_document;
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 
 use crate::agent::Parent;
@@ -337,7 +339,7 @@ fn stages(
     let work = work::run(&context, cancellation, recorder, queue)?;
     // From here on there is work: whatever dies or fails, it stays.
     salvage::write(&context, recorder, redactor, &work);
-    let checks = work::check(&context, cancellation, recorder, &work)
+    let checks = checks::check(&context, cancellation, recorder, &work)
         .and_then(|checks| {
             let data = json!({"reason": "run-ended"});
             recorder.event(EventType::Destroyed, None, data)?;

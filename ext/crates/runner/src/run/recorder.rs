@@ -1,17 +1,20 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
 mod beside;
+mod files;
 mod output;
+mod transcript;
 
 pub(crate) use beside::BesideEnd;
+pub(crate) use transcript::TranscriptEntry;
 
 use super::agent_log::AgentLog;
 use super::agent_steps::AgentSteps;
-use super::envelopes::TranscriptEntry;
 use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
 use super::queue::RequestQueue;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
@@ -20,8 +23,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
-    Bounds, COMPONENTS, Call, Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, Step,
-    now_rfc3339,
+    Bounds, COMPONENTS, Call, Cut, Execution, ExecutionEnd, ExecutionResult, Journal, Runtime,
+    Step, now_rfc3339,
 };
 
 /// What the record keeps of a program's standard output.
@@ -40,6 +43,28 @@ pub(crate) struct Carried {
     pub started_at: String,
 }
 
+/// Output of programs that have not been written off.
+#[derive(Debug, Default)]
+struct Beside {
+    open: BTreeMap<ExecutionId, KeptOutput>,
+    /// Bytes in memory, of those that ended, too.
+    total: usize,
+}
+
+/// An execution that has ended; its texts are clean.
+pub(in crate::run) struct Executed<'e> {
+    pub id: &'e ExecutionId,
+    pub command: &'e str,
+    pub args: Vec<String>,
+    pub phase: &'static str,
+    pub exit_code: Option<i32>,
+    pub started_at: String,
+    pub stdout: String,
+    pub stderr: String,
+    pub output_truncated: bool,
+    pub cut: Cut,
+}
+
 /// Writes what happens.
 pub(crate) struct Recorder<'a> {
     journal: Journal,
@@ -50,7 +75,7 @@ pub(crate) struct Recorder<'a> {
     /// Whether the guest may hold work.
     worked: bool,
     /// Programs that run beside others.
-    beside: beside::Beside,
+    beside: Beside,
     /// Where their output waits.
     pub aside: Option<Arc<RequestQueue>>,
     /// Who asked for what happens now, when it is not the run's own request.
@@ -98,7 +123,7 @@ impl<'a> Recorder<'a> {
             output_bytes,
             count: 0,
             worked: false,
-            beside: beside::Beside::default(),
+            beside: Beside::default(),
             aside: None,
             actor: None,
             executions: Vec::new(),
@@ -205,9 +230,7 @@ impl<'a> Recorder<'a> {
 
     /// Records the beginning of a command that the runner carries out itself.
     pub(crate) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
-        self.count += 1;
-        let id = ExecutionId::new(format!("exec-{}", self.count))
-            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let id = self.next_id()?;
         let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
         let started_at = now_rfc3339();
         let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
@@ -276,18 +299,11 @@ impl<'a> Recorder<'a> {
         bounds: Bounds,
         keep: Keep,
     ) -> Result<(Step, Vec<u8>), ErrorBody> {
-        let id = self.next_id()?;
-        let args: Vec<String> = call
-            .args
-            .iter()
-            .map(|a| self.redactor.redact(a).into_owned())
-            .collect();
-        let started_at = now_rfc3339();
-        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
-        if let Some(actor) = &self.actor {
-            data["actor"] = json!(actor);
-        }
-        self.event(EventType::CommandStarted, Some(&id), data)?;
+        let Carried {
+            id,
+            args,
+            started_at,
+        } = self.begin(call)?;
         let execution = Execution {
             id: id.clone(),
             argv: call.argv.clone(),
@@ -366,6 +382,33 @@ impl<'a> Recorder<'a> {
         Ok((step, taken))
     }
 
+    /// Keeps an execution for the bundle and for the transcript.
+    pub(in crate::run) fn record(&mut self, done: Executed<'_>) {
+        self.executions.push(ExecutionRecord {
+            id: done.id.as_str().to_owned(),
+            command: done.command.to_owned(),
+            args: done.args.clone(),
+            exit_code: done.exit_code,
+            stdout: done.stdout.clone(),
+            stderr: done.stderr.clone(),
+            started_at: done.started_at,
+            finished_at: now_rfc3339(),
+            phase: done.phase.to_owned(),
+            output_truncated: done.output_truncated,
+        });
+        self.transcript.push(TranscriptEntry {
+            command: done.command.to_owned(),
+            args: done.args,
+            exit_code: done.exit_code,
+            phase: done.phase,
+            stdout: done.stdout,
+            stderr: done.stderr,
+            output_truncated: done.output_truncated,
+            cut: done.cut,
+            parsed: None,
+        });
+    }
+
     /// Whether the guest may hold work: a program of the run ran in it, or others could reach it.
     pub(crate) fn worked(&self) -> bool {
         self.worked
@@ -428,28 +471,17 @@ impl<'a> Recorder<'a> {
             ));
         }
         self.event(EventType::CommandFinished, Some(id), data)?;
-        self.executions.push(ExecutionRecord {
-            id: id.as_str().to_owned(),
-            command: call.command.clone(),
-            args: args.clone(),
-            exit_code: step.exit_code(),
-            stdout: step.stdout.clone(),
-            stderr: step.stderr.clone(),
-            started_at,
-            finished_at: now_rfc3339(),
-            phase: call.phase.to_owned(),
-            output_truncated: step.result.output_truncated,
-        });
-        self.transcript.push(TranscriptEntry {
-            command: call.command.clone(),
+        self.record(Executed {
+            id,
+            command: &call.command,
             args,
-            exit_code: step.exit_code(),
             phase: call.phase,
+            exit_code: step.exit_code(),
+            started_at,
             stdout: step.stdout.clone(),
             stderr: step.stderr.clone(),
             output_truncated: step.result.output_truncated,
             cut: step.cut,
-            parsed: None,
         });
         Ok(())
     }

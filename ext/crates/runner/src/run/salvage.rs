@@ -6,11 +6,12 @@
 //! did not run, and it cannot be approved. It is not synced: it is there for the death of a
 //! process, and is synced when it gets its place.
 
+use super::checks::Checked;
 use super::context::RunContext;
 use super::inputs::{Seen, inputs};
 use super::recorder::Recorder;
 use super::verdict::{Verdict, counts};
-use super::work::{Checked, Work};
+use super::work::Work;
 use wp_codebox_artifacts::{
     Approvable, BundleError, BundleInputs, BundleSigner, Dir, Durability, remove_tree,
     write_bundle_as,

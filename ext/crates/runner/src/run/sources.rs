@@ -15,6 +15,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy as policy;
 
+/// Directory with the settings of PHP that a recipe gives, in the guest.
+pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
 /// Largest staged file, bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -152,7 +154,7 @@ pub(super) fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, Error
     }
     let settings = request.workflow.as_ref().map(|w| &w.php_ini[..]);
     if let Some(lines) = settings.filter(|lines| !lines.is_empty()) {
-        let target = format!("{}/recipe.ini", super::workflow::PHP_SETTINGS);
+        let target = format!("{PHP_SETTINGS}/recipe.ini");
         all.push(OpenStaged {
             target: policy::check_staged_target(&target).map_err(|e| e.body())?,
             bytes: (lines.join("\n") + "\n").into_bytes(),

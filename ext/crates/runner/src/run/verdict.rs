@@ -1,6 +1,8 @@
 //! What a run came to. One function, in order of weight.
 
-use super::work::{AgentEnd, Checked, Work};
+use super::checks::Checked;
+use super::ending::AgentEnd;
+use super::work::Work;
 use wp_codebox_artifacts::{Approvable, Change};
 use wp_codebox_contracts::{ChangeCounts, CheckStatus, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{CancelReason, Stop};

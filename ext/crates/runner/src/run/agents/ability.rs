@@ -3,7 +3,7 @@
 //! It runs as the guest's administrator with the input it was given; the task is beside it
 //! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
-use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
+use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
 use super::answer::{Program, ask};
 use serde_json::{Map, Value, json};

@@ -4,7 +4,6 @@
 //! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
 //! bounded, parsed, and never taken for more than the word of the guest.
 
-use super::super::programs::{with_check_secrets, with_secrets};
 use super::super::recorder::Recorder;
 use crate::run::context::RunContext;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -101,8 +100,8 @@ pub(super) fn ask(
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     };
     let call = match program.guest {
-        GuestPhase::Work => with_secrets(context, call),
-        GuestPhase::Check => with_check_secrets(context, call),
+        GuestPhase::Work => context.work_call(call),
+        GuestPhase::Check => context.check_call(call),
     };
     let step = recorder.run(runtime, &call, context.clock.deadline)?;
     // A guest that is gone has no files.

@@ -1,8 +1,7 @@
 //! A program in the guest.
 
 use super::super::agent_steps::AgentSteps;
-use super::super::programs;
-use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
+use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
 use wp_codebox_policy::last_word;
@@ -15,7 +14,7 @@ pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<Programs
         runtime,
         ..
     } = bench;
-    let mut call = programs::with_secrets(context, agent_program(agent, &context.cwd));
+    let mut call = context.work_call(agent_program(agent, &context.cwd));
     let manner = context.prepared.manner.as_ref();
     call.stdin = manner
         .map(|manner| manner.stdin.clone())

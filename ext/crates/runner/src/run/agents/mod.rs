@@ -15,8 +15,8 @@ pub(super) use components::load as load_components;
 mod tests;
 
 use super::context::RunContext;
+use super::ending::ProgramsEnd;
 use super::recorder::Recorder;
-use super::work::ProgramsEnd;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Cancellation, Runtime};
 

@@ -2,8 +2,8 @@
 
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
+use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::prepare::tool_set;
-use super::super::work::{AgentEnd, ProgramsEnd};
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use super::notes::project_notes;

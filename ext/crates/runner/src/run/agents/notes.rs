@@ -1,7 +1,7 @@
 //! The notes that a project has for agents: data of unknown authors, read as any program would.
 
+use super::super::ending::stop_of;
 use super::super::recorder::Recorder;
-use super::super::work::stop_of;
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, MountAccess};

@@ -3,7 +3,7 @@
 //! `tests/tools/run` starts these, as a user who is not root, with a launcher, a share directory
 //! and a WordPress named by `CODEBOX_TOOLS_WORLD`; everywhere else they are left out.
 
-use super::super::work::{AgentEnd, ProgramsEnd};
+use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::{begin, execute, prepare};
 use super::Bench;
 use super::hands::{LiveHands, tools};

@@ -1,7 +1,6 @@
 //! Programs that others started in a held sandbox, as the owner of its guest sees them.
 
 use super::streams;
-use crate::run::programs::with_secrets;
 use crate::run::queue::Started;
 use crate::run::recorder::{BesideEnd, Recorder};
 use crate::run::session::Session;
@@ -249,7 +248,7 @@ fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody>
             .unwrap_or_else(|| session.context.cwd.clone()),
         stdin: None,
     };
-    Ok(with_secrets(session.context, call))
+    Ok(session.context.work_call(call))
 }
 
 fn checked(size: TerminalSize) -> Result<TerminalSize, ErrorBody> {

@@ -3,26 +3,15 @@
 //! Their output comes in pieces from elsewhere, also while another program is waited for; it is
 //! clean already. What is kept of each is bounded as for any execution, and for all together.
 
-use super::{Recorder, end_word};
-use crate::run::envelopes::TranscriptEntry;
+use super::{Executed, Recorder, end_word};
 use crate::run::kept::{KeptOutput, Memory};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
 /// Bytes of output that the record keeps of all such programs together; the journal has more.
 const MEMORY: usize = 32 * 1024 * 1024;
-
-/// Output of programs that have not been written off.
-#[derive(Debug, Default)]
-pub(super) struct Beside {
-    open: BTreeMap<ExecutionId, KeptOutput>,
-    /// Bytes in memory, of those that ended, too.
-    total: usize,
-}
 
 /// How one ended.
 pub(crate) struct BesideEnd<'a> {
@@ -119,29 +108,18 @@ impl Recorder<'_> {
         }
         self.tell_cut(id.as_str(), kept.cut, &mut data);
         self.event(EventType::CommandFinished, Some(id), data)?;
-        let args: Vec<String> = call.args.iter().map(|a| self.clean(a)).collect();
-        self.executions.push(ExecutionRecord {
-            id: id.as_str().to_owned(),
-            command: call.command.clone(),
-            args: args.clone(),
-            exit_code,
-            stdout: kept.stdout.clone(),
-            stderr: kept.stderr.clone(),
-            started_at: ended.started_at.to_owned(),
-            finished_at: now_rfc3339(),
-            phase: call.phase.to_owned(),
-            output_truncated: kept.cut.any(),
-        });
-        self.transcript.push(TranscriptEntry {
-            command: call.command.clone(),
+        let args = call.args.iter().map(|a| self.clean(a)).collect();
+        self.record(Executed {
+            id,
+            command: &call.command,
             args,
-            exit_code,
             phase: call.phase,
-            stdout: kept.stdout,
-            stderr: kept.stderr,
+            exit_code,
+            started_at: ended.started_at.to_owned(),
             output_truncated: kept.cut.any(),
             cut: kept.cut,
-            parsed: None,
+            stdout: kept.stdout,
+            stderr: kept.stderr,
         });
         Ok(())
     }

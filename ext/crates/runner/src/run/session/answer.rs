@@ -4,7 +4,7 @@
 //! command whose schema is known must name it, and a failure keeps its word and its sentence
 //! only as data.
 
-use crate::run::work::stop_of;
+use crate::run::ending::stop_of;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id};

@@ -1,7 +1,6 @@
 //! A registry command in the working guest, whoever asks for it.
 
 use super::{Session, answer};
-use crate::run::programs;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -124,7 +123,7 @@ impl Session<'_, '_> {
         bounds: Bounds,
     ) -> Result<Commanded, ErrorBody> {
         let call = command_program(call, &self.context.guest_mounts, &self.context.cwd)?;
-        let call = programs::with_secrets(self.context, call);
+        let call = self.context.work_call(call);
         let step = self
             .recorder
             .run_within(self.guest.runtime.as_mut(), &call, bounds)?;

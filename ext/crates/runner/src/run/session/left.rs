@@ -2,7 +2,6 @@
 //! bounds, kept below `files/commands/<execution>/`.
 
 use super::Session;
-use crate::run::programs;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -134,7 +133,7 @@ impl Session<'_, '_> {
             cwd: self.context.cwd.clone(),
             stdin: None,
         };
-        let call = programs::with_secrets(self.context, call);
+        let call = self.context.work_call(call);
         let bounds = Bounds {
             deadline: self.deadline(),
             timeout: PATIENCE,

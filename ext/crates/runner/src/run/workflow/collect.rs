@@ -4,7 +4,6 @@
 //! one that is required and not there, or not of its kind, makes the run fail.
 
 use super::evidence::Evidence;
-use crate::run::programs;
 use crate::run::session::Session;
 use base64::Engine;
 use serde_json::{Value, json};
@@ -114,7 +113,7 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
         cwd: session.context.cwd.clone(),
         stdin: None,
     };
-    let call = programs::with_secrets(session.context, call);
+    let call = session.context.work_call(call);
     let bounds = Bounds {
         deadline: session.deadline(),
         timeout: PATIENCE,

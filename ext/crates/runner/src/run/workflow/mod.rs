@@ -17,8 +17,6 @@ use step::Done;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure, Workflow, WorkflowStep};
 use wp_codebox_runtime::Stop;
 
-/// Directory with the settings of PHP that a recipe gives, in the guest.
-pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
 /// GuestPhase that runs whatever came before it.
 const AFTER: &str = "after";
 /// GuestPhase of probes.

@@ -1,6 +1,6 @@
 //! Files that commands leave for the bundle: bounded, and each path once.
 
-use super::recorder::Recorder;
+use super::Recorder;
 use serde_json::{Value, json};
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};

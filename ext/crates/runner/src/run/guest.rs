@@ -1,0 +1,75 @@
+//! A guest of a run: what it is built from, and its start.
+
+use super::context::RunContext;
+use super::request_document::task_document;
+use super::{components, level};
+use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
+use wp_codebox_runtime::{Backend, Runtime};
+
+pub(super) fn spec(
+    context: &RunContext<'_>,
+    phase: GuestPhase,
+    lowers: impl Fn(usize) -> Vec<HostSource>,
+    egress: GuestEgress,
+) -> Result<NativeSpec, ErrorBody> {
+    let mounts = context
+        .mounts
+        .iter()
+        .zip(&context.guest_mounts)
+        .enumerate()
+        .map(|(index, (mount, guest))| {
+            Ok(PlannedMount {
+                index: u32::try_from(index)
+                    .map_err(|_| ErrorBody::new(ErrorCode::MountInvalid, "too many mounts"))?,
+                lowers: lowers(index),
+                target: guest.target.clone(),
+                access: guest.access,
+                view: mount.view,
+                git: mount.git.clone(),
+            })
+        })
+        .collect::<Result<Vec<_>, ErrorBody>>()?;
+    Ok(NativeSpec {
+        mounts,
+        content: Vec::new(),
+        components: components::planned(&context.components),
+        task_json: context
+            .prepared
+            .request
+            .task
+            .as_ref()
+            .map(task_for_guest)
+            .unwrap_or_default(),
+        staged: context.staged.clone(),
+        programs: match phase {
+            GuestPhase::Work => context.prepared.programs.clone(),
+            GuestPhase::Check => Vec::new(),
+        },
+        limits: context.prepared.limits,
+        egress,
+        level: context.level,
+        tree: context
+            .run_dir
+            .scratch("guests")
+            .map_err(|e| e.body())?
+            .join(phase.name()),
+    })
+}
+
+/// Starts a guest and believes nothing of it but its own report.
+pub(super) fn guest(
+    context: &RunContext<'_>,
+    spec: &NativeSpec,
+) -> Result<Box<dyn Runtime>, ErrorBody> {
+    let runtime = context.backend.create(spec).map_err(|error| {
+        level::explain(error, &context.prepared.request, &context.backend.sandbox)
+    })?;
+    level::check(&context.prepared.policy, runtime.isolation())?;
+    Ok(runtime)
+}
+
+/// The task without host paths.
+fn task_for_guest(task: &TaskInput) -> String {
+    serde_json::to_string(&task_document(task)).unwrap_or_default()
+}
