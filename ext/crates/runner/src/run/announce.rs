@@ -2,7 +2,7 @@
 
 use super::context::RunContext;
 use super::recorder::Recorder;
-use super::{mail, mask};
+use super::{left_out, mail};
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
@@ -41,7 +41,7 @@ pub(super) fn announce(
                 "mode": guest.access,
                 "view": mount.view,
                 "git": mount.git_view(),
-                "leftOut": mask::summary(mount),
+                "leftOut": left_out::summary(mount),
             }),
         )?;
     }
@@ -55,7 +55,7 @@ pub(super) fn announce(
                 "component": row.component.slug,
                 "mode": row.shown.mount.request.mode,
                 "view": row.shown.view,
-                "leftOut": mask::summary(&row.shown),
+                "leftOut": left_out::summary(&row.shown),
             }),
         )?;
     }

@@ -1,7 +1,7 @@
 //! What a guest changed in its mounts: looked at, captured, laid out for the checks' guest.
 
 use super::context::RunContext;
-use super::materialise::pinned;
+use super::pinned::pinned;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};

@@ -3,21 +3,18 @@
 //! A component is judged like a mount, since it is one. What it is loaded by is found through
 //! the open directory: the guest is told, and searches nothing.
 
-use super::made;
-use super::materialise::{Materialised, Workshop, materialise};
+use super::generated;
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
 use wp_codebox_contracts::{
     Agent, Component, ErrorBody, ErrorCode, GitChoice, GitView, GuestPath, MountAccess,
     MountRequest, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy as policy;
-use wp_codebox_runtime::RunDir;
 
 /// Directory of staged bundles of agents in the guest.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
@@ -32,7 +29,7 @@ pub(crate) struct OpenComponent {
     pub component: Component,
     /// What WordPress loads, below its directory.
     pub entry: String,
-    mount: OpenMount,
+    pub mount: OpenMount,
 }
 
 /// The components of a run.
@@ -48,14 +45,6 @@ impl OpenComponents {
     pub(super) fn mounts_mut(&mut self) -> impl Iterator<Item = &mut OpenMount> {
         self.rows.iter_mut().map(|row| &mut row.mount)
     }
-}
-
-/// A component that can be shown.
-#[derive(Debug)]
-pub(crate) struct ReadyComponent {
-    pub component: Component,
-    pub entry: String,
-    pub shown: Materialised,
 }
 
 /// Judges what the request names before anything is opened; answers where components lie.
@@ -80,9 +69,9 @@ pub(super) fn open(
     let mut all = OpenComponents::default();
     for (component, target) in request.components.iter().zip(places) {
         let subject = format!("component {}", component.slug);
-        let made = made::of(request, &component.slug);
+        let made = generated::of(request, &component.slug);
         let opened = match made {
-            Some(row) => made::open(row, &component.source, &subject, request),
+            Some(row) => generated::open(row, &component.source, &subject, request),
             None => open_source(&component.source, &subject, request),
         };
         let (source, path) = opened.map_err(|mut error| {
@@ -127,25 +116,6 @@ pub(super) fn open(
     Ok(all)
 }
 
-/// Makes the directories of components that are made for this run, and finds what each is
-/// loaded by. `first` is the index after the last mount.
-pub(super) fn make(
-    open: &mut OpenComponents,
-    request: &RunRequest,
-    first: usize,
-    run_dir: &RunDir,
-) -> Result<(), ErrorBody> {
-    for (position, row) in open.rows.iter_mut().enumerate() {
-        let slug = &row.component.slug;
-        if let Some(made) = made::of(request, slug) {
-            made::build(&mut row.mount, made, run_dir, first + position)?;
-            row.entry = entry(row.mount.source.as_fd(), &row.component)
-                .map_err(|why| unavailable(slug, &why))?;
-        }
-    }
-    Ok(())
-}
-
 /// How a component stands among the mounts of a bundle: by name, without its host path.
 fn description(component: &Component) -> Map<String, Value> {
     Map::from_iter([
@@ -170,7 +140,7 @@ pub(super) fn optional(slug: &str, why: &str) -> String {
 }
 
 /// The entry file: as named, else `<slug>.php`, `plugin.php`, else the one with a header.
-fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<String, String> {
+pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<String, String> {
     if let Some(named) = &component.entry {
         return match open_below(directory, named) {
             Some(_) => Ok(named.clone()),
@@ -240,49 +210,6 @@ pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, 
     }
     request.agent_bundles = bundles;
     Ok(files)
-}
-
-/// Decides how each component is shown. `first` is the index after the last mount.
-pub(super) fn ready(
-    open: OpenComponents,
-    first: usize,
-    workshop: Workshop<'_>,
-) -> Result<Vec<ReadyComponent>, ErrorBody> {
-    open.rows
-        .into_iter()
-        .enumerate()
-        .map(|(position, row)| {
-            Ok(ReadyComponent {
-                shown: materialise(first + position, row.mount, workshop)?,
-                component: row.component,
-                entry: row.entry,
-            })
-        })
-        .collect()
-}
-
-/// The components as a guest's plan takes them.
-pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
-    let list: Vec<Value> = components
-        .iter()
-        .map(|row| {
-            json!({
-                "slug": row.component.slug,
-                "load_as": row.component.load_as,
-                "entry": row.entry,
-            })
-        })
-        .collect();
-    PlannedComponents {
-        rows: components
-            .iter()
-            .map(|row| PlannedComponent {
-                lowers: row.shown.lowers.clone(),
-                target: row.shown.mount.target.clone(),
-            })
-            .collect(),
-        list: Value::Array(list).to_string(),
-    }
 }
 
 /// What the bundle says of the components of its run; host paths are not among it.

@@ -1,9 +1,9 @@
 //! What every guest of a run shares once its mounts, components and template are ready.
 
-use super::components::ReadyComponent;
 use super::materialise::Materialised;
 use super::prepare::Prepared;
 use super::preset::model_environment;
+use super::ready_components::ReadyComponent;
 use super::sources::PHP_SETTINGS;
 use crate::agent::Parent;
 use crate::mail::Mailbox;

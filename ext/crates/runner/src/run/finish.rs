@@ -3,7 +3,7 @@
 use super::checks::Checked;
 use super::context::RunContext;
 use super::inputs::{Seen, inputs};
-use super::mask;
+use super::left_out;
 use super::recorder::Recorder;
 use super::salvage;
 use super::verdict::Verdict;
@@ -191,7 +191,7 @@ fn result(
 ) -> RunResult {
     let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
-    notices.extend(mask::notices(context));
+    notices.extend(left_out::notices(context));
     notices.extend(written.notices);
     RunResult {
         schema: schema_id::RUN_RESULT.to_owned(),
@@ -205,7 +205,7 @@ fn result(
             bundle_id: written.id.as_str().to_owned(),
             manifest_sha256: written.manifest_sha256.as_str().to_owned(),
         }),
-        mounts: mask::reports(context),
+        mounts: left_out::reports(context),
         changed_files: written.changed_files,
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,

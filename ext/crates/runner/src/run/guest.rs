@@ -2,7 +2,7 @@
 
 use super::context::RunContext;
 use super::request_document::task_document;
-use super::{components, level};
+use super::{level, ready_components};
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
 use wp_codebox_runtime::{Backend, Runtime};
@@ -33,7 +33,7 @@ pub(super) fn spec(
     Ok(NativeSpec {
         mounts,
         content: Vec::new(),
-        components: components::planned(&context.components),
+        components: ready_components::planned(&context.components),
         task_json: context
             .prepared
             .request

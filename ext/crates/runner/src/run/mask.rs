@@ -4,22 +4,12 @@
 //! Only views of the source itself hide something: a copy is made without these entries. The layer and
 //! the source are both lower layers of the guest's overlay, so a guest cannot remove it.
 
-use super::context::RunContext;
-use super::materialise::{Materialised, open_dir, pinned};
+use super::pinned::{open_dir, pinned};
 use std::os::fd::{AsFd, BorrowedFd};
-use wp_codebox_artifacts::{LeftOut, OmitReason, Omitted, quote_name, write_mask};
+use wp_codebox_artifacts::{Omitted, write_mask};
 use wp_codebox_backend_native::git_file;
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GitView, GuestPath, HostSource, LeftOutEntry, LeftOutReport, MountReport,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, HostSource};
 use wp_codebox_runtime::RunDir;
-
-/// Entries of a mount that a result lists.
-const REPORTED: usize = 50;
-/// Entries of a mount that its event lists.
-const ANNOUNCED: usize = 5;
-/// Entries of a mount that its notice names.
-const NAMED: usize = 3;
 
 /// What the layer over one directory does.
 #[derive(Debug, Clone, Copy)]
@@ -62,89 +52,4 @@ pub(super) fn write(
     let hidden = mask.hidden.iter().map(|left| &left.path[..]);
     write_mask(tree, hidden, git_file.as_deref(), layer.as_fd()).map_err(|e| e.body())?;
     Ok(vec![pinned(&path, &layer).map_err(failed)?])
-}
-
-/// What a result says of the mounts of a run, components last.
-pub(super) fn reports(context: &RunContext<'_>) -> Vec<MountReport> {
-    let report = |mount: &Materialised| MountReport {
-        target: mount.mount.target.clone(),
-        view: mount.view,
-        git: mount.git_view(),
-        left_out: listed(mount, REPORTED),
-    };
-    shown(context).map(report).collect()
-}
-
-/// One sentence for each mount of which the guest does not get everything. They stand in the
-/// result, not among the risks of a change: hiding the host's repository makes no change risky.
-pub(super) fn notices(context: &RunContext<'_>) -> Vec<String> {
-    shown(context).filter_map(notice).collect()
-}
-
-fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = &'a Materialised> {
-    let components = context.components.iter().map(|row| &row.shown);
-    context.mounts.iter().chain(components)
-}
-
-/// What an event says of the entries that a guest does not get.
-pub(super) fn summary(mount: &Materialised) -> LeftOutReport {
-    listed(mount, ANNOUNCED)
-}
-
-fn listed(mount: &Materialised, most: usize) -> LeftOutReport {
-    let rows = mount.left_out.rows().take(most);
-    LeftOutReport {
-        count: mount.left_out.count(),
-        entries: rows
-            .map(|(path, reason)| LeftOutEntry {
-                path,
-                reason: reason.to_owned(),
-            })
-            .collect(),
-    }
-}
-
-fn notice(mount: &Materialised) -> Option<String> {
-    let left_out = &mount.left_out;
-    let git = count(left_out, |reason| reason == OmitReason::GitMetadata);
-    let closed = left_out.hidden.len() as u64 - git;
-    let parts: Vec<String> = [
-        (git, "entry named .git", "entries named .git"),
-        (
-            closed,
-            "directory that cannot be searched for .git",
-            "directories that cannot be searched for .git",
-        ),
-        (
-            left_out.link_count,
-            "link that leads out of it",
-            "links that lead out of it",
-        ),
-    ]
-    .into_iter()
-    .filter(|(count, ..)| *count > 0)
-    .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-    .collect();
-    if parts.is_empty() {
-        return None;
-    }
-    // The sentence goes to terminals and logs: a line end in a name would begin a line of its own.
-    let listed = left_out.hidden.iter().chain(&left_out.links).take(NAMED);
-    let names: Vec<String> = listed.map(|left| quote_name(&left.path)).collect();
-    let more = if left_out.count() > names.len() as u64 {
-        ", …"
-    } else {
-        ""
-    };
-    Some(format!(
-        "the guest did not get everything of mount {}: {} ({}{more})",
-        mount.mount.target,
-        parts.join(", "),
-        names.join(", ")
-    ))
-}
-
-fn count(left_out: &LeftOut, judge: impl Fn(OmitReason) -> bool) -> u64 {
-    let hidden = left_out.hidden.iter();
-    hidden.filter(|left| judge(left.reason)).count() as u64
 }

@@ -7,19 +7,19 @@
 
 use super::git;
 use super::mask::{self, Mask};
+use super::pinned::{open_dir, pinned};
+use super::scratch_space::ScratchSpace;
 use super::sources::{OpenMount, OpenStaged, Shown};
-use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
     CaptureLimits, ExcludeRules, LeftOut, Links, Omitted, TreeScan, copy_tree, scan_tree,
 };
-use wp_codebox_backend_native::{GuestStore, PlannedCommits, PlannedGit};
+use wp_codebox_backend_native::{PlannedCommits, PlannedGit};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GitView, HostSource, InodeId, IsolationLevel, MountAccess, MountView,
-    Sha256Hex, StagedFile,
+    ErrorBody, ErrorCode, GitView, HostSource, IsolationLevel, MountAccess, MountView, Sha256Hex,
+    StagedFile,
 };
-use wp_codebox_runtime::{Owner, RunDir};
+use wp_codebox_runtime::RunDir;
 
 /// A mount that can be planned.
 #[derive(Debug)]
@@ -43,35 +43,13 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
-/// Where sources are materialised, and for whom.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Workshop<'a> {
-    pub owner: Owner,
-    pub level: IsolationLevel,
-    pub run_dir: &'a RunDir,
-    /// Where copies are made instead of in the run's scratch.
-    pub store: Option<&'a GuestStore>,
-}
-
-impl Workshop<'_> {
-    /// A new directory for a copy, and its path for launchers.
-    pub(super) fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
-        if let Some(store) = self.store {
-            let (directory, path) = store.directory(name)?;
-            return Ok((directory, path.into()));
-        }
-        let path = self.run_dir.scratch(name).map_err(std::io::Error::other)?;
-        Ok((open_dir(&path)?, path))
-    }
-}
-
 /// Scans the source and decides its view.
 pub(crate) fn materialise(
     index: usize,
     mut mount: OpenMount,
-    workshop: Workshop<'_>,
+    space: ScratchSpace<'_>,
 ) -> Result<Materialised, ErrorBody> {
-    let owner = workshop.owner;
+    let owner = space.owner;
     let rules = ExcludeRules::new(&mount.request.exclude);
     let scan = scan_tree(mount.source.as_fd(), &rules, &CaptureLimits::TREE)
         .map_err(|e| describe(&mount, &e))?;
@@ -90,11 +68,11 @@ pub(crate) fn materialise(
         left_out,
         ..
     } = scan;
-    let direct = workshop.level == IsolationLevel::Full && maps && visible;
-    let git = git::at_level(&mount, workshop.level)?;
+    let direct = space.level == IsolationLevel::Full && maps && visible;
+    let git = git::at_level(&mount, space.level)?;
     let mask = |tree, hidden: &[Omitted]| {
         let layer = Mask { hidden, git };
-        mask::write(&mount.target, tree, &layer, workshop.run_dir, index)
+        mask::write(&mount.target, tree, &layer, space.run_dir, index)
     };
     // On a file system without whiteouts nothing can be hidden; a copy lacks these entries.
     let layers = match direct {
@@ -113,7 +91,7 @@ pub(crate) fn materialise(
         let source = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
         lowers.push(source);
         return Ok(Materialised {
-            git: git::write(&mount, git, (view, &lowers), workshop, index)?,
+            git: git::write(&mount, git, (view, &lowers), space, index)?,
             left_out: with_made(left_out, &mut mount),
             mount,
             view,
@@ -122,7 +100,7 @@ pub(crate) fn materialise(
             fingerprint,
         });
     }
-    let (baseline, copy) = workshop
+    let (baseline, copy) = space
         .directory(&format!("mount-{index}"))
         .map_err(|e| copy_failed(&mount, e))?;
     copy_tree(
@@ -137,7 +115,7 @@ pub(crate) fn materialise(
     lowers.push(pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?);
     Ok(Materialised {
         view: MountView::Copy,
-        git: git::write(&mount, git, (MountView::Copy, &lowers), workshop, index)?,
+        git: git::write(&mount, git, (MountView::Copy, &lowers), space, index)?,
         left_out: with_made(left_out, &mut mount),
         lowers,
         baseline,
@@ -157,26 +135,6 @@ fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
         ErrorCode::SandboxStartFailed,
         format!("mount {}: its copy cannot be made: {error}", mount.target),
     )
-}
-
-pub(super) fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
-    Ok(rustix::fs::open(
-        path,
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
-}
-
-/// The path, and the inode it must still lead to when the guest is built.
-pub(super) fn pinned(path: &Path, open: &OwnedFd) -> std::io::Result<HostSource> {
-    let stat = rustix::fs::fstat(open)?;
-    Ok(HostSource {
-        path: path.to_string_lossy().into_owned(),
-        inode: Some(InodeId {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-        }),
-    })
 }
 
 /// Whether the path leads to the open directory for the user the guest will be.

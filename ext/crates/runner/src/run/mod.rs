@@ -20,6 +20,7 @@ mod envelopes;
 mod episode;
 mod export;
 mod finish;
+mod generated;
 mod git;
 pub(crate) mod group;
 mod guest;
@@ -27,20 +28,25 @@ mod hold;
 pub(crate) mod identity;
 mod inputs;
 mod kept;
+mod left_out;
 mod level;
-mod made;
 mod mail;
 mod mask;
 mod materialise;
+mod mounts;
 mod observe;
 mod output;
+mod pinned;
 mod prepare;
 pub(crate) mod preset;
 mod preview;
 mod queue;
+mod ready;
+mod ready_components;
 mod recorder;
 mod request_document;
 mod salvage;
+mod scratch_space;
 mod secrets;
 mod session;
 mod shown;
@@ -54,8 +60,8 @@ mod work;
 mod workflow;
 
 pub(crate) use export::copy_bundle;
+pub(crate) use generated::{list as list_archive, plugin_header};
 pub(crate) use hold::resize;
-pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
@@ -65,27 +71,18 @@ pub(crate) use request_document::task_document;
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 
 use crate::agent::Parent;
-use context::{Clock, RunContext};
+use context::Clock;
 use finish::{Evidence, Failure};
-use materialise::{Workshop, materialise, write_staged};
+use ready::{Outside, ready};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_backend_native::{
-    GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest,
-    choose, ensure_template, mount_paths,
-};
 use wp_codebox_contracts::{
-    ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunId, RunMode,
-    RunResult,
+    ErrorBody, EventType, LifecycleEvent, Outcome, RunId, RunMode, RunResult,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{
-    Cancellation, Ending, GuestMount, Journal, NewRun, RunDir, Scratch, reap_dead,
-    working_directory,
-};
+use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
 
 /// A run that has its directory and its journal: whoever asks for it finds it.
 #[derive(Debug)]
@@ -199,10 +196,9 @@ pub(crate) fn execute(
     let outside = Outside {
         cancellation,
         parent,
-        queue,
         redactor,
     };
-    let answer = stages(prepared, outside, &run_dir, &mut recorder, clock);
+    let answer = stages(prepared, outside, queue, &run_dir, &mut recorder, clock);
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
@@ -247,94 +243,20 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     result
 }
 
-/// What a run has of its process.
-#[derive(Clone, Copy)]
-struct Outside<'a> {
-    cancellation: &'a Arc<Cancellation>,
-    parent: &'a dyn Parent,
-    queue: &'a Arc<RequestQueue>,
-    redactor: &'a Redactor,
-}
-
 fn stages(
     mut prepared: Prepared,
     outside: Outside<'_>,
+    queue: &Arc<RequestQueue>,
     run_dir: &RunDir,
     recorder: &mut Recorder<'_>,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
     let Outside {
         cancellation,
-        parent,
-        queue,
         redactor,
+        ..
     } = outside;
-    let records = run_dir.path().join("scratch/outer-sandbox");
-    let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
-    recorder.notices.extend(outer.notices);
-    let level = level::choose_level(&prepared.policy, || {
-        level::tested(&prepared.request, &outer.sandbox)
-    })?;
-    if level < IsolationLevel::Full {
-        recorder.notices.push(format!(
-            "this host cannot isolate at level full; the policy allows {}, which this run got",
-            level.name()
-        ));
-    }
-    let mut opened = std::mem::take(&mut prepared.mounts);
-    for (index, mount) in opened.iter_mut().enumerate() {
-        if let Some(row) = made::of(&prepared.request, mount.target.as_str()) {
-            made::build(mount, row, run_dir, index)?;
-        }
-    }
-    let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
-    let paths = mount_paths(&targets).map_err(|e| e.body())?;
-    let guest_mounts: Vec<GuestMount> = opened
-        .iter()
-        .zip(paths)
-        .map(|(mount, paths)| GuestMount {
-            target: paths.target,
-            workspace: paths.workspace,
-            access: mount.request.mode,
-        })
-        .collect();
-    let store = prepared.identity.store();
-    let workshop = Workshop {
-        owner: prepared.state.owner(),
-        level,
-        run_dir,
-        store: store.filter(|_| level == IsolationLevel::Full),
-    };
-    let mut open_components = std::mem::take(&mut prepared.components);
-    components::make(
-        &mut open_components,
-        &prepared.request,
-        opened.len(),
-        run_dir,
-    )?;
-    recorder.notices.extend(open_components.left_out.clone());
-    let components = components::ready(open_components, opened.len(), workshop)?;
-    let mounts = opened
-        .into_iter()
-        .enumerate()
-        .map(|(index, mount)| materialise(index, mount, workshop))
-        .collect::<Result<Vec<_>, _>>()?;
-    let context = RunContext {
-        run_dir,
-        backend: backend(&prepared, &outer.sandbox, level, cancellation)
-            .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
-        level,
-        cwd: working_directory(&guest_mounts)?,
-        staged: write_staged(&prepared.staged, run_dir)?,
-        mounts,
-        guest_mounts,
-        components,
-        prepared: &prepared,
-        clock,
-        parent,
-        redactor,
-        mailbox: Arc::default(),
-    };
+    let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
     let work = work::run(&context, cancellation, recorder, queue)?;
     // From here on there is work: whatever dies or fails, it stays.
@@ -357,51 +279,4 @@ fn stages(
             verdict,
         },
     )
-}
-
-fn backend(
-    prepared: &Prepared,
-    sandbox: &Arc<dyn ProcessSandbox>,
-    level: IsolationLevel,
-    cancellation: &Arc<Cancellation>,
-) -> Result<NativeBackend, ErrorBody> {
-    let paths = &prepared.request.paths;
-    let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
-        .map_err(|e| e.body())?;
-    let host = HostLayout::probe();
-    let identity = match level {
-        IsolationLevel::Full => prepared.identity.clone(),
-        IsolationLevel::Reduced | IsolationLevel::None => {
-            GuestIdentity::shared("at level reduced there are no mounts to show files through")
-        }
-    };
-    // A template is built in the state directory by our own programs. Root's spawner shows that to
-    // their guest, a user's cannot.
-    let own = match identity.store() {
-        Some(_) => GuestIdentity::shared("a template is built by our own programs"),
-        None => identity.clone(),
-    };
-    let template: Template = ensure_template(&TemplateRequest {
-        state_dir: prepared.state.path(),
-        wordpress: Path::new(&paths.wordpress),
-        share_dir: Path::new(&paths.share_dir),
-        launcher: Path::new(&paths.launcher),
-        sandbox: sandbox.as_ref(),
-        php: &php,
-        host: &host,
-        level,
-        identity: &own,
-    })
-    .map_err(|e| e.body())?;
-    Ok(NativeBackend {
-        identity,
-        launcher: paths.launcher.clone().into(),
-        host,
-        php,
-        sandbox: Arc::clone(sandbox),
-        template,
-        share_dir: paths.share_dir.clone(),
-        cancellation: Arc::clone(cancellation),
-        cgroup: prepared.group.cgroup(),
-    })
 }

@@ -4,10 +4,11 @@
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
+use super::mounts::open_mount;
 use super::preset::{self, Equipped, Stock};
 use super::preview;
 use super::secrets::{ModelKey, Secrets};
-use super::sources::{OpenMount, OpenStaged, open_mount, open_staged};
+use super::sources::{OpenMount, OpenStaged, open_staged};
 use crate::peer::Caller;
 use crate::preview::Reservation;
 use std::path::Path;

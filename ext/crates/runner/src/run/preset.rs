@@ -4,6 +4,7 @@
 //! that the guest may read, files that it may read, arguments and environment. Nothing of it
 //! is decided by the task's author but the name.
 
+use super::pinned::pinned;
 use super::secrets::Secrets;
 use super::sources::OpenStaged;
 use rustix::fs::{Mode, OFlags};
@@ -242,7 +243,7 @@ fn locate(
             preset.program
         )));
     }
-    let source = super::materialise::pinned(&path, &open).map_err(|_| missing("cannot be read"))?;
+    let source = pinned(&path, &open).map_err(|_| missing("cannot be read"))?;
     Ok(ProgramDirectory { source, target })
 }
 

@@ -3,16 +3,12 @@
 //! Each is named by the kernel once it is open, and judged by that name: no second look-up can
 //! differ.
 
-use super::git::{self, History};
-use super::made;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use wp_codebox_artifacts::Omitted;
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GitView, GuestPath, MadeFrom, MountRequest, RunRequest,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, MountRequest, RunRequest};
 use wp_codebox_policy as policy;
 
 /// Directory with the settings of PHP that a recipe gives, in the guest.
@@ -38,6 +34,13 @@ pub(crate) struct OpenMount {
     pub left_out: Vec<Omitted>,
 }
 
+/// The files of a repository that a guest may have.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Path below the repository's directory, and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
 /// How launchers get at a directory of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
@@ -57,40 +60,6 @@ pub(crate) enum Shown {
 pub(crate) struct OpenStaged {
     pub target: GuestPath,
     pub bytes: Vec<u8>,
-}
-
-pub(super) fn open_mount(
-    mount: &MountRequest,
-    target: GuestPath,
-    request: &RunRequest,
-) -> Result<OpenMount, ErrorBody> {
-    let subject = format!("the source of mount {target}");
-    let row = made::of(request, target.as_str());
-    let opened = match row {
-        Some(row) => made::open(row, &mount.source, &subject, request),
-        None => open_source(&mount.source, &subject, request),
-    };
-    let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
-    // What is made of an archive or of text lies in no work tree.
-    let tree = row.is_none_or(|row| matches!(row.from, MadeFrom::Copy { .. }));
-    let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
-    let history = match (git, row) {
-        (GitView::None | GitView::Baseline, _) => None,
-        (GitView::History, None) => Some(git::history(mount, source.as_fd())?),
-        (GitView::History, Some(_)) => {
-            return Err(git::unavailable(mount, "its directory is made for the run"));
-        }
-    };
-    Ok(OpenMount {
-        git,
-        history,
-        request: mount.clone(),
-        target,
-        source,
-        path,
-        shown: Shown::ByPath,
-        left_out: Vec::new(),
-    })
 }
 
 /// Opens a directory of the host that this caller may show to a guest, and names it.

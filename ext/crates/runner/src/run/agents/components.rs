@@ -5,7 +5,8 @@
 //! the ability that does the work included: the contract is tested before the run spends
 //! anything.
 
-use super::super::components::{ReadyComponent, optional, unavailable};
+use super::super::components::{optional, unavailable};
+use super::super::ready_components::ReadyComponent;
 use super::super::recorder::Recorder;
 use super::answer::{Answered, Program, ask};
 use super::bundles;

@@ -5,12 +5,27 @@
 //! Settings are made anew from a few of the real ones, so that git in the guest and git outside
 //! see the same changes in the working tree.
 
-use super::CONFIG;
+use crate::run::sources::History;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::io::Read;
 
+/// Settings of the repository. The index is made from another view of the same files, which has
+/// other inode numbers and change times; git must compare sizes and modification times alone.
+pub(super) const CONFIG: &str = "[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tcheckStat = minimal
+\ttrustctime = false
+\tprotectNTFS = false
+\tprotectHFS = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+";
 /// Files of the repository's directory that are copied.
 const FILES: [&str; 6] = [
     "HEAD",
@@ -37,13 +52,6 @@ const TAKEN: [&str; 8] = [
     "core.sparsecheckout",
     "core.sparsecheckoutcone",
 ];
-
-/// The files of a repository that a guest may have.
-#[derive(Debug)]
-pub(crate) struct History {
-    /// Path below the repository's directory, and contents.
-    pub files: Vec<(String, Vec<u8>)>,
-}
 
 /// Opens the objects of the repository at the root of a source.
 pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {

@@ -6,10 +6,10 @@
 
 mod history;
 
-pub(in crate::run) use history::History;
-
-use super::materialise::{Workshop, open_dir, pinned};
-use super::sources::OpenMount;
+use super::pinned::{open_dir, pinned};
+use super::scratch_space::ScratchSpace;
+use super::sources::{History, OpenMount};
+use history::CONFIG;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -23,21 +23,7 @@ use wp_codebox_contracts::{
 
 /// Where guests find git: below `/usr`, which they see as the host has it.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
-/// Settings of the repository. The index is made from another view of the same files, which has
-/// other inode numbers and change times; git must compare sizes and modification times alone.
-const CONFIG: &str = "[core]
-\trepositoryformatversion = 0
-\tfilemode = true
-\tbare = false
-\tcheckStat = minimal
-\ttrustctime = false
-\tprotectNTFS = false
-\tprotectHFS = false
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-";
+
 /// Commits hold the bytes of the files: no line ends, filters or large-file pointers.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
@@ -80,7 +66,7 @@ pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<Hi
 fn objects(
     mount: &OpenMount,
     view: MountView,
-    workshop: Workshop<'_>,
+    space: ScratchSpace<'_>,
     index: usize,
 ) -> Result<HostSource, ErrorBody> {
     let failed = |e: std::io::Error| unavailable(&mount.request, &format!("its objects: {e}"));
@@ -88,12 +74,12 @@ fn objects(
     let open = history::objects(mount.source.as_fd()).map_err(|e| failed(e.into()))?;
     let (rules, limits) = (ExcludeRules::default(), CaptureLimits::TREE);
     let scan = scan_tree(open.as_fd(), &rules, &limits).map_err(wrong)?;
-    let owner = (workshop.owner.uid, workshop.owner.gid);
+    let owner = (space.owner.uid, space.owner.gid);
     let owned = scan.owners.iter().all(|of| *of == owner);
     if view != MountView::Copy && owned {
         return pinned(&mount.path.join(".git/objects"), &open).map_err(failed);
     }
-    let (to, path) = workshop
+    let (to, path) = space
         .directory(&format!("git-objects-{index}"))
         .map_err(failed)?;
     copy_tree(open.as_fd(), to.as_fd(), &rules, Links::Inside, &limits).map_err(wrong)?;
@@ -125,7 +111,7 @@ pub(super) fn write(
     mount: &OpenMount,
     git: GitView,
     (view, lowers): (MountView, &[HostSource]),
-    workshop: Workshop<'_>,
+    space: ScratchSpace<'_>,
     index: usize,
 ) -> Result<Option<PlannedGit>, ErrorBody> {
     if git == GitView::None {
@@ -138,7 +124,7 @@ pub(super) fn write(
         );
         ErrorBody::new(ErrorCode::SandboxStartFailed, message)
     };
-    let scratch = workshop.run_dir.scratch(&format!("git-{index}"));
+    let scratch = space.run_dir.scratch(&format!("git-{index}"));
     let path = scratch.map_err(|e| e.body())?;
     let commits = match &mount.history {
         None => {
@@ -147,7 +133,7 @@ pub(super) fn write(
         }
         Some(history) => {
             real(&path, history, index).map_err(failed)?;
-            PlannedCommits::Objects(objects(mount, view, workshop, index)?)
+            PlannedCommits::Objects(objects(mount, view, space, index)?)
         }
     };
     let source = open_dir(&path).and_then(|open| pinned(&path, &open));

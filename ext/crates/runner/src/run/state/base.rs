@@ -2,7 +2,7 @@
 
 use super::{facts, layer_name};
 use crate::run::context::RunContext;
-use crate::run::materialise::pinned;
+use crate::run::pinned::pinned;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use wp_codebox_backend_native::WP_CONTENT_LAYER;

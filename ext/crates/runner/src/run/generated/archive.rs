@@ -3,7 +3,7 @@
 //! What an archive says of itself is not believed: names, kinds and sizes are judged before
 //! anything is written, and bytes are counted again while they are.
 
-use super::write;
+use super::write::write;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;

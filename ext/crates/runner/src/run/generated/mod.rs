@@ -5,6 +5,7 @@
 //! more than what is reaped with its run.
 
 mod archive;
+mod write;
 
 pub(crate) use archive::{list, plugin_header};
 
@@ -12,12 +13,12 @@ use super::sources::{OpenMount, Shown, open_source};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, OmitReason, Omitted, copy_tree};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MadeDirectory, MadeFrom, RunRequest};
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
+use write::write;
 
 /// How the directory of a mount or component is made, if it is.
 pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a MadeDirectory> {
@@ -124,22 +125,6 @@ pub(super) fn build(
         mount.shown = Shown::ByView;
     }
     Ok(())
-}
-
-/// Writes a new file below a directory of ours in which there are no links.
-fn write(directory: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let outside = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "a path leads out");
-    if name.split('/').any(|s| matches!(s, "" | "." | "..")) || name.contains('\0') {
-        return Err(outside());
-    }
-    let path = directory.join(name);
-    let parent = path.parent().ok_or_else(outside)?;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(parent)?;
-    fs::File::create_new(&path)?.write_all(content)
 }
 
 #[cfg(test)]

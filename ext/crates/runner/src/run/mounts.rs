@@ -1,0 +1,41 @@
+//! The mounts that a request asks for, opened with the rights of its caller.
+
+use super::sources::{OpenMount, Shown, open_source};
+use super::{generated, git};
+use std::os::fd::AsFd;
+use std::path::Path;
+use wp_codebox_contracts::{ErrorBody, GitView, GuestPath, MadeFrom, MountRequest, RunRequest};
+
+pub(super) fn open_mount(
+    mount: &MountRequest,
+    target: GuestPath,
+    request: &RunRequest,
+) -> Result<OpenMount, ErrorBody> {
+    let subject = format!("the source of mount {target}");
+    let row = generated::of(request, target.as_str());
+    let opened = match row {
+        Some(row) => generated::open(row, &mount.source, &subject, request),
+        None => open_source(&mount.source, &subject, request),
+    };
+    let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
+    // What is made of an archive or of text lies in no work tree.
+    let tree = row.is_none_or(|row| matches!(row.from, MadeFrom::Copy { .. }));
+    let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
+    let history = match (git, row) {
+        (GitView::None | GitView::Baseline, _) => None,
+        (GitView::History, None) => Some(git::history(mount, source.as_fd())?),
+        (GitView::History, Some(_)) => {
+            return Err(git::unavailable(mount, "its directory is made for the run"));
+        }
+    };
+    Ok(OpenMount {
+        git,
+        history,
+        request: mount.clone(),
+        target,
+        source,
+        path,
+        shown: Shown::ByPath,
+        left_out: Vec::new(),
+    })
+}

@@ -1,0 +1,26 @@
+//! Directories of the host by path and inode.
+
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use wp_codebox_contracts::{HostSource, InodeId};
+
+pub(super) fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// The path, and the inode it must still lead to when the guest is built.
+pub(super) fn pinned(path: &Path, open: &OwnedFd) -> std::io::Result<HostSource> {
+    let stat = rustix::fs::fstat(open)?;
+    Ok(HostSource {
+        path: path.to_string_lossy().into_owned(),
+        inode: Some(InodeId {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }),
+    })
+}

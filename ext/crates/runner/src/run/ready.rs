@@ -1,0 +1,157 @@
+//! From a prepared request to what guests are started from: isolation level, directories of the
+//! mounts and components, template.
+
+use super::context::{Clock, RunContext};
+use super::materialise::{materialise, write_staged};
+use super::prepare::Prepared;
+use super::recorder::Recorder;
+use super::scratch_space::ScratchSpace;
+use super::{generated, level, ready_components};
+use crate::agent::Parent;
+use std::path::Path;
+use std::sync::Arc;
+use wp_codebox_backend_native::{
+    GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest,
+    choose, ensure_template, mount_paths,
+};
+use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
+
+/// What a run has of its process.
+#[derive(Clone, Copy)]
+pub(super) struct Outside<'a> {
+    pub cancellation: &'a Arc<Cancellation>,
+    /// Who answers for tools outside of the guest.
+    pub parent: &'a dyn Parent,
+    pub redactor: &'a Redactor,
+}
+
+/// Makes the directories and the template that the guests of a run need.
+pub(super) fn ready<'a>(
+    prepared: &'a mut Prepared,
+    outside: Outside<'a>,
+    run_dir: &'a RunDir,
+    recorder: &mut Recorder<'_>,
+    clock: Clock,
+) -> Result<RunContext<'a>, ErrorBody> {
+    let Outside {
+        cancellation,
+        parent,
+        redactor,
+    } = outside;
+    let records = run_dir.path().join("scratch/outer-sandbox");
+    let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
+    recorder.notices.extend(outer.notices);
+    let level = level::choose_level(&prepared.policy, || {
+        level::tested(&prepared.request, &outer.sandbox)
+    })?;
+    if level < IsolationLevel::Full {
+        recorder.notices.push(format!(
+            "this host cannot isolate at level full; the policy allows {}, which this run got",
+            level.name()
+        ));
+    }
+    let mut opened = std::mem::take(&mut prepared.mounts);
+    for (index, mount) in opened.iter_mut().enumerate() {
+        if let Some(row) = generated::of(&prepared.request, mount.target.as_str()) {
+            generated::build(mount, row, run_dir, index)?;
+        }
+    }
+    let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
+    let paths = mount_paths(&targets).map_err(|e| e.body())?;
+    let guest_mounts: Vec<GuestMount> = opened
+        .iter()
+        .zip(paths)
+        .map(|(mount, paths)| GuestMount {
+            target: paths.target,
+            workspace: paths.workspace,
+            access: mount.request.mode,
+        })
+        .collect();
+    let store = prepared.identity.store();
+    let space = ScratchSpace {
+        owner: prepared.state.owner(),
+        level,
+        run_dir,
+        store: store.filter(|_| level == IsolationLevel::Full),
+    };
+    let mut open_components = std::mem::take(&mut prepared.components);
+    ready_components::make(
+        &mut open_components,
+        &prepared.request,
+        opened.len(),
+        run_dir,
+    )?;
+    recorder.notices.extend(open_components.left_out.clone());
+    let components = ready_components::ready(open_components, opened.len(), space)?;
+    let mounts = opened
+        .into_iter()
+        .enumerate()
+        .map(|(index, mount)| materialise(index, mount, space))
+        .collect::<Result<Vec<_>, _>>()?;
+    let prepared: &Prepared = prepared;
+    Ok(RunContext {
+        run_dir,
+        backend: backend(prepared, &outer.sandbox, level, cancellation)
+            .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
+        level,
+        cwd: working_directory(&guest_mounts)?,
+        staged: write_staged(&prepared.staged, run_dir)?,
+        mounts,
+        guest_mounts,
+        components,
+        prepared,
+        clock,
+        parent,
+        redactor,
+        mailbox: Arc::default(),
+    })
+}
+
+fn backend(
+    prepared: &Prepared,
+    sandbox: &Arc<dyn ProcessSandbox>,
+    level: IsolationLevel,
+    cancellation: &Arc<Cancellation>,
+) -> Result<NativeBackend, ErrorBody> {
+    let paths = &prepared.request.paths;
+    let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
+        .map_err(|e| e.body())?;
+    let host = HostLayout::probe();
+    let identity = match level {
+        IsolationLevel::Full => prepared.identity.clone(),
+        IsolationLevel::Reduced | IsolationLevel::None => {
+            GuestIdentity::shared("at level reduced there are no mounts to show files through")
+        }
+    };
+    // A template is built in the state directory by our own programs. Root's spawner shows that to
+    // their guest, a user's cannot.
+    let own = match identity.store() {
+        Some(_) => GuestIdentity::shared("a template is built by our own programs"),
+        None => identity.clone(),
+    };
+    let template: Template = ensure_template(&TemplateRequest {
+        state_dir: prepared.state.path(),
+        wordpress: Path::new(&paths.wordpress),
+        share_dir: Path::new(&paths.share_dir),
+        launcher: Path::new(&paths.launcher),
+        sandbox: sandbox.as_ref(),
+        php: &php,
+        host: &host,
+        level,
+        identity: &own,
+    })
+    .map_err(|e| e.body())?;
+    Ok(NativeBackend {
+        identity,
+        launcher: paths.launcher.clone().into(),
+        host,
+        php,
+        sandbox: Arc::clone(sandbox),
+        template,
+        share_dir: paths.share_dir.clone(),
+        cancellation: Arc::clone(cancellation),
+        cgroup: prepared.group.cgroup(),
+    })
+}
