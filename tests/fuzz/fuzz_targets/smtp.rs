@@ -6,10 +6,10 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../../ext/crates/runner/src/mail/conversation.rs"]
+#[path = "../../../ext/crates/proxy/src/mail/conversation.rs"]
 mod conversation;
 #[allow(dead_code)]
-#[path = "../../../ext/crates/runner/src/mail/message.rs"]
+#[path = "../../../ext/crates/proxy/src/mail/message.rs"]
 mod message;
 
 use conversation::{Bounds, Conversation, Next, Received};

@@ -6,19 +6,13 @@
 //! extension is.
 #![forbid(unsafe_code)]
 
-mod agent;
-mod browser;
 mod cli;
 mod control;
-mod egress;
 mod keeper;
-mod mail;
 mod outbox;
 mod parent;
 mod peer;
-mod preview;
 mod recipe;
-mod relay;
 mod run;
 mod supervise;
 mod workspace;

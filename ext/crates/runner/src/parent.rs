@@ -4,11 +4,11 @@
 //! to another question, a late one or a second one is dropped. Whoever waits stops at once when
 //! the caller goes, the run is detached or cancelled.
 
-use crate::agent::{Parent, ParentAnswer};
 use crate::outbox::{CallerAttachment, Outbox};
 use serde_json::Value;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use wp_codebox_agent::{Parent, ParentAnswer};
 use wp_codebox_contracts::{Frame, RunMode};
 use wp_codebox_runtime::Cancellation;
 

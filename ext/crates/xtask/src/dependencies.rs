@@ -25,6 +25,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["contracts", "policy", "recipe", "artifacts", "runtime"],
     ),
     ("launcher", &["contracts"]),
+    ("proxy", &["contracts", "policy", "artifacts", "runtime"]),
+    ("browser", &["contracts", "policy", "artifacts"]),
+    (
+        "agent",
+        &["contracts", "policy", "artifacts", "runtime", "proxy"],
+    ),
     (
         "runner",
         &[
@@ -35,6 +41,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "artifacts",
             "runtime",
             "backend-native",
+            "proxy",
+            "browser",
+            "agent",
         ],
     ),
     (
@@ -44,15 +53,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["contracts"]),
 ];
 
-/// Foreign crates that only one crate may use, because they stand for a right.
-const RESERVED: &[(&str, &str)] = &[
-    ("ext-php-rs", "ext"),
-    ("landlock", "launcher"),
-    ("seccompiler", "launcher"),
-    ("tokio", "runner"),
-    ("reqwest", "runner"),
-    ("hyper", "runner"),
-    ("rustls", "runner"),
+/// Foreign crates that only some crates may use, because they stand for a right.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("ext-php-rs", &["ext"]),
+    ("landlock", &["launcher"]),
+    ("seccompiler", &["launcher"]),
+    ("tokio", &["proxy", "browser", "agent", "runner"]),
+    ("reqwest", &["agent"]),
+    ("hyper", &["proxy", "runner"]),
+    ("rustls", &["proxy", "agent"]),
 ];
 
 /// Foreign crates that may not reach the extension by any way: PHP's process forks, and threads
@@ -123,11 +132,11 @@ fn judge(metadata: &Value) -> Vec<String> {
                         "crate {short} may not depend on {ours}; it may use {allowed:?}"
                     ));
                 }
-            } else if let Some((_, owner)) = RESERVED.iter().find(|(known, _)| *known == used)
-                && *owner != short
+            } else if let Some((_, owners)) = RESERVED.iter().find(|(known, _)| *known == used)
+                && !owners.contains(&short)
             {
                 findings.push(format!(
-                    "crate {short} may not depend on {used}; only {owner} may"
+                    "crate {short} may not depend on {used}; only {owners:?} may"
                 ));
             }
         }
@@ -167,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_belong_to_one_crate() {
+    fn rights_belong_to_their_crates() {
         assert!(judge(&metadata("wp-codebox-runner", &["tokio"])).is_empty());
         assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
         assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);

@@ -290,7 +290,7 @@ fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, 
 /// Without a browser everything but browser commands works.
 fn browser(settings: &Settings) -> Check {
     let named = settings.browser.as_deref().map(Path::to_string_lossy);
-    match crate::browser::discover(named.as_deref()) {
+    match wp_codebox_browser::discover(named.as_deref()) {
         Ok(found) => ok("browser", found.program),
         Err(error) => Check {
             fix: error.hints.first().cloned(),

@@ -62,7 +62,11 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
     });
     // Made here, so that this process can show the link and the run's journal never has it.
     let token = if args.preview_token || !local {
-        Some(crate::preview::Token::random()?.reveal().to_owned())
+        Some(
+            wp_codebox_proxy::preview::Token::random()?
+                .reveal()
+                .to_owned(),
+        )
     } else {
         None
     };
@@ -76,7 +80,11 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         login: match &args.preview_login {
             None => None,
             Some(user) => Some(PreviewLogin {
-                key: Some(crate::preview::Token::random()?.reveal().to_owned()),
+                key: Some(
+                    wp_codebox_proxy::preview::Token::random()?
+                        .reveal()
+                        .to_owned(),
+                ),
                 user: Some(user.clone()).filter(|user| !user.is_empty()),
             }),
         },
@@ -148,7 +156,7 @@ pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<Strin
     let (status, url) = of_preview(event)?;
     let preview = request.hold.as_ref()?.preview.as_ref()?;
     (status == "open").then(|| match &preview.token {
-        Some(token) => format!("{url}/?{}={token}", crate::preview::PARAMETER),
+        Some(token) => format!("{url}/?{}={token}", wp_codebox_proxy::preview::PARAMETER),
         None => format!("{url}/"),
     })
 }
@@ -160,7 +168,7 @@ pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
     let joint = if link.contains('?') { '&' } else { '?' };
     Some(format!(
         "{link}{joint}{}={key}",
-        crate::preview::LOGIN_PARAMETER
+        wp_codebox_proxy::preview::LOGIN_PARAMETER
     ))
 }
 

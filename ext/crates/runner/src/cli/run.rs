@@ -5,11 +5,11 @@ use super::output::{Output, Stream};
 use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, unavailable, unreachable};
 use super::{Settings, preview, request};
-use crate::agent::parent_unavailable;
 use base64::Engine;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
+use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
     schema_id,

@@ -3,8 +3,8 @@
 //! Rows arrive redacted and bounded one by one. Here they are bounded together: beyond the
 //! totals texts are left out, then rows, and the documents say how many.
 
-use crate::agent::{CallRecord, Ended, TurnRecord};
 use serde_json::{Value, json};
+use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_contracts::{ModelUsage, schema_id};
 
@@ -178,7 +178,7 @@ impl AgentLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{CallStatus, Counted, Ending, TokenUsage};
+    use wp_codebox_agent::{CallStatus, Counted, Ending, TokenUsage};
 
     fn turn(number: u32, text: &str) -> TurnRecord {
         TurnRecord {

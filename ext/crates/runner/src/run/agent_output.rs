@@ -4,9 +4,9 @@
 use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
 use super::recorder::{Executed, Recorder};
-use crate::agent::{Ended, Ending};
 use serde_json::json;
 use std::time::Instant;
+use wp_codebox_agent::{Ended, Ending};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::now_rfc3339;
 

@@ -5,13 +5,13 @@ use super::prepare::Prepared;
 use super::preset::model_environment;
 use super::ready_components::ReadyComponent;
 use super::sources::PHP_SETTINGS;
-use crate::agent::Parent;
-use crate::mail::Mailbox;
 use std::sync::Arc;
 use std::time::Instant;
+use wp_codebox_agent::Parent;
 use wp_codebox_backend_native::NativeBackend;
 use wp_codebox_contracts::{GuestPath, GuestPhase, IsolationLevel, StagedFile};
 use wp_codebox_policy::Redactor;
+use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::{Call, GuestMount, RunDir};
 
 /// When the caller began to ask for the run, and when the run must end.

@@ -8,11 +8,6 @@
 use super::context::RunContext;
 use super::mail;
 use super::recorder::Recorder;
-use crate::egress::{
-    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, ModelRoute, Network,
-    PreparedBridge, Trust,
-};
-use crate::mail::Mailbox;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,6 +15,11 @@ use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_backend_native::GuestEgress;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, NetworkPolicy, RuntimePolicy};
 use wp_codebox_policy::{EgressRules, check_model};
+use wp_codebox_proxy::egress::{
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, ModelRoute, Network,
+    PreparedBridge, Trust,
+};
+use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::Runtime;
 
 /// Different refusals listed in the journal and named to the caller, per guest.

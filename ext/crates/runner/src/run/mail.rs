@@ -2,7 +2,6 @@
 //! that guest is dead. The mailbox is the run's, so a guest that replaces another adds to it.
 
 use super::recorder::Recorder;
-use crate::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, IsolationLevel};
 use wp_codebox_policy::Redactor;
+use wp_codebox_proxy::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use wp_codebox_runtime::Runtime;
 
 /// What the caller of a run without a mail capture is told.
@@ -300,7 +300,7 @@ fn row(mail: &Mail, kept: Result<(), &'static str>, redactor: &Redactor) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mail::Received;
+    use wp_codebox_proxy::mail::Received;
 
     const SECRET: &str = "hunter2-hunter2-hunter2";
 

@@ -70,7 +70,6 @@ pub(crate) use recorder::end_word;
 pub(crate) use request_document::task_document;
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 
-use crate::agent::Parent;
 use context::Clock;
 use finish::{Evidence, Failure};
 use ready::{Outside, ready};
@@ -78,6 +77,7 @@ use recorder::Recorder;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wp_codebox_agent::Parent;
 use wp_codebox_contracts::{
     ErrorBody, EventType, LifecycleEvent, Outcome, RunId, RunMode, RunResult,
 };

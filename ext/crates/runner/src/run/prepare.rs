@@ -10,7 +10,6 @@ use super::preview;
 use super::secrets::{ModelKey, Secrets};
 use super::sources::{OpenMount, OpenStaged, open_staged};
 use crate::peer::Caller;
-use crate::preview::Reservation;
 use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
@@ -18,6 +17,7 @@ use wp_codebox_contracts::{
     ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
+use wp_codebox_proxy::preview::Reservation;
 use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
 
 /// Command id that running an agent or a check needs.

@@ -7,9 +7,9 @@ use super::prepare::Prepared;
 use super::recorder::Recorder;
 use super::scratch_space::ScratchSpace;
 use super::{generated, level, ready_components};
-use crate::agent::Parent;
 use std::path::Path;
 use std::sync::Arc;
+use wp_codebox_agent::Parent;
 use wp_codebox_backend_native::{
     GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest,
     choose, ensure_template, mount_paths,

@@ -7,12 +7,12 @@
 //! model is not the guest's: nothing stands for it there unless programs of the guest may ask
 //! the model, and then only in the guest that works.
 
-use crate::egress::SecretSwap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimePolicy, SecretBinding};
 use wp_codebox_policy::{SecretScope, is_exposed};
+use wp_codebox_proxy::egress::SecretSwap;
 use zeroize::Zeroizing;
 
 /// Random bytes of a placeholder.

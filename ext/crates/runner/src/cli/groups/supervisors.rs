@@ -3,13 +3,13 @@
 //! A caller here is a thread: it starts a supervisor, reads its frames and keeps nothing but the
 //! last.
 
-use crate::agent::parent_unavailable;
 use crate::cli::signals::{on_end, unheard_signals};
 use crate::cli::supervisor::{self, unavailable, unreachable};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
 use wp_codebox_control::{FrameReader, write_frame};
 

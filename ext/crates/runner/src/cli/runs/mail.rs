@@ -5,7 +5,6 @@ use super::found;
 use crate::cli::columns::{self, Column};
 use crate::cli::live;
 use crate::cli::output::{Output, Stream};
-use crate::mail::readable;
 use crate::run::{MAIL_LIST, mail_path};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +14,7 @@ use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest, RunStatus, schema_id};
 use wp_codebox_control::Patience;
+use wp_codebox_proxy::mail::readable;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 
 /// Longest wait for a sandbox, which may have to finish a command first.

@@ -3,10 +3,10 @@
 use super::super::captured::look;
 use super::super::recorder::Recorder;
 use super::Bench;
-use crate::agent::{Hands, MountChange, Place, Taken, Tools};
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wp_codebox_agent::{Hands, MountChange, Place, Taken, Tools};
 use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Runtime, Step};

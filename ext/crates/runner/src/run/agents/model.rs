@@ -7,14 +7,14 @@ use super::super::prepare::tool_set;
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use super::notes::project_notes;
-use crate::agent::{
+use crate::run::context::RunContext;
+use serde_json::{Value, json};
+use std::time::Instant;
+use wp_codebox_agent::{
     Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Halt, ModelClient,
     ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive,
     first_message, system_prompt,
 };
-use crate::run::context::RunContext;
-use serde_json::{Value, json};
-use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Cancellation, Stop};

@@ -12,16 +12,16 @@ mod visitors;
 pub(crate) use server::{SITE_PORT, SiteServer};
 
 use super::session::Session;
-use crate::preview::{
-    Counts, Forwarder, ForwarderConfig, ForwarderLimits, LOGIN_PARAMETER, Logins, Origin,
-    PARAMETER, Place, Reservation, Token,
-};
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use visitors::Visitors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PreviewRequest, schema_id};
+use wp_codebox_proxy::preview::{
+    Counts, Forwarder, ForwarderConfig, ForwarderLimits, LOGIN_PARAMETER, Logins, Origin,
+    PARAMETER, Place, Reservation, Token,
+};
 use wp_codebox_runtime::{StateDir, Stop, now_rfc3339, rfc3339};
 
 /// Connections opened before the thread that owns the guest does something else.

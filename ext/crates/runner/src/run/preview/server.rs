@@ -150,7 +150,7 @@ impl SiteServer {
 }
 
 fn nonce() -> Result<String, ErrorBody> {
-    crate::preview::Token::random().map(|token| token.reveal().to_owned())
+    wp_codebox_proxy::preview::Token::random().map(|token| token.reveal().to_owned())
 }
 
 fn program() -> Vec<String> {

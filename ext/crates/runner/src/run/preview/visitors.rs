@@ -6,12 +6,12 @@
 //! the guest is kept, for which its server is ended first.
 
 use super::SITE_PORT;
-use crate::preview::{Doorway, Knock};
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wp_codebox_proxy::preview::{Doorway, Knock};
 use wp_codebox_runtime::Connector;
 
 /// Most that wait; the forwarder asks for no more than its own rooms.

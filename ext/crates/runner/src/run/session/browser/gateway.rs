@@ -1,10 +1,5 @@
 //! The bridge of a browser's guest.
 
-use crate::browser::{Task, Wake};
-use crate::egress::{
-    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
-    SecretSwap, Site, Trust,
-};
 use crate::run::context::RunContext;
 use crate::run::egress::sentence;
 use crate::run::recorder::Recorder;
@@ -17,8 +12,13 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use wp_codebox_browser::{Task, Wake};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, NetworkPolicy};
 use wp_codebox_policy::{EgressRules, Host};
+use wp_codebox_proxy::egress::{
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
+    SecretSwap, Site, Trust,
+};
 use wp_codebox_runtime::Runtime;
 
 /// Wait while the driver is busy with other messages.
@@ -60,10 +60,10 @@ impl ReachSite for Door {
 /// passed through and nothing of the run's secrets is put into requests of a page.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
-        (NetworkPolicy::Posture(_), _) | (_, crate::browser::External::Deny) => {
+        (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {
             return Ok(EgressRules::nothing());
         }
-        (NetworkPolicy::Rules(rules), crate::browser::External::Policy) => {
+        (NetworkPolicy::Rules(rules), wp_codebox_browser::External::Policy) => {
             EgressRules::compile(rules).map_err(|_| unavailable("its rules do not compile"))?
         }
     };

@@ -10,10 +10,6 @@ mod outcome;
 mod state;
 
 use super::{Commanded, Session, added};
-use crate::browser::{
-    BROWSER_LIMITS, Chromium, Failure, Host, Page, StorageState, Task, Wire, Work, argv, discover,
-    environment, parse, wakes,
-};
 use crate::run::level;
 use crate::run::recorder::Recorder;
 use gateway::Gateway;
@@ -23,6 +19,10 @@ use serde_json::{Value, json};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+use wp_codebox_browser::{
+    BROWSER_LIMITS, Chromium, Failure, Host, Page, StorageState, Task, Wire, Work, argv, discover,
+    environment, parse, wakes,
+};
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
 };

@@ -1,11 +1,11 @@
 //! What a browser command came to, in the words of every command.
 
 use super::millis;
-use crate::browser::{Failure, Report, Task, Work};
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+use wp_codebox_browser::{Failure, Report, Task, Work};
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 
@@ -177,7 +177,7 @@ fn document(
     let mut document = json!({
         "command": command,
         "status": if error.is_none() { "ok" } else { "failed" },
-        "url": end.task.url.as_deref().map(crate::browser::address),
+        "url": end.task.url.as_deref().map(wp_codebox_browser::address),
         "finalUrl": visit.final_url,
         "title": visit.title,
         "timings": {

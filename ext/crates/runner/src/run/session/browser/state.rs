@@ -1,9 +1,9 @@
 //! Who a browser is: cookies and local storage from a session of the working guest.
 
-use crate::browser::{Auth, StorageState, Task};
 use crate::run::session::Session;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use wp_codebox_browser::{Auth, StorageState, Task};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Call};
 

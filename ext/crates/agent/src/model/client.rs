@@ -1,0 +1,228 @@
+//! The model of a run, as the loop knows it.
+
+use super::assembly::Carried;
+use super::connection::{Connection, ModelSetupError};
+use super::dialect::{Dialect, Lesson};
+use super::exchange::{self, Failure};
+use super::limits::Pace;
+use super::refusal::{Meaning, Refusal, sentence};
+use super::{chat, messages, pauses};
+use crate::{Model, ModelError, Reply, TurnRequest};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use wp_codebox_contracts::{ModelApi, ModelEndpoint};
+use wp_codebox_policy::Redactor;
+use wp_codebox_proxy::egress::Trust;
+use wp_codebox_runtime::Cancellation;
+use zeroize::Zeroizing;
+
+/// How often a cancellation is looked for while a model is waited for.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// A model that is asked over HTTP. One question at a time, from a thread that runs no
+/// asynchronous work itself.
+pub struct ModelClient<'a> {
+    /// Taken when it is dropped: a name that is still being looked up must not be waited for.
+    runtime: Option<Runtime>,
+    connection: Connection,
+    api: ModelApi,
+    model: String,
+    cancellation: &'a Cancellation,
+    redactor: Redactor,
+    pace: Pace,
+    dialect: Dialect,
+    carried: Carried,
+}
+
+impl std::fmt::Debug for ModelClient<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelClient")
+            .field("api", &self.api)
+            .field("model", &self.model)
+            .field("dialect", &self.dialect)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for ModelClient<'_> {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl<'a> ModelClient<'a> {
+    /// A client of this endpoint. `key` is the value of the secret that the endpoint names.
+    pub fn open(
+        endpoint: &ModelEndpoint,
+        key: Option<Zeroizing<String>>,
+        cancellation: &'a Cancellation,
+    ) -> Result<Self, ModelSetupError> {
+        Self::with(endpoint, key, cancellation, Pace::default(), &Trust::System)
+    }
+
+    pub(super) fn with(
+        endpoint: &ModelEndpoint,
+        key: Option<Zeroizing<String>>,
+        cancellation: &'a Cancellation,
+        pace: Pace,
+        trust: &Trust,
+    ) -> Result<Self, ModelSetupError> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|source| ModelSetupError::Runtime { source })?;
+        Ok(Self {
+            runtime: Some(runtime),
+            connection: Connection::new(endpoint, key.as_ref(), &pace, trust)?,
+            api: endpoint.api,
+            model: endpoint.model.clone(),
+            cancellation,
+            redactor: Redactor::with_secrets(&[], key.as_ref().map(|key| key.as_str())),
+            pace,
+            dialect: Dialect::default(),
+            carried: Carried::default(),
+        })
+    }
+
+    const fn protocol(&self) -> &'static str {
+        match self.api {
+            ModelApi::OpenaiChat => chat::PROTOCOL,
+            ModelApi::AnthropicMessages => messages::PROTOCOL,
+        }
+    }
+
+    fn body(&self, request: TurnRequest<'_>) -> Bytes {
+        let body = match self.api {
+            ModelApi::OpenaiChat => chat::body(&self.model, request, self.dialect, &self.carried),
+            ModelApi::AnthropicMessages => messages::body(&self.model, request, self.dialect),
+        };
+        Bytes::from(body.to_string())
+    }
+
+    /// Asks until there is an answer or no sense in asking.
+    async fn ask(
+        &mut self,
+        request: TurnRequest<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Reply, ModelError> {
+        let mut body = self.body(request);
+        let mut requests = 0;
+        let mut tries = 0;
+        loop {
+            requests += 1;
+            let asked = exchange::ask(
+                &self.connection,
+                self.api,
+                body.clone(),
+                &self.pace,
+                on_text,
+            )
+            .await;
+            let (why, pause) = match asked {
+                Ok(assembly) => return Ok(assembly.reply(&self.model, &mut self.carried)),
+                Err(Failure::Passing { why }) => (sentence(&why, &self.redactor), None),
+                Err(Failure::Lasting { why }) => {
+                    return Err(ModelError::Unavailable {
+                        why,
+                        attempts: requests,
+                    });
+                }
+                Err(Failure::Malformed { why }) => {
+                    return Err(ModelError::Malformed {
+                        protocol: self.protocol(),
+                        why,
+                    });
+                }
+                Err(Failure::Refused { refusal, asked }) => match self.refused(&refusal)? {
+                    Next::OtherWords => {
+                        body = self.body(request);
+                        continue;
+                    }
+                    Next::Later(why) => (why, asked),
+                },
+            };
+            tries += 1;
+            if tries >= self.pace.tries {
+                return Err(ModelError::Unavailable {
+                    why,
+                    attempts: requests,
+                });
+            }
+            let pause =
+                pause.unwrap_or_else(|| pauses::own(tries + 1, pauses::jitter(), &self.pace));
+            if Instant::now() + pause >= request.deadline {
+                return Err(ModelError::Unavailable {
+                    why: format!("{why}; there is no time to ask again"),
+                    attempts: requests,
+                });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn refused(&mut self, refusal: &Refusal) -> Result<Next, ModelError> {
+        let status = refusal.status;
+        match refusal.meaning() {
+            Meaning::TooLong => Err(ModelError::TooLong),
+            Meaning::Key => Err(ModelError::Unauthorised { status }),
+            Meaning::Later => {
+                let said = refusal.sentence(&self.redactor);
+                Ok(Next::Later(format!("status {status}: {said}")))
+            }
+            Meaning::Never => match self.dialect.learn(refusal) {
+                Lesson::Learnt => Ok(Next::OtherWords),
+                Lesson::Nothing => Err(ModelError::Rejected {
+                    status,
+                    why: refusal.sentence(&self.redactor),
+                }),
+            },
+        }
+    }
+}
+
+/// What a refusal that is not final asks for.
+enum Next {
+    OtherWords,
+    Later(String),
+}
+
+impl Model for ModelClient<'_> {
+    /// Text of an answer that breaks off was handed on already; the next try begins anew. What
+    /// counts is the text of the reply.
+    fn turn(
+        &mut self,
+        request: TurnRequest<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Reply, ModelError> {
+        let Some(runtime) = self.runtime.take() else {
+            return Err(ModelError::Cancelled);
+        };
+        let cancellation = self.cancellation;
+        let answer = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                stop = halted(cancellation, request.deadline) => Err(stop),
+                answer = self.ask(request, on_text) => answer,
+            }
+        });
+        self.runtime = Some(runtime);
+        answer
+    }
+}
+
+/// Comes back when the run is cancelled or out of time.
+async fn halted(cancellation: &Cancellation, deadline: Instant) -> ModelError {
+    loop {
+        if cancellation.reason().is_some() {
+            return ModelError::Cancelled;
+        }
+        let now = Instant::now();
+        if now >= deadline {
+            return ModelError::Deadline;
+        }
+        tokio::time::sleep(WATCH.min(deadline - now)).await;
+    }
+}

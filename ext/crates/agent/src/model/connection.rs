@@ -1,0 +1,138 @@
+//! The HTTP client of one model: its address, its key, and nothing of the environment.
+//!
+//! No proxy, no redirect, no cookie, no referer, no kept connection: each question is a
+//! connection of its own, so that a server which closes while tools run costs no try. The key
+//! is a header of requests to the one address that is fixed here.
+
+use super::limits::Pace;
+use super::resolver::JudgedResolver;
+use super::{chat, messages};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, redirect, retry};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelApi, ModelEndpoint};
+use wp_codebox_policy::{ModelBase, ModelError as ModelRefused, Transport, check_model};
+use wp_codebox_proxy::egress::{EgressError, Trust, client_tls};
+use wp_codebox_runtime::kernel_error;
+use zeroize::Zeroizing;
+
+/// Why a model cannot be spoken to at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelSetupError {
+    #[error(transparent)]
+    Refused(#[from] ModelRefused),
+    /// The key is no text for a header. Nothing of it is repeated.
+    #[error("the model's key has characters that no HTTP header can hold")]
+    Key,
+    #[error(transparent)]
+    Tls(#[from] EgressError),
+    #[error("the client of the model cannot be made: {source}")]
+    Client {
+        #[source]
+        source: reqwest::Error,
+    },
+    #[error("the client of the model cannot be made: {source}")]
+    Runtime {
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl ModelSetupError {
+    /// The error as it crosses a border.
+    pub fn body(&self) -> ErrorBody {
+        match self {
+            Self::Refused(error) => error.body(),
+            Self::Key => ErrorBody::new(ErrorCode::SecretInvalid, self.to_string()),
+            Self::Tls(error) => error.body(),
+            Self::Client { .. } => ErrorBody::new(ErrorCode::ProviderUnavailable, self.to_string()),
+            Self::Runtime { source } => {
+                kernel_error(ErrorCode::ProviderUnavailable, self.to_string(), source)
+            }
+        }
+    }
+}
+
+/// A model's address with everything that is said to it each time.
+pub(super) struct Connection {
+    client: Client,
+    url: String,
+    headers: HeaderMap,
+}
+
+impl Connection {
+    pub(super) fn new(
+        endpoint: &ModelEndpoint,
+        key: Option<&Zeroizing<String>>,
+        pace: &Pace,
+        trust: &Trust,
+    ) -> Result<Self, ModelSetupError> {
+        let base = check_model(endpoint)?;
+        let path = match endpoint.api {
+            ModelApi::OpenaiChat => chat::PATH,
+            ModelApi::AnthropicMessages => messages::PATH,
+        };
+        Ok(Self {
+            url: base.url(path),
+            headers: headers(endpoint.api, key)?,
+            client: client(base, pace, trust)?,
+        })
+    }
+
+    /// A question, ready to be sent.
+    pub(super) fn post(&self, body: bytes::Bytes) -> reqwest::RequestBuilder {
+        self.client
+            .post(&self.url)
+            .headers(self.headers.clone())
+            .body(body)
+    }
+}
+
+fn client(base: ModelBase, pace: &Pace, trust: &Trust) -> Result<Client, ModelSetupError> {
+    let transport = base.transport();
+    let tls = match transport {
+        Transport::Tls => client_tls(trust)?,
+        // Never used, and reading the store of the host takes time.
+        Transport::Plain => wp_codebox_proxy::egress::no_tls()?,
+    };
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .https_only(transport == Transport::Tls)
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .retry(retry::never())
+        .http1_only()
+        .pool_max_idle_per_host(0)
+        .connect_timeout(pace.connect)
+        .dns_resolver(JudgedResolver { base })
+        .build()
+        .map_err(|source| ModelSetupError::Client { source })
+}
+
+fn headers(api: ModelApi, key: Option<&Zeroizing<String>>) -> Result<HeaderMap, ModelSetupError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let accept = HeaderValue::from_static("text/event-stream, application/json");
+    headers.insert(ACCEPT, accept);
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_str(text).map_err(|_| ModelSetupError::Key)?;
+        value.set_sensitive(true);
+        Ok::<_, ModelSetupError>(value)
+    };
+    match api {
+        ModelApi::OpenaiChat => {
+            if let Some(key) = key {
+                let text = Zeroizing::new(format!("Bearer {}", key.as_str()));
+                headers.insert(AUTHORIZATION, secret(&text)?);
+            }
+        }
+        ModelApi::AnthropicMessages => {
+            let version = HeaderValue::from_static(messages::VERSION);
+            headers.insert("anthropic-version", version);
+            if let Some(key) = key {
+                headers.insert("x-api-key", secret(key)?);
+            }
+        }
+    }
+    Ok(headers)
+}

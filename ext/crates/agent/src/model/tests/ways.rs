@@ -1,0 +1,161 @@
+//! The way to a model: TLS, names, and an environment that decides nothing.
+
+use super::server::stream;
+use super::*;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::process::Command;
+use std::sync::Arc;
+
+fn hello() -> Answer {
+    stream(&[
+        r#"data: {"choices":[{"delta":{"content":"Hello."}}]}"#,
+        "data: [DONE]",
+    ])
+}
+
+fn ask(base_url: &str, trust: &Trust) -> Result<Reply, ModelError> {
+    let cancellation = Cancellation::default();
+    let endpoint = endpoint(ModelApi::OpenaiChat, base_url);
+    let key = Some(Zeroizing::new(KEY.to_owned()));
+    let mut client = ModelClient::with(&endpoint, key, &cancellation, quick(), trust).unwrap();
+    let request = TurnRequest {
+        system: "",
+        messages: &[Message::User("Hello.".to_owned())],
+        tools: &[],
+        max_output_tokens: 16,
+        deadline: Instant::now() + Duration::from_secs(60),
+    };
+    client.turn(request, &mut |_| {})
+}
+
+/// An authority as PEM, and a server for `localhost` that it vouches for.
+fn authority() -> (String, Arc<ServerConfig>) {
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let pem = params.self_signed(&key).unwrap().pem();
+    let issuer = Issuer::new(params, key);
+    let leaf_key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
+        .unwrap()
+        .signed_by(&leaf_key, &issuer)
+        .unwrap();
+    let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], private)
+        .unwrap();
+    (pem, Arc::new(config))
+}
+
+#[test]
+fn a_certificate_must_be_trusted_and_for_the_name() {
+    let (pem, config) = authority();
+    let server = Server::play_tls(vec![hello()], config);
+    let port = server.address.port();
+    let trust = Trust::Pem(pem.into_bytes());
+    let url = format!("https://localhost:{port}/v1");
+    assert_eq!(ask(&url, &trust).unwrap().text, "Hello.");
+    assert_eq!(server.asked().len(), 1);
+
+    let (stranger, _) = authority();
+    let by_address = format!("https://127.0.0.1:{port}/v1");
+    let strangers = Trust::Pem(stranger.into_bytes());
+    for (url, trust) in [(&url, &strangers), (&by_address, &trust)] {
+        let Err(ModelError::Unavailable { why, attempts }) = ask(url, trust) else {
+            panic!("it was trusted")
+        };
+        assert_eq!(why, "its certificate is not trusted");
+        assert_eq!(attempts, 1, "a certificate does not get better");
+    }
+    assert_eq!(server.asked().len(), 1, "no key without trust");
+}
+
+#[test]
+fn a_name_of_this_host_is_reached() {
+    let server = Server::play(vec![hello()]);
+    let url = format!("http://localhost:{}/v1", server.address.port());
+    assert_eq!(ask(&url, &Trust::System).unwrap().text, "Hello.");
+}
+
+#[test]
+fn what_cannot_be_spoken_to_is_refused_before_anything_is_sent() {
+    let cancellation = Cancellation::default();
+    let open = |base_url: &str, key: &str| {
+        let endpoint = endpoint(ModelApi::OpenaiChat, base_url);
+        let key = Some(Zeroizing::new(key.to_owned()));
+        ModelClient::open(&endpoint, key, &cancellation).map_err(|e| e.body())
+    };
+    open("http://127.0.0.1:1", KEY).unwrap();
+    for base_url in [
+        "http://api.example.org",
+        "http://192.168.0.9",
+        "https://x/?a=1",
+    ] {
+        let code = open(base_url, KEY).unwrap_err().code;
+        assert_eq!(code.as_str(), "wp_codebox_model_invalid", "{base_url}");
+    }
+    let error = open("http://127.0.0.1:1", "correct-horse\nx: y").unwrap_err();
+    assert_eq!(error.code.as_str(), "wp_codebox_secret_invalid");
+    assert!(!format!("{error:?}").contains("horse"), "{error:?}");
+}
+
+/// Where the child of the next test finds its server.
+const VARIABLE: &str = "CODEBOX_TEST_MODEL";
+
+#[test]
+fn proxies_of_the_environment_are_ignored() {
+    let run = |test: &str, model: &Server, proxy: &Server| {
+        let proxy = format!("http://{}", proxy.address);
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--ignored", "--exact"]);
+        child.arg(format!("model::tests::ways::{test}"));
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            child.env(name, &proxy).env(name.to_lowercase(), &proxy);
+        }
+        child.env_remove("NO_PROXY").env_remove("no_proxy");
+        let output = child.env(VARIABLE, model.base_url()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("1 passed"), "{said}");
+    };
+    let (model, proxy) = (Server::play(vec![hello()]), Server::play(vec![hello()]));
+    run("child_asks_the_model", &model, &proxy);
+    assert_eq!((model.asked().len(), proxy.asked().len()), (1, 0));
+    // The same environment moves a client that does not refuse it.
+    run("child_asks_by_an_ordinary_client", &model, &proxy);
+    assert_eq!((model.asked().len(), proxy.asked().len()), (1, 1));
+}
+
+#[test]
+#[ignore = "a child of the test above"]
+fn child_asks_the_model() {
+    let url = std::env::var(VARIABLE).unwrap();
+    assert_eq!(ask(&url, &Trust::System).unwrap().text, "Hello.");
+}
+
+#[test]
+#[ignore = "a child of the test above"]
+fn child_asks_by_an_ordinary_client() {
+    let url = std::env::var(VARIABLE).unwrap();
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(wp_codebox_proxy::egress::no_tls().unwrap())
+        .build()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let request = client.post(format!("{url}/chat/completions")).body("{}");
+    assert!(
+        runtime
+            .block_on(request.send())
+            .unwrap()
+            .status()
+            .is_success()
+    );
+}

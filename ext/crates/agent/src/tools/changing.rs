@@ -1,0 +1,245 @@
+//! Tools that change files of the mounts: write, edit, patch, delete.
+//!
+//! Edits happen here, on the bytes as they are: the guest hands them over and takes them back
+//! with the digest of what was read, so that nothing that changed in between is overwritten.
+
+use super::reading::{QUICK, answer_of, number, rows, word};
+use super::shown;
+use super::{Arguments, Hands, Said, Tools, Trouble};
+use crate::edit::{Files, Scope, apply, parse, replace};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use wp_codebox_artifacts::sha256;
+
+/// Bytes that one fetch may hand over, its first line included.
+const FETCH_BYTES: u64 = 6 * 1024 * 1024;
+/// Largest content of one write.
+const WRITE_BYTES: usize = 4 * 1024 * 1024;
+/// Places shown of a replacement.
+const PLACES: usize = 20;
+
+/// A file as the guest has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// None: there is no such file.
+    pub bytes: Option<Vec<u8>>,
+    /// Digest of the bytes; empty when there is no file.
+    pub sha256: String,
+}
+
+/// One change of a file.
+#[derive(Debug)]
+pub(super) struct Change<'a> {
+    pub path: &'a str,
+    /// None: it is deleted.
+    pub bytes: Option<&'a [u8]>,
+    /// What it must hold before: a digest, or empty for no file. Null: it does not matter.
+    pub before: Value,
+    pub mode: Option<u32>,
+}
+
+impl<H: Hands> Tools<H> {
+    /// Whole files.
+    pub(super) fn fetch(&mut self, id: &str, paths: &[&str]) -> Result<Vec<Fetched>, Trouble> {
+        let request = json!({"op": "fetch", "paths": paths});
+        let call = self.workspace_call(id, request, &[]);
+        let taken = self.hands.take(&call, QUICK, FETCH_BYTES)?;
+        self.go_on(&taken.step)?;
+        let (answer, mut bytes) = answer_of(id, &taken.bytes, &taken.step.stderr)?;
+        let broken = || Trouble::Told(format!("{id}: the files came back incomplete; try again"));
+        let rows = rows(&answer, "files");
+        if rows.len() != paths.len() {
+            return Err(broken());
+        }
+        let mut files = Vec::new();
+        for row in rows {
+            if row.get("exists") != Some(&Value::Bool(true)) {
+                files.push(Fetched {
+                    bytes: None,
+                    sha256: String::new(),
+                });
+                continue;
+            }
+            let length = usize::try_from(number(row, "length")).map_err(|_| broken())?;
+            let (file, rest) = bytes.split_at_checked(length).ok_or_else(broken)?;
+            bytes = rest;
+            // What was handed over, not what the guest says of it.
+            files.push(Fetched {
+                sha256: sha256(file).to_string(),
+                bytes: Some(file.to_vec()),
+            });
+        }
+        Ok(files)
+    }
+
+    /// All of the changes or none.
+    pub(super) fn store(&mut self, id: &str, changes: &[Change<'_>]) -> Result<(), Trouble> {
+        let rows: Vec<Value> = changes
+            .iter()
+            .map(|change| {
+                let mut row = json!({
+                    "path": change.path,
+                    "action": if change.bytes.is_some() { "write" } else { "delete" },
+                    "length": change.bytes.map_or(0, <[u8]>::len),
+                    "sha256": change.before,
+                });
+                if let Some(mode) = change.mode {
+                    row["mode"] = json!(mode);
+                }
+                row
+            })
+            .collect();
+        let bytes: Vec<u8> = changes
+            .iter()
+            .filter_map(|change| change.bytes)
+            .flatten()
+            .copied()
+            .collect();
+        let answer = self.workspace(id, json!({"op": "store", "changes": rows}), &bytes)?;
+        match super::reading::rows(&answer, "files").len() == changes.len() {
+            true => Ok(()),
+            false => Err(Trouble::Told(format!(
+                "{id}: the sandbox did not confirm the change; look with workspace.read"
+            ))),
+        }
+    }
+
+    pub(super) fn write(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let path = arguments.text("path")?;
+        let content = arguments.text("content")?;
+        let bytes = match arguments.text_or("encoding", "text")? {
+            "text" => content.as_bytes().to_vec(),
+            "base64" => base64::engine::general_purpose::STANDARD
+                .decode(content.split_whitespace().collect::<String>())
+                .map_err(|_| format!("{id}: content is not base64"))?,
+            other => {
+                return Err(Trouble::Told(format!(
+                    "{id}: encoding is {other:?}, but must be text or base64"
+                )));
+            }
+        };
+        if bytes.len() > WRITE_BYTES {
+            return Err(Trouble::Told(format!(
+                "{id}: content is larger than 4 MiB; make the file with terminal.run"
+            )));
+        }
+        let change = Change {
+            path,
+            bytes: Some(&bytes),
+            before: Value::Null,
+            mode: None,
+        };
+        self.store(id, &[change])?;
+        Ok(Said::ok(format!(
+            "wrote {} bytes to {}",
+            bytes.len(),
+            shown::name(path)
+        )))
+    }
+
+    pub(super) fn edit(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let path = arguments.text("path")?;
+        let old = arguments.text("old_text")?;
+        let new = arguments.text("new_text")?;
+        let scope = match arguments.flag("replace_all")? {
+            true => Scope::All,
+            false => Scope::Once,
+        };
+        let file = self.fetch(id, &[path])?.pop();
+        let Some((bytes, digest)) = file.and_then(|file| Some((file.bytes?, file.sha256))) else {
+            return Err(Trouble::Told(format!(
+                "{id}: {} does not exist; make it with workspace.write",
+                shown::name(path)
+            )));
+        };
+        let replaced = replace(&bytes, old, new, scope)
+            .map_err(|e| format!("{id}: {}: {e}", shown::name(path)))?;
+        let change = Change {
+            path,
+            bytes: Some(&replaced.bytes),
+            before: json!(digest),
+            mode: None,
+        };
+        self.store(id, &[change])?;
+        let lines: Vec<String> = replaced
+            .lines
+            .iter()
+            .take(PLACES)
+            .map(ToString::to_string)
+            .collect();
+        Ok(Said::ok(format!(
+            "replaced {} place(s) in {}, at line(s) {}",
+            replaced.lines.len(),
+            shown::name(path),
+            lines.join(", ")
+        )))
+    }
+
+    pub(super) fn patch(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let patch = parse(arguments.text("patch")?).map_err(|e| format!("{id}: {e}"))?;
+        let paths = patch.paths();
+        let names: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let fetched = self.fetch(id, &names)?;
+        let before: Files = paths
+            .iter()
+            .cloned()
+            .zip(fetched.iter().map(|file| file.bytes.clone()))
+            .collect();
+        let digests: BTreeMap<&str, &str> = names
+            .iter()
+            .copied()
+            .zip(fetched.iter().map(|file| file.sha256.as_str()))
+            .collect();
+        let mut applied = apply(&patch, &before).map_err(|e| format!("{id}: {e}"))?;
+        // A mode alone is written with the content that is there.
+        for path in applied.modes.keys() {
+            if let Some(bytes) = before.get(path) {
+                applied
+                    .files
+                    .entry(path.clone())
+                    .or_insert_with(|| bytes.clone());
+            }
+        }
+        let changes: Vec<Change<'_>> = applied
+            .files
+            .iter()
+            .map(|(path, bytes)| Change {
+                path,
+                bytes: bytes.as_deref(),
+                before: json!(digests.get(path.as_str()).copied().unwrap_or_default()),
+                mode: applied.modes.get(path).copied(),
+            })
+            .collect();
+        self.store(id, &changes)?;
+        let mut text = String::from("applied\n");
+        for (path, bytes) in &applied.files {
+            let word = match (before.get(path).and_then(Option::as_ref), bytes) {
+                (_, None) => "deleted",
+                (None, Some(_)) => "added",
+                (Some(_), Some(_)) => "changed",
+            };
+            let _ = writeln!(text, "{word} {}", shown::name(path));
+        }
+        for note in &applied.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        Ok(Said::ok(text))
+    }
+
+    pub(super) fn delete(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let path = arguments.text("path")?;
+        let request = json!({
+            "op": "delete", "path": path,
+            "recursive": arguments.flag("recursive")?,
+        });
+        let answer = self.workspace(id, request, &[])?;
+        let _ = word(&answer, "path");
+        Ok(Said::ok(format!(
+            "deleted {} ({} entries)",
+            shown::name(path),
+            number(&answer, "removed")
+        )))
+    }
+}

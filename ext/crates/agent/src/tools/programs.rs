@@ -1,0 +1,318 @@
+//! Tools that run programs: terminal, PHP, WP-CLI, abilities, requests, tests.
+
+use super::reading::{answer_of, number, word};
+use super::shown;
+use super::{Arguments, Hands, Said, Tools, Trouble};
+use crate::ToolStatus;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::time::Duration;
+use wp_codebox_contracts::{CommandCall, GuestPath};
+use wp_codebox_runtime::{Call, ExecutionEnd, Step, check_program, command_program};
+
+/// The guest's programs.
+const ABILITY: &str = "/opt/codebox/guest/call-ability.php";
+const HTTP_REQUEST: &str = "/opt/codebox/guest/http-request.php";
+/// Of each stream of a program.
+const STREAM_BYTES: usize = 20 * 1024;
+/// Of each test's output.
+const TEST_BYTES: usize = 12 * 1024;
+/// Longest command line.
+const COMMAND_BYTES: usize = 100_000;
+/// Shown of an argument in the record.
+const ARGUMENT_BYTES: usize = 2000;
+
+impl<H: Hands> Tools<H> {
+    pub(super) fn terminal(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<Said, Trouble> {
+        let command = arguments.text("command")?;
+        let timeout = arguments.timeout(120)?;
+        if command.trim().is_empty() || command.len() > COMMAND_BYTES || command.contains('\0') {
+            return Err(Trouble::Told(format!(
+                "{id}: command must have 1 to {COMMAND_BYTES} bytes without NUL; put a longer script into a file"
+            )));
+        }
+        let argv = ["/bin/sh", "-c", command].map(str::to_owned).to_vec();
+        let mut call = self.program(id, recorded("command", command), argv);
+        let cwd = arguments.text_or("cwd", "")?;
+        if !cwd.is_empty() {
+            let path = match cwd.starts_with('/') {
+                true => cwd.to_owned(),
+                false => format!("{}/{cwd}", self.place.cwd),
+            };
+            call.cwd = GuestPath::new(path.trim_end_matches('/'))
+                .map_err(|e| format!("{id}: cwd: {e}"))?;
+        }
+        let step = self.run(&call, timeout)?;
+        // A program that says no has been run all the same.
+        let status = match step.result.stopped {
+            true => ToolStatus::Failed,
+            false => ToolStatus::Ok,
+        };
+        Ok(Said {
+            status,
+            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+        })
+    }
+
+    /// One program, no shell: what would mean something to one is a plain character here.
+    pub(super) fn one_program(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<Said, Trouble> {
+        let command = arguments.text("command")?;
+        let mut argv = vec![command.to_owned()];
+        match arguments.value("args") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(items)) => {
+                for item in items {
+                    let text = item.as_str().ok_or_else(|| {
+                        Trouble::Told(format!("{id}: args must be a list of strings"))
+                    })?;
+                    argv.push(text.to_owned());
+                }
+            }
+            Some(_) => {
+                return Err(Trouble::Told(format!(
+                    "{id}: args must be a list of strings"
+                )));
+            }
+        }
+        let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
+        let broken = argv.iter().any(|word| word.contains('\0'));
+        if command.trim().is_empty() || bytes > COMMAND_BYTES || broken {
+            return Err(Trouble::Told(format!(
+                "{id}: command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
+            )));
+        }
+        let timeout = Duration::from_secs(120);
+        let shown_line = argv.join(" ");
+        let call = self.program(id, recorded("command", &shown_line), argv);
+        let step = self.run(&call, timeout)?;
+        let status = match step.result.stopped {
+            true => ToolStatus::Failed,
+            false => ToolStatus::Ok,
+        };
+        Ok(Said {
+            status,
+            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+        })
+    }
+
+    pub(super) fn run_php(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let code = arguments.text("code")?.trim_start();
+        let code = code.strip_prefix("<?php").unwrap_or(code);
+        let timeout = arguments.timeout(120)?;
+        self.registry_command(id, &format!("code={code}"), timeout)
+    }
+
+    pub(super) fn wp_cli(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let line = arguments.text("command")?.trim_start();
+        let line = line.strip_prefix("wp ").unwrap_or(line);
+        let timeout = arguments.timeout(120)?;
+        if line.trim().is_empty() || line.len() > COMMAND_BYTES {
+            return Err(Trouble::Told(format!(
+                "{id}: command must have 1 to {COMMAND_BYTES} bytes"
+            )));
+        }
+        self.registry_command(id, &format!("command={line}"), timeout)
+    }
+
+    /// A command of the registry, as a recipe or a caller would run it.
+    fn registry_command(
+        &mut self,
+        id: &str,
+        argument: &str,
+        timeout: Duration,
+    ) -> Result<Said, Trouble> {
+        let wanted = CommandCall {
+            command: id.to_owned(),
+            args: vec![argument.to_owned()],
+        };
+        let program = command_program(&wanted, &self.place.mounts, &self.place.cwd)
+            .map_err(|e| format!("{id}: {}", e.message))?;
+        let call = Call {
+            args: vec![shown::bounded(argument, ARGUMENT_BYTES)],
+            phase: "tool",
+            env: self.place.environment.clone(),
+            ..program
+        };
+        let step = self.run(&call, timeout)?;
+        Ok(Said {
+            status: status_of(&step),
+            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+        })
+    }
+
+    pub(super) fn tests(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let timeout = arguments.timeout(600)?;
+        let given = arguments.text_or("command", "")?;
+        let lines = match given.trim() {
+            "" => self.place.checks.clone(),
+            line => vec![line.to_owned()],
+        };
+        if lines.is_empty() {
+            return Err(Trouble::Told(format!(
+                "{id}: the task has no checks; give a test command"
+            )));
+        }
+        let mut text = String::new();
+        let mut passed = 0;
+        for line in &lines {
+            let program = match check_program(line, &self.place.cwd) {
+                Ok(program) if !program.argv.is_empty() => program,
+                _ => {
+                    return Err(Trouble::Told(format!(
+                        "{id}: command {line:?} cannot be split into words"
+                    )));
+                }
+            };
+            let call = Call {
+                command: id.to_owned(),
+                phase: "tool",
+                env: self.place.environment.clone(),
+                ..program
+            };
+            let _ = writeln!(text, "$ {}", shown::bounded(line, 500));
+            match self.run(&call, timeout) {
+                Ok(step) => {
+                    let good = step.result.end == ExecutionEnd::Exited { code: 0 };
+                    passed += usize::from(good);
+                    text.push_str(&program_shown(&step, timeout, TEST_BYTES));
+                }
+                Err(Trouble::Told(why)) => text.push_str(&why),
+                Err(halt) => return Err(halt),
+            }
+            text.push('\n');
+        }
+        let _ = write!(
+            text,
+            "{passed} of {} passed in this sandbox. What decides is a later run in a fresh sandbox, without anything but the changed files.",
+            lines.len()
+        );
+        Ok(Said::ok(text))
+    }
+
+    pub(super) fn ability(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+        let name = arguments.text("name")?;
+        let timeout = arguments.timeout(120)?;
+        let request = match arguments.object("input")? {
+            Some(input) => json!({"name": name, "input": input}),
+            None => json!({"name": name}),
+        };
+        let answer = self.json_program(id, ABILITY, recorded("name", name), &request, timeout)?;
+        let result = answer.get("result").unwrap_or(&Value::Null);
+        let text = serde_json::to_string_pretty(result).unwrap_or_default();
+        Ok(Said::ok(shown::bounded(&text, 2 * STREAM_BYTES)))
+    }
+
+    pub(super) fn http_request(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<Said, Trouble> {
+        let path = arguments.text("path")?;
+        let method = arguments.text_or("method", "GET")?.to_ascii_uppercase();
+        let timeout = arguments.timeout(60)?;
+        if !path.starts_with('/') || path.starts_with("//") || path.len() > 8000 {
+            return Err(Trouble::Told(format!(
+                "{id}: path must begin with one /; only the sandbox's own WordPress is asked"
+            )));
+        }
+        let request = json!({
+            "method": method,
+            "path": path,
+            "headers": arguments.object("headers")?.unwrap_or_default(),
+            "body": arguments.text_or("body", "")?,
+            "user_id": arguments.number("user_id", 0, 0..=1 << 40)?,
+        });
+        let shown = vec![
+            format!("method={method}"),
+            format!("path={}", shown::bounded(path, 500)),
+        ];
+        let answer = self.json_program(id, HTTP_REQUEST, shown, &request, timeout)?;
+        let mut text = format!("{} {path}: status {}\n", method, number(&answer, "status"));
+        let headers = answer.get("headers").and_then(Value::as_object);
+        for (name, value) in headers.into_iter().flatten() {
+            let _ = writeln!(text, "{name}: {}", value.as_str().unwrap_or_default());
+        }
+        let body = word(&answer, "body");
+        let _ = write!(text, "\n{}", shown::bounded(body, 2 * STREAM_BYTES));
+        Ok(Said::ok(text))
+    }
+
+    /// A program of the guest that takes JSON and answers JSON.
+    fn json_program(
+        &mut self,
+        id: &str,
+        program: &str,
+        shown: Vec<String>,
+        request: &Value,
+        timeout: Duration,
+    ) -> Result<Map<String, Value>, Trouble> {
+        let argv = vec!["php".to_owned(), program.to_owned()];
+        let call = Call {
+            stdin: Some(request.to_string().into_bytes()),
+            ..self.program(id, shown, argv)
+        };
+        let step = self.run(&call, timeout)?;
+        if step.result.stopped {
+            return Err(Trouble::Told(format!(
+                "{id}: ended after {} seconds",
+                timeout.as_secs()
+            )));
+        }
+        // WordPress and plugins may print before: the answer is the last line.
+        let last = step
+            .stdout
+            .trim_end()
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default();
+        answer_of(id, last.as_bytes(), &step.stderr).map(|(answer, _)| answer)
+    }
+}
+
+fn recorded(name: &str, value: &str) -> Vec<String> {
+    vec![format!("{name}={}", shown::bounded(value, ARGUMENT_BYTES))]
+}
+
+fn status_of(step: &Step) -> ToolStatus {
+    match step.result.end {
+        ExecutionEnd::Exited { code: 0 } => ToolStatus::Ok,
+        _ => ToolStatus::Failed,
+    }
+}
+
+/// How a program ended and what it said.
+fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
+    let mut text = match (&step.result.end, step.result.stopped) {
+        (_, true) => format!(
+            "ended after {} seconds, with what it had started; the sandbox lives on\n",
+            timeout.as_secs()
+        ),
+        (ExecutionEnd::Exited { code }, _) => format!("exit code {code}\n"),
+        (ExecutionEnd::Signalled { signal }, _) => format!("ended by signal {signal}\n"),
+        _ => String::new(),
+    };
+    for (name, output) in [("stdout", &step.stdout), ("stderr", &step.stderr)] {
+        let output = output.trim_end_matches('\n');
+        if !output.is_empty() {
+            let _ = writeln!(text, "--- {name}\n{}", shown::bounded(output, most));
+        }
+    }
+    if step.stdout.is_empty() && step.stderr.is_empty() {
+        text.push_str("(no output)\n");
+    }
+    if step.result.output_truncated {
+        text.push_str("(more output was dropped at the run's output limit)\n");
+    }
+    if step.result.disk_full {
+        text.push_str("(the sandbox's disk is full)\n");
+    }
+    text
+}

@@ -1,0 +1,262 @@
+//! Whether the agent still gets anywhere. Pure.
+//!
+//! Circles are told by repetition: the same call with the same answer, or the same call
+//! whatever the answer, while nothing new succeeded in between; calls of which none succeeds;
+//! answers that say and ask nothing. Each is first said to the model, then ends the work.
+
+use crate::ToolStatus;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::Stop;
+
+/// Same call and same answer: said, and the end.
+const SAME: (u32, u32) = (3, 5);
+/// Same call, whatever the answer.
+const AGAIN: (u32, u32) = (8, 12);
+/// Turns in a row of which no call succeeded.
+const FAILING: (u32, u32) = (5, 8);
+/// Empty answers in a row.
+const EMPTY: (u32, u32) = (1, 3);
+/// Answers in a row that were cut before they asked for anything.
+const CUT: u32 = 4;
+
+/// What to do after a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Advice {
+    GoOn,
+    /// Something the model should hear.
+    Say(String),
+    /// It goes in circles.
+    Stop(Stop),
+}
+
+/// What the turns so far looked like.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    seen: HashSet<u64>,
+    calls: HashMap<u64, u32>,
+    answers: HashMap<u64, u32>,
+    failing: u32,
+    empty: u32,
+    cut: u32,
+    plain: u32,
+    /// Of this turn.
+    succeeded: bool,
+    called: bool,
+    worst: (u32, u32, String),
+}
+
+fn key(parts: &[&str]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn circles(what: String) -> Advice {
+    Advice::Stop(Stop::Partial(ErrorBody::new(
+        ErrorCode::AgentNoProgress,
+        format!("the agent stopped getting anywhere: {what}"),
+    )))
+}
+
+impl Progress {
+    /// A call of this turn, and what came of it.
+    pub(super) fn called(&mut self, tool: &str, arguments: &str, answer: &str, status: ToolStatus) {
+        let call = key(&[tool, arguments]);
+        let fresh = self.seen.insert(call);
+        let succeeded = status == ToolStatus::Ok;
+        if fresh && succeeded {
+            self.calls.clear();
+            self.answers.clear();
+        }
+        let times = |map: &mut HashMap<u64, u32>, key| {
+            let count = map.entry(key).or_insert(0);
+            *count += 1;
+            *count
+        };
+        let same = times(&mut self.answers, key(&[tool, arguments, answer]));
+        let again = times(&mut self.calls, call);
+        if (same, again) > (self.worst.0, self.worst.1) {
+            self.worst = (same, again, tool.to_owned());
+        }
+        self.called = true;
+        self.succeeded |= succeeded;
+    }
+
+    /// The end of a turn with calls.
+    pub(super) fn turned(&mut self) -> Advice {
+        let (same, again, tool) = std::mem::take(&mut self.worst);
+        let succeeded = std::mem::take(&mut self.succeeded);
+        if std::mem::take(&mut self.called) {
+            (self.empty, self.cut, self.plain) = (0, 0, 0);
+            self.failing = if succeeded { 0 } else { self.failing + 1 };
+        }
+        if same >= SAME.1 {
+            return circles(format!(
+                "it called {tool} {same} times with the same arguments and got the same answer"
+            ));
+        }
+        if again >= AGAIN.1 {
+            return circles(format!(
+                "it called {tool} {again} times with the same arguments"
+            ));
+        }
+        if self.failing >= FAILING.1 {
+            return circles(format!(
+                "in {} turns no call of a tool succeeded",
+                self.failing
+            ));
+        }
+        if same == SAME.0 || again == AGAIN.0 {
+            return Advice::Say(format!(
+                "You called {tool} with the same arguments before, and nothing has changed since. Do something else, or call task.blocked and say what is in the way."
+            ));
+        }
+        if self.failing == FAILING.0 {
+            return Advice::Say(format!(
+                "No call of a tool has succeeded for {} turns. Read what the answers say, try another way, or call task.blocked and say what is in the way.",
+                self.failing
+            ));
+        }
+        Advice::GoOn
+    }
+
+    /// An answer without text and without calls.
+    pub(super) fn empty(&mut self) -> Advice {
+        self.empty += 1;
+        if self.empty >= EMPTY.1 {
+            return circles(format!(
+                "the model answered nothing {} times in a row",
+                self.empty
+            ));
+        }
+        Advice::Say(
+            "Your answer was empty. Call a tool, or task.finish when the task is done.".to_owned(),
+        )
+    }
+
+    /// An answer that was cut before it asked for anything.
+    pub(super) fn cut(&mut self) -> Advice {
+        self.cut += 1;
+        if self.cut >= CUT {
+            return circles(format!(
+                "the model's answer was cut at its limit {} times in a row before it called a tool",
+                self.cut
+            ));
+        }
+        Advice::Say("Your answer was cut at its length limit. Go on from there, say less, and write large files in several smaller steps.".to_owned())
+    }
+
+    /// An answer with text but without calls; how many in a row.
+    pub(super) fn plain(&mut self) -> u32 {
+        self.plain += 1;
+        self.plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(progress: &mut Progress, arguments: &str, answer: &str, status: ToolStatus) -> Advice {
+        progress.called("t", arguments, answer, status);
+        progress.turned()
+    }
+
+    fn is_no_progress(advice: &Advice) -> bool {
+        matches!(advice, Advice::Stop(Stop::Partial(e)) if e.code == ErrorCode::AgentNoProgress)
+    }
+
+    #[test]
+    fn the_same_answer_is_said_then_ends() {
+        let mut progress = Progress::default();
+        let advices: Vec<Advice> = (0..5)
+            .map(|_| turn(&mut progress, "a", "x", ToolStatus::Ok))
+            .collect();
+        assert_eq!(advices[0], Advice::GoOn);
+        assert_eq!(advices[1], Advice::GoOn);
+        assert!(matches!(&advices[2], Advice::Say(t) if t.contains("t with the same")));
+        assert_eq!(advices[3], Advice::GoOn);
+        assert!(is_no_progress(&advices[4]), "{advices:?}");
+    }
+
+    #[test]
+    fn alternating_calls_are_circles_too() {
+        let mut progress = Progress::default();
+        let ended = (0..20).position(|n| {
+            let arguments = if n % 2 == 0 { "a" } else { "b" };
+            is_no_progress(&turn(&mut progress, arguments, "x", ToolStatus::Ok))
+        });
+        // `b` was new in the second turn and cleared what `a` had.
+        assert_eq!(ended, Some(9));
+    }
+
+    #[test]
+    fn edit_and_test_in_turn_is_work() {
+        let mut progress = Progress::default();
+        for n in 0..30 {
+            let edit = turn(&mut progress, &format!("edit {n}"), "done", ToolStatus::Ok);
+            assert_eq!(edit, Advice::GoOn);
+            assert_eq!(
+                turn(&mut progress, "test", "1 failed", ToolStatus::Ok),
+                Advice::GoOn
+            );
+        }
+    }
+
+    #[test]
+    fn answers_that_differ_by_a_clock_end_later() {
+        let mut progress = Progress::default();
+        let ended = (0..30).position(|n| {
+            is_no_progress(&turn(
+                &mut progress,
+                "a",
+                &format!("in {n} ms"),
+                ToolStatus::Ok,
+            ))
+        });
+        assert_eq!(ended, Some(11));
+    }
+
+    #[test]
+    fn only_failing_calls_end_and_one_success_forgives() {
+        let mut progress = Progress::default();
+        for n in 0..7 {
+            let advice = turn(&mut progress, &n.to_string(), "no", ToolStatus::Denied);
+            assert!(!is_no_progress(&advice), "{n}");
+            assert_eq!(matches!(advice, Advice::Say(_)), n == 4, "{n}");
+        }
+        assert_eq!(
+            turn(&mut progress, "good", "yes", ToolStatus::Ok),
+            Advice::GoOn
+        );
+        for n in 10..17 {
+            assert!(!is_no_progress(&turn(
+                &mut progress,
+                &n.to_string(),
+                "no",
+                ToolStatus::Failed
+            )));
+        }
+        assert!(is_no_progress(&turn(
+            &mut progress,
+            "z",
+            "no",
+            ToolStatus::Failed
+        )));
+    }
+
+    #[test]
+    fn nothing_said_ends() {
+        let mut progress = Progress::default();
+        assert!(matches!(progress.empty(), Advice::Say(_)));
+        assert!(matches!(progress.empty(), Advice::Say(_)));
+        assert!(is_no_progress(&progress.empty()));
+        let mut progress = Progress::default();
+        for _ in 0..3 {
+            assert!(matches!(progress.cut(), Advice::Say(_)));
+        }
+        assert!(is_no_progress(&progress.cut()));
+    }
+}

@@ -1,0 +1,343 @@
+//! What the bundle says of turns and calls: bounded and redacted when it is made.
+
+use super::window::head;
+use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
+use serde_json::{Map, Value, json};
+use wp_codebox_artifacts::sha256;
+use wp_codebox_policy::Redactor;
+
+/// Words of one turn.
+const TEXT: usize = 16 * 1024;
+/// One text among the arguments of a call.
+const ARGUMENT: usize = 1024;
+/// Arguments that are contents of files: beyond this their size and hash stand for them.
+const CONTENT: usize = 256;
+/// All arguments of one call.
+const ARGUMENTS: usize = 8 * 1024;
+/// Answer of one call.
+const ANSWER: usize = 8 * 1024;
+/// Items of one list or object among the arguments.
+const ITEMS: usize = 64;
+/// How deep arguments are shown.
+const DEPTH: usize = 8;
+/// Arguments that hold what is written to files.
+const CONTENTS: [&str; 10] = [
+    "content",
+    "content_base64",
+    "contents",
+    "text",
+    "old",
+    "new",
+    "old_text",
+    "new_text",
+    "patch",
+    "code",
+];
+
+/// One turn of the loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnRecord {
+    /// Number of the turn, from 1.
+    pub turn: u32,
+    /// What the model said, redacted.
+    pub text: String,
+    /// Names of the tools it calls, as on the wire.
+    pub calls: Vec<String>,
+    /// Why the reply ended.
+    pub stop: &'static str,
+    /// Model that answered, as it names itself.
+    pub model: String,
+    /// Tokens of the turn.
+    pub usage: TokenUsage,
+    /// Whether the provider counted the tokens.
+    pub counted: Counted,
+}
+
+/// Who counted the tokens of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// The provider counted.
+    Provider,
+    /// Estimated from the size of the texts.
+    Estimate,
+}
+
+impl TurnRecord {
+    pub(super) fn new(turn: u32, reply: &Reply, usage: TokenUsage, redactor: &Redactor) -> Self {
+        Self {
+            turn,
+            text: bounded(&redactor.redact(&reply.text), TEXT),
+            calls: reply
+                .calls
+                .iter()
+                .take(ITEMS)
+                .map(|call| head(&redactor.redact(&call.name), 64).to_owned())
+                .collect(),
+            stop: match reply.stop {
+                StopReason::End => "end",
+                StopReason::Tools => "tools",
+                StopReason::Length => "length",
+                StopReason::Filtered => "filtered",
+            },
+            model: head(&redactor.redact(&reply.model), 200).to_owned(),
+            usage,
+            counted: match reply.usage {
+                Some(_) => Counted::Provider,
+                None => Counted::Estimate,
+            },
+        }
+    }
+
+    /// For journal and transcript.
+    pub fn usage(&self) -> Value {
+        json!({
+            "inputTokens": self.usage.input,
+            "cachedInputTokens": self.usage.cached_input,
+            "outputTokens": self.usage.output,
+            "counted": match self.counted {
+                Counted::Provider => "provider",
+                Counted::Estimate => "estimate",
+            },
+        })
+    }
+}
+
+/// How a call went, for the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallStatus {
+    /// It answered.
+    Ok,
+    /// It failed.
+    Failed,
+    /// It was refused.
+    Denied,
+    /// The task was over, or the run had to stop, before its turn came.
+    Skipped,
+}
+
+impl CallStatus {
+    /// Name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl From<ToolStatus> for CallStatus {
+    fn from(status: ToolStatus) -> Self {
+        match status {
+            ToolStatus::Ok => Self::Ok,
+            ToolStatus::Failed => Self::Failed,
+            ToolStatus::Denied => Self::Denied,
+        }
+    }
+}
+
+/// One call. Texts are redacted and bounded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallRecord {
+    /// Number of the turn, from 1.
+    pub turn: u32,
+    /// The model's id of the call.
+    pub call_id: String,
+    /// Id of the tool, or the name that was called when there is none.
+    pub tool: String,
+    /// How the call ended.
+    pub status: CallStatus,
+    /// Arguments, redacted.
+    pub arguments: Value,
+    /// Answer, redacted.
+    pub answer: String,
+    /// Executions that the call started.
+    pub executions: Vec<String>,
+    /// Duration, milliseconds.
+    pub duration_ms: u64,
+}
+
+impl CallRecord {
+    pub(super) fn new(
+        turn: u32,
+        call: &ToolCall,
+        tool: String,
+        answer: &ToolAnswer,
+        redactor: &Redactor,
+    ) -> Self {
+        Self {
+            turn,
+            call_id: call_id(call, redactor),
+            tool,
+            status: answer.status.into(),
+            arguments: arguments(call, redactor),
+            answer: bounded(&redactor.redact(&answer.text), ANSWER),
+            executions: answer.executions.clone(),
+            duration_ms: u64::try_from(answer.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) fn skipped(turn: u32, call: &ToolCall, tool: String, redactor: &Redactor) -> Self {
+        Self {
+            turn,
+            call_id: call_id(call, redactor),
+            tool,
+            status: CallStatus::Skipped,
+            arguments: arguments(call, redactor),
+            answer: String::new(),
+            executions: Vec::new(),
+            duration_ms: 0,
+        }
+    }
+}
+
+fn call_id(call: &ToolCall, redactor: &Redactor) -> String {
+    let id = redactor.redact(&call.id);
+    match head(&id, 128) {
+        "" => "unnamed".to_owned(),
+        id => id.to_owned(),
+    }
+}
+
+/// The beginning of a text, and how much is not shown.
+fn bounded(text: &str, bytes: usize) -> String {
+    let kept = head(text, bytes);
+    if kept.len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{kept}\n[{} more bytes]", text.len() - kept.len())
+}
+
+/// Arguments as the bundle shows them: redacted, then contents by size and hash.
+fn arguments(call: &ToolCall, redactor: &Redactor) -> Value {
+    let map = match &call.arguments {
+        Ok(map) => map,
+        Err(why) => return json!({"unreadable": bounded(&redactor.redact(why), ARGUMENT)}),
+    };
+    let clean = redactor.redact_value(Value::Object(map.clone()));
+    let Value::Object(members) = &clean else {
+        return Value::Null;
+    };
+    let shown: Map<String, Value> = members
+        .iter()
+        .take(ITEMS)
+        .map(|(name, value)| (head(name, 128).to_owned(), shown(name, value, DEPTH)))
+        .collect();
+    let text = Value::Object(shown.clone()).to_string();
+    if text.len() <= ARGUMENTS {
+        return Value::Object(shown);
+    }
+    let whole = clean.to_string();
+    digest(&whole)
+}
+
+fn shown(name: &str, value: &Value, depth: usize) -> Value {
+    match value {
+        Value::String(text) if CONTENTS.contains(&name) && text.len() > CONTENT => digest(text),
+        Value::String(text) if text.len() > ARGUMENT => {
+            let mut row = digest(text);
+            row["head"] = json!(head(text, CONTENT));
+            row
+        }
+        Value::Array(_) | Value::Object(_) if depth == 0 => digest(&value.to_string()),
+        Value::Array(items) => {
+            let rows = items.iter().take(ITEMS);
+            rows.map(|item| shown(name, item, depth - 1)).collect()
+        }
+        Value::Object(members) => {
+            let rows = members.iter().take(ITEMS);
+            rows.map(|(name, value)| (head(name, 128).to_owned(), shown(name, value, depth - 1)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn digest(text: &str) -> Value {
+    json!({"bytes": text.len(), "sha256": sha256(text.as_bytes()).as_str()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn call(arguments: Value) -> ToolCall {
+        ToolCall {
+            id: "c1".to_owned(),
+            name: "t".to_owned(),
+            arguments: Ok(arguments.as_object().cloned().unwrap()),
+        }
+    }
+
+    #[test]
+    fn contents_are_size_and_hash_and_the_rest_is_bounded() {
+        let content = "x".repeat(5_000);
+        let row = arguments(
+            &call(
+                json!({"path": "a.php", "content": content, "note": "y".repeat(3_000), "edits": [{"old_text": content}]}),
+            ),
+            &Redactor::default(),
+        );
+        assert_eq!(row["path"], "a.php");
+        assert_eq!(
+            row["content"],
+            json!({"bytes": 5000, "sha256": sha256(content.as_bytes()).as_str()})
+        );
+        assert_eq!(row["note"]["bytes"], 3000);
+        assert_eq!(row["note"]["head"].as_str().unwrap().len(), CONTENT);
+        assert_eq!(row["edits"][0]["old_text"]["bytes"], 5000);
+    }
+
+    #[test]
+    fn a_record_is_small_whatever_the_call_was() {
+        let many: Map<String, Value> = (0..5_000)
+            .map(|n| (format!("{n}{}", "k".repeat(500)), json!("v".repeat(1_000))))
+            .collect();
+        let mut deep = json!("x");
+        for _ in 0..100 {
+            deep = json!([deep]);
+        }
+        for arguments_given in [json!(many), json!({"deep": deep})] {
+            let answer = ToolAnswer {
+                text: "é".repeat(100_000),
+                status: ToolStatus::Ok,
+                end: None,
+                executions: vec![],
+                duration: Duration::ZERO,
+            };
+            let record = CallRecord::new(
+                1,
+                &call(arguments_given),
+                "t".to_owned(),
+                &answer,
+                &Redactor::default(),
+            );
+            assert!(record.arguments.to_string().len() <= ARGUMENTS);
+            assert!(record.answer.len() < ANSWER + 64);
+        }
+    }
+
+    #[test]
+    fn secrets_are_replaced_before_texts_are_cut_and_hashed() {
+        let secret = "correct-horse-battery";
+        let redactor = Redactor::with_secrets(&[], [secret]);
+        let near_the_cut = format!("{}{secret}", "a".repeat(ANSWER - 10));
+        let answer = ToolAnswer {
+            text: near_the_cut,
+            status: ToolStatus::Ok,
+            end: None,
+            executions: vec![],
+            duration: Duration::ZERO,
+        };
+        let content = format!("{}{secret}", "b".repeat(400));
+        let given = call(json!({"path": secret, "content": content, secret: 1}));
+        let record = CallRecord::new(1, &given, "t".to_owned(), &answer, &redactor);
+        let said = format!("{record:?}");
+        assert!(!said.contains("correct-ho"), "{said}");
+        let hashed = record.arguments["content"]["sha256"].as_str().unwrap();
+        assert_ne!(hashed, sha256(content.as_bytes()).as_str());
+    }
+}

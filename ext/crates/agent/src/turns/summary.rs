@@ -1,0 +1,76 @@
+//! Makes a conversation fit its window: old answers first, then a summary by the model itself.
+
+use super::Turns;
+use super::budget::Exhausted;
+use super::window::{self, KEEP};
+use crate::{Halt, Message};
+
+/// Of a summary, bytes that are kept.
+const BYTES: usize = 16 * 1024;
+
+const REQUEST: &str = "This conversation must become shorter before you go on. Do not call a tool now. Write down, in at most 600 words, what you need to go on without the earlier turns: what the task asks for, what you found out (files, lines, causes), what you changed and where, what you tried that failed, and what is left to do.";
+
+impl Turns<'_> {
+    fn tokens(&self, messages: &[Message]) -> u64 {
+        self.window.tokens(self.fixed + window::bytes(messages))
+    }
+
+    /// Shortens the conversation when it takes too much of the window.
+    pub(super) fn fit(&mut self) -> Result<(), Halt> {
+        let limit = self.window.limit();
+        if self.tokens(&self.messages) <= limit {
+            return Ok(());
+        }
+        window::shorten(&mut self.messages, KEEP);
+        // Room for some turns, or the next one asks for a summary again.
+        if self.tokens(&self.messages) <= limit / 6 * 5 {
+            return Ok(());
+        }
+        let summary = self.summary()?;
+        let task = Message::User(format!(
+            "{}\n\n---\nThe conversation became too long and was shortened. What you wrote down of the turns before:\n\n{summary}",
+            self.task
+        ));
+        for keep in (0..=KEEP).rev() {
+            let mut shorter = vec![task.clone()];
+            let kept = window::last_turns(&self.messages, keep);
+            shorter.extend_from_slice(&self.messages[kept..]);
+            // The last turn stays whole; those before it only while there is room.
+            if keep == 1 {
+                window::shorten(&mut shorter, 0);
+            }
+            let room = if keep == 0 { limit } else { limit / 3 * 2 };
+            if self.tokens(&shorter) <= room {
+                self.messages = shorter;
+                return Ok(());
+            }
+        }
+        Err(self.exhausted(Exhausted::Window))
+    }
+
+    /// What the model writes down, in a turn that counts; a note of ours when it does not.
+    fn summary(&mut self) -> Result<String, Halt> {
+        self.interrupted()?;
+        let most = self.window.most();
+        let per_byte = self.window.tokens(1 << 20).max(1);
+        let bytes = usize::try_from((most << 20) / per_byte).unwrap_or(usize::MAX);
+        let room = bytes.saturating_sub(self.fixed + REQUEST.len() + 64);
+        let mut question = window::drop_oldest(&self.messages, room);
+        question.push(Message::User(REQUEST.to_owned()));
+        let reply = self.ask_about(&question)?;
+        let Some(reply) = reply else {
+            return Ok(unknown());
+        };
+        // Calls of this answer are not carried out; the record says so.
+        self.skip_all(&reply.calls)?;
+        let text = self.redactor.redact(reply.text.trim());
+        if text.is_empty() {
+            return Ok(unknown());
+        }
+        Ok(window::head(&text, BYTES).to_owned())
+    }
+}
+
+fn unknown() -> String {
+    "(Nothing was written down. Look at the files again before you change them.)".to_owned()
+}

@@ -1,0 +1,466 @@
+//! What can be asserted about a page: `assert=` arguments and `expect` steps.
+//!
+//! `[advisory:][frame:<selector> >> | frame-url:<part> >> ]<form>`, where a form is one of
+//! `exists:<selector>`, `not-exists:<selector>`, `visible:<selector>`, `hidden:<selector>`,
+//! `count:<selector>=<n>` (also `>=`, `<=`), `text:<selector>=<part>`,
+//! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`,
+//! `no-errors` and `no-console-errors`.
+
+use super::observed::Observed;
+use super::wire::cut;
+use serde_json::{Value, json};
+
+/// Which document is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Frame {
+    Main,
+    /// Of the first frame element that matches.
+    Selector(String),
+    /// Of the first frame whose address has this part.
+    Url(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Equal,
+    AtLeast,
+    AtMost,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Form {
+    Exists(String),
+    NotExists(String),
+    Visible(String),
+    Hidden(String),
+    Count(String, Order, u64),
+    Text(String, String),
+    Attribute(String, String, Option<String>),
+    Url(String),
+    Title(String),
+    Status(u64),
+    NoErrors,
+    NoConsoleErrors,
+    /// Of the first visible element, or else the first one; only of `expect` steps.
+    State(String, ControlState),
+}
+
+/// What a form control can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ControlState {
+    Enabled,
+    Disabled,
+    Checked,
+    Unchecked,
+}
+
+/// Whether a failure fails the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    Required,
+    Advisory,
+}
+
+/// One assertion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assertion {
+    /// As given.
+    pub(super) text: String,
+    pub(super) weight: Weight,
+    pub(super) frame: Frame,
+    pub(super) form: Form,
+}
+
+const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; before it advisory:, frame:<selector> >> or frame-url:<part> >>";
+
+impl Assertion {
+    /// Reads one; the error is a sentence.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let fail = |why: &str| Err(format!("assert {text:?}: {why}; forms are {FORMS}"));
+        if text.len() > 2000 {
+            return fail("it is longer than 2000 bytes");
+        }
+        let (weight, rest) = match text.strip_prefix("advisory:") {
+            Some(rest) => (Weight::Advisory, rest),
+            None => (Weight::Required, text),
+        };
+        let framed = |rest: &str| {
+            rest.split_once(" >> ")
+                .map(|(frame, form)| (frame.trim().to_owned(), form.to_owned()))
+        };
+        let (frame, rest) = if let Some(rest) = rest.strip_prefix("frame-url:") {
+            match framed(rest) {
+                Some((part, form)) => (Frame::Url(part), form),
+                None => return fail("frame-url: needs ` >> ` before the form"),
+            }
+        } else if let Some(rest) = rest.strip_prefix("frame:") {
+            match framed(rest) {
+                Some((selector, form)) => (Frame::Selector(selector), form),
+                None => return fail("frame: needs ` >> ` before the form"),
+            }
+        } else {
+            (Frame::Main, rest.to_owned())
+        };
+        let (kind, rest) = rest.split_once(':').unwrap_or((&rest, ""));
+        let rest = rest.trim();
+        let selector = || rest.to_owned();
+        let form = match kind {
+            "exists" => Form::Exists(selector()),
+            "not-exists" => Form::NotExists(selector()),
+            "visible" => Form::Visible(selector()),
+            "hidden" => Form::Hidden(selector()),
+            "url" => Form::Url(selector()),
+            "title" => Form::Title(selector()),
+            "no-errors" if rest.is_empty() => Form::NoErrors,
+            "no-console-errors" if rest.is_empty() => Form::NoConsoleErrors,
+            "status" => match rest.parse() {
+                Ok(code @ 100..=599) => Form::Status(code),
+                _ => return fail("a status is a number from 100 to 599"),
+            },
+            "count" => match count(rest) {
+                Some(form) => form,
+                None => return fail("count is <selector>=<n>, <selector>>=<n> or <selector><=<n>"),
+            },
+            "text" => match outside(rest, '=') {
+                Some((selector, part)) => Form::Text(selector, part),
+                None => return fail("text is <selector>=<part>"),
+            },
+            "attr" => match outside(rest, '@') {
+                Some((selector, attribute)) => {
+                    let (name, value) = match attribute.split_once('=') {
+                        Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                        None => (attribute, None),
+                    };
+                    Form::Attribute(selector, name, value)
+                }
+                None => return fail("attr is <selector>@<name> or <selector>@<name>=<value>"),
+            },
+            _ => return fail("it is no form"),
+        };
+        let empty = match &form {
+            Form::NoErrors | Form::NoConsoleErrors | Form::Status(_) => false,
+            Form::Exists(s)
+            | Form::NotExists(s)
+            | Form::Visible(s)
+            | Form::Hidden(s)
+            | Form::Count(s, ..)
+            | Form::Text(s, _)
+            | Form::Attribute(s, ..)
+            | Form::Url(s)
+            | Form::Title(s)
+            | Form::State(s, _) => s.is_empty(),
+        };
+        if empty {
+            return fail("something must stand behind the colon");
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            weight,
+            frame,
+            form,
+        })
+    }
+
+    /// What a step says with a selector and a state.
+    pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
+        let name = selector.to_owned();
+        let form = match state {
+            "visible" => Form::Visible(name),
+            "hidden" => Form::Hidden(name),
+            "attached" => Form::Exists(name),
+            "detached" => Form::NotExists(name),
+            "enabled" => Form::State(name, ControlState::Enabled),
+            "disabled" => Form::State(name, ControlState::Disabled),
+            "checked" => Form::State(name, ControlState::Checked),
+            "unchecked" => Form::State(name, ControlState::Unchecked),
+            other => return Err(format!("there is no state {other:?}")),
+        };
+        let form_name = match state {
+            "attached" => "exists",
+            "detached" => "not-exists",
+            other => other,
+        };
+        Ok(Self {
+            text: format!("{form_name}:{selector}"),
+            weight: Weight::Required,
+            frame: Frame::Main,
+            form,
+        })
+    }
+
+    /// What to look up in the page.
+    pub(super) fn query(&self) -> Value {
+        let (selector, attribute) = match &self.form {
+            Form::Exists(s)
+            | Form::NotExists(s)
+            | Form::Visible(s)
+            | Form::Hidden(s)
+            | Form::Count(s, ..)
+            | Form::Text(s, _)
+            | Form::State(s, _) => (Some(s), None),
+            Form::Attribute(s, name, _) => (Some(s), Some(name)),
+            Form::Url(_)
+            | Form::Title(_)
+            | Form::Status(_)
+            | Form::NoErrors
+            | Form::NoConsoleErrors => (None, None),
+        };
+        query(
+            &self.frame,
+            selector.map(String::as_str),
+            attribute.map(String::as_str),
+        )
+    }
+
+    /// Whether it holds of what was found; else why not.
+    pub(super) fn judge(&self, found: &Value, observed: &Observed) -> Result<(), String> {
+        if let Some(error) = found.get("error").and_then(Value::as_str) {
+            return Err(cut(error, 300));
+        }
+        let number = |name: &str| found.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (count, visible) = (number("count"), number("visible"));
+        let (holds, why) = match &self.form {
+            Form::Exists(_) => (count > 0, "nothing matches".to_owned()),
+            Form::NotExists(_) => (count == 0, format!("{count} elements match")),
+            Form::Visible(_) => (
+                visible > 0,
+                format!("{count} elements match, none is visible"),
+            ),
+            Form::Hidden(_) => (visible == 0, format!("{visible} elements are visible")),
+            Form::Count(_, order, wanted) => (
+                match order {
+                    Order::Equal => count == *wanted,
+                    Order::AtLeast => count >= *wanted,
+                    Order::AtMost => count <= *wanted,
+                },
+                format!("{count} elements match"),
+            ),
+            Form::Text(_, part) => (
+                count > 0 && text("text").contains(part.as_str()),
+                format!("the text is {:?}", cut(text("text"), 200)),
+            ),
+            Form::Attribute(_, _, wanted) => {
+                let value = found.get("attribute").and_then(Value::as_str);
+                (
+                    value.is_some_and(|value| wanted.as_ref().is_none_or(|w| w == value)),
+                    format!("it is {:?}", value.map(|v| cut(v, 200))),
+                )
+            }
+            Form::State(_, state) => {
+                let is = |name: &str| found.get(name).and_then(Value::as_bool);
+                let (has, wanted, is_not) = match state {
+                    ControlState::Enabled => (is("disabled"), false, "disabled"),
+                    ControlState::Disabled => (is("disabled"), true, "enabled"),
+                    ControlState::Checked => (is("checked"), true, "unchecked"),
+                    ControlState::Unchecked => (is("checked"), false, "checked"),
+                };
+                (
+                    has == Some(wanted),
+                    has.map_or_else(
+                        || "nothing matches".to_owned(),
+                        |_| format!("it is {is_not}"),
+                    ),
+                )
+            }
+            Form::Url(part) => (
+                text("url").contains(part.as_str()),
+                format!("it is {:?}", cut(text("url"), 300)),
+            ),
+            Form::Title(part) => (
+                text("title").contains(part.as_str()),
+                format!("it is {:?}", cut(text("title"), 200)),
+            ),
+            Form::Status(code) => (
+                observed.status == Some(*code),
+                format!("it is {:?}", observed.status),
+            ),
+            Form::NoErrors => (
+                observed.errors.total == 0,
+                observed
+                    .errors
+                    .kept
+                    .first()
+                    .map_or_else(String::new, |e| cut(&e.text, 300)),
+            ),
+            Form::NoConsoleErrors => {
+                let first = observed
+                    .console
+                    .kept
+                    .iter()
+                    .find(|line| line.level == "error");
+                (
+                    first.is_none(),
+                    first.map_or_else(String::new, |line| cut(&line.text, 300)),
+                )
+            }
+        };
+        if holds { Ok(()) } else { Err(why) }
+    }
+}
+
+/// What the script of the page's document is asked.
+pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&str>) -> Value {
+    let (frame, frame_url) = match frame {
+        Frame::Main => (None, None),
+        Frame::Selector(selector) => (Some(selector), None),
+        Frame::Url(part) => (None, Some(part)),
+    };
+    json!({"frame": frame, "frameUrl": frame_url, "selector": selector, "attribute": attribute})
+}
+
+/// Splits at a sign that stands outside of brackets and quotes.
+fn outside(text: &str, sign: char) -> Option<(String, String)> {
+    let (mut depth, mut quote) = (0_u32, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') if depth > 0 => quote = Some(c),
+            (None, '[' | '(') => depth += 1,
+            (None, ']' | ')') => depth = depth.saturating_sub(1),
+            (None, c) if c == sign && depth == 0 => {
+                let rest = text.get(at + c.len_utf8()..)?;
+                return Some((text.get(..at)?.trim().to_owned(), rest.trim().to_owned()));
+            }
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+fn count(text: &str) -> Option<Form> {
+    let (before, number) = text.rsplit_once('=')?;
+    let number = number.trim().parse().ok()?;
+    let (selector, order) = if let Some(selector) = before.strip_suffix('>') {
+        (selector, Order::AtLeast)
+    } else if let Some(selector) = before.strip_suffix('<') {
+        (selector, Order::AtMost)
+    } else {
+        (before, Order::Equal)
+    };
+    Some(Form::Count(selector.trim().to_owned(), order, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> Form {
+        Assertion::parse(text).unwrap().form
+    }
+
+    #[test]
+    fn forms_are_read() {
+        assert_eq!(form("exists:#a"), Form::Exists("#a".to_owned()));
+        assert_eq!(
+            form("count:li.x>=3"),
+            Form::Count("li.x".to_owned(), Order::AtLeast, 3)
+        );
+        assert_eq!(
+            form("count:a[href=\"x=1\"]=0"),
+            Form::Count("a[href=\"x=1\"]".to_owned(), Order::Equal, 0)
+        );
+        assert_eq!(
+            form("text:a[data-x=\"1=2\"]=Hello = you"),
+            Form::Text("a[data-x=\"1=2\"]".to_owned(), "Hello = you".to_owned())
+        );
+        assert_eq!(
+            form("attr:a:not([x=\"@\"])@href=/y"),
+            Form::Attribute(
+                "a:not([x=\"@\"])".to_owned(),
+                "href".to_owned(),
+                Some("/y".to_owned())
+            )
+        );
+        assert_eq!(
+            form("attr:input@checked"),
+            Form::Attribute("input".to_owned(), "checked".to_owned(), None)
+        );
+        let framed = Assertion::parse("advisory:frame:iframe#x >> visible:.block").unwrap();
+        assert_eq!(
+            (framed.weight, framed.frame),
+            (Weight::Advisory, Frame::Selector("iframe#x".to_owned()))
+        );
+        for text in [
+            "",
+            "exists",
+            "exists:",
+            "count:a",
+            "count:a=b",
+            "text:a",
+            "attr:a",
+            "status:7",
+            "frame:x exists:a",
+            "no-errors:x",
+            "looks:nice",
+        ] {
+            let why = Assertion::parse(text).unwrap_err();
+            assert!(why.contains("forms are"), "{text}");
+        }
+    }
+
+    #[test]
+    fn judgements_say_what_was_found() {
+        let observed = Observed {
+            status: Some(404),
+            ..Observed::default()
+        };
+        let found = json!({"count": 2, "visible": 1, "text": "Hello you", "url": "http://localhost/x", "title": "T", "attribute": "v"});
+        for (text, holds) in [
+            ("exists:a", true),
+            ("not-exists:a", false),
+            ("visible:a", true),
+            ("hidden:a", false),
+            ("count:a=2", true),
+            ("count:a<=1", false),
+            ("text:a=Hello", true),
+            ("text:a=Bye", false),
+            ("attr:a@x=v", true),
+            ("attr:a@x=w", false),
+            ("url:/x", true),
+            ("status:404", true),
+            ("status:200", false),
+            ("no-errors", true),
+        ] {
+            let judged = Assertion::parse(text).unwrap().judge(&found, &observed);
+            assert_eq!(judged.is_ok(), holds, "{text}");
+        }
+        let control = json!({"count": 1, "visible": 1, "disabled": true, "checked": false});
+        for (state, holds) in [
+            ("enabled", false),
+            ("disabled", true),
+            ("checked", false),
+            ("unchecked", true),
+            ("attached", true),
+            ("detached", false),
+        ] {
+            let assertion = Assertion::of_state("a", state).unwrap();
+            assert_eq!(
+                assertion.judge(&control, &observed).is_ok(),
+                holds,
+                "{state}"
+            );
+            // Nothing that matches is in no state of a control.
+            let none = json!({"count": 0, "visible": 0});
+            let judged = assertion.judge(&none, &observed);
+            assert_eq!(judged.is_ok(), state == "detached", "{state}");
+        }
+        let none = json!({"count": 0, "visible": 0});
+        for text in ["exists:a", "visible:a", "text:a=", "attr:a@x"] {
+            assert!(
+                Assertion::parse(text)
+                    .unwrap()
+                    .judge(&none, &observed)
+                    .is_err(),
+                "{text}"
+            );
+        }
+        assert!(
+            Assertion::parse("not-exists:a")
+                .unwrap()
+                .judge(&json!({"error": "bad selector"}), &observed)
+                .is_err()
+        );
+    }
+}

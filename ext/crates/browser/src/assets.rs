@@ -1,0 +1,63 @@
+//! What a browser command leaves beside its result.
+
+use serde_json::Value;
+use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
+
+/// One thing kept.
+#[derive(Debug, Clone)]
+pub struct Asset {
+    pub kind: AssetKind,
+    /// File name without directory and extension.
+    pub name: String,
+    pub content: ArtifactContent,
+}
+
+/// What it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AssetKind {
+    Screenshot,
+    Html,
+    Lines,
+    Accessibility,
+}
+
+impl Asset {
+    /// Rows, one document per line.
+    pub(super) fn lines<T: serde::Serialize>(name: &str, rows: &[T]) -> Self {
+        let mut text = String::new();
+        for row in rows {
+            text.push_str(&serde_json::to_string(row).unwrap_or_default());
+            text.push('\n');
+        }
+        Self {
+            kind: AssetKind::Lines,
+            name: name.to_owned(),
+            content: ArtifactContent::Text(text),
+        }
+    }
+
+    pub(super) fn document(kind: AssetKind, name: &str, value: Value) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            content: ArtifactContent::Document(value),
+        }
+    }
+
+    /// As a file of the bundle, below a directory of its own.
+    pub fn file(self, directory: &str) -> ArtifactFile {
+        let (kind, media, extension) = match self.kind {
+            AssetKind::Screenshot => ("browser-screenshot", "image/png", "png"),
+            // Never as HTML: whoever opens the bundle must not run the page.
+            AssetKind::Html => ("browser-html", "text/plain; charset=utf-8", "html.txt"),
+            AssetKind::Lines => ("browser-log", "application/x-ndjson", "jsonl"),
+            AssetKind::Accessibility => ("browser-accessibility", "application/json", "json"),
+        };
+        ArtifactFile {
+            path: format!("{directory}/{}.{extension}", self.name),
+            kind,
+            media,
+            content: self.content,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a page leaves for the bundle: its picture, its HTML and its accessibility tree.
+
+use super::assets::{Asset, AssetKind};
+use super::page::{Page, text};
+use super::png;
+use super::request::{Capture, Task};
+use super::wire::{Failure, cut};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_artifacts::ArtifactContent;
+
+/// Time for what is kept at the end, also after the command's own time is over.
+const CAPTURING: Duration = Duration::from_secs(10);
+/// Nodes of an accessibility tree that are kept.
+const NODES: usize = 5000;
+/// Highest picture of a whole page, pixels of the page.
+const HIGHEST: f64 = 8000.0;
+/// Bytes of a page's HTML that are kept.
+const HTML: usize = 4 * 1024 * 1024;
+
+impl Page<'_> {
+    /// Keeps what the task asks for. What cannot be had is a note, never a failure: the evidence
+    /// of a command that failed is wanted most.
+    pub fn capture(&mut self, task: &Task) {
+        let until = Instant::now() + CAPTURING;
+        for capture in task.capture.clone() {
+            let kept = match capture {
+                Capture::Screenshot => self.screenshot("screenshot", false, until),
+                Capture::FullPage => self.screenshot("full-page", true, until),
+                Capture::Html => self.html(until),
+                Capture::Accessibility => self.accessibility(until),
+                Capture::Console => {
+                    let rows = Asset::lines("console", &self.wire.observed.console.kept);
+                    self.report.assets.push(rows);
+                    Ok(())
+                }
+                Capture::Errors => {
+                    let rows = Asset::lines("errors", &self.wire.observed.errors.kept);
+                    self.report.assets.push(rows);
+                    Ok(())
+                }
+                Capture::Network => {
+                    let rows = Asset::lines("network", &self.wire.observed.requests.kept);
+                    self.report.assets.push(rows);
+                    Ok(())
+                }
+            };
+            if let Err(failure) = kept {
+                self.report
+                    .notes
+                    .push(format!("{capture:?} could not be kept: {failure}"));
+            }
+        }
+    }
+
+    /// Keeps what was observed, where the browser can be asked for nothing more.
+    pub fn capture_observed(&mut self, task: &Task) {
+        let mut observed = task.clone();
+        observed
+            .capture
+            .retain(|c| matches!(c, Capture::Console | Capture::Errors | Capture::Network));
+        self.capture(&observed);
+    }
+
+    /// Takes a picture.
+    pub(super) fn screenshot(
+        &mut self,
+        name: &str,
+        full: bool,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let mut params = json!({"format": "png", "optimizeForSpeed": false});
+        if full {
+            let sizes = self.wire.ask("Page.getLayoutMetrics", json!({}), until)?;
+            let side = |name: &str| {
+                sizes
+                    .pointer(&format!("/cssContentSize/{name}"))
+                    .and_then(Value::as_f64)
+                    .unwrap_or(1.0)
+                    .clamp(1.0, HIGHEST)
+            };
+            params["captureBeyondViewport"] = json!(true);
+            params["clip"] = json!({"x": 0, "y": 0, "width": side("width"), "height": side("height"), "scale": 1});
+        }
+        let answer = self.wire.ask("Page.captureScreenshot", params, until)?;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(text(&answer, "/data"))
+            .unwrap_or_default();
+        let Some((width, height)) = png::size(&bytes) else {
+            return Err(Failure::Step {
+                what: "what the browser gave as a picture is no PNG".to_owned(),
+            });
+        };
+        self.report
+            .screenshots
+            .push(json!({"name": name, "width": width, "height": height}));
+        self.report.assets.push(Asset {
+            kind: AssetKind::Screenshot,
+            name: name.to_owned(),
+            content: ArtifactContent::Bytes(bytes),
+        });
+        Ok(())
+    }
+
+    fn html(&mut self, until: Instant) -> Result<(), Failure> {
+        let frame = self.wire.observed.frame.clone();
+        let world = self.wire.ask(
+            "Page.createIsolatedWorld",
+            json!({"frameId": frame, "worldName": "look"}),
+            until,
+        )?;
+        let expression = format!(
+            "(document.doctype ? '<!DOCTYPE ' + document.doctype.name + '>\\n' : '') + document.documentElement.outerHTML.slice(0, {HTML})"
+        );
+        let answer = self.wire.ask(
+            "Runtime.evaluate",
+            json!({"expression": expression, "returnByValue": true, "timeout": 5000,
+                "contextId": world.get("executionContextId")}),
+            until,
+        )?;
+        let mut html = text(&answer, "/result/value").to_owned();
+        let cut_at = (0..=HTML.min(html.len()))
+            .rev()
+            .find(|at| html.is_char_boundary(*at));
+        html.truncate(cut_at.unwrap_or(0));
+        self.report.assets.push(Asset {
+            kind: AssetKind::Html,
+            name: "page".to_owned(),
+            content: ArtifactContent::Text(html),
+        });
+        Ok(())
+    }
+
+    fn accessibility(&mut self, until: Instant) -> Result<(), Failure> {
+        let answer = self
+            .wire
+            .ask("Accessibility.getFullAXTree", json!({}), until)?;
+        let nodes = answer
+            .get("nodes")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let total = nodes.len();
+        let rows: Vec<Value> = nodes
+            .iter()
+            .filter(|node| node.get("ignored").and_then(Value::as_bool) != Some(true))
+            .take(NODES)
+            .map(|node| {
+                json!({
+                    "id": text(node, "/nodeId"), "parent": text(node, "/parentId"),
+                    "role": text(node, "/role/value"), "name": cut(text(node, "/name/value"), 300),
+                    "value": cut(text(node, "/value/value"), 300),
+                })
+            })
+            .collect();
+        self.report.assets.push(Asset::document(
+            AssetKind::Accessibility,
+            "accessibility",
+            json!({"nodes": rows, "total": total}),
+        ));
+        Ok(())
+    }
+}

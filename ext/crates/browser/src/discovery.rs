@@ -1,0 +1,89 @@
+//! Which browser there is.
+
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Where a browser is looked for when nobody names one.
+const PLACES: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser"];
+/// Directories that every guest sees.
+const SYSTEM: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
+
+/// A browser that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chromium {
+    /// The program itself, never a script around it.
+    pub program: String,
+    /// The directory to show, when it lies outside of the system's.
+    pub directory: Option<String>,
+}
+
+/// Finds the browser.
+pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
+    let found = match named {
+        Some(path) => program(Path::new(path)),
+        None => PLACES
+            .iter()
+            .find(|path| Path::new(path).exists())
+            .ok_or_else(|| format!("there is no {}", PLACES.join(" and no ")))
+            .and_then(|path| program(Path::new(path))),
+    };
+    let program = found.map_err(|why| {
+        ErrorBody::new(ErrorCode::BrowserUnavailable, format!("no browser can be started: {why}"))
+            .hint("install Chromium (Debian: apt-get install chromium), or name its program with --browser or WP_CODEBOX_BROWSER")
+    })?;
+    let inside = SYSTEM
+        .iter()
+        .any(|directory| program.starts_with(directory));
+    let directory = match (inside, program.parent()) {
+        (false, Some(parent)) => Some(parent.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    Ok(Chromium {
+        program: program.to_string_lossy().into_owned(),
+        directory,
+    })
+}
+
+/// The program behind a path. Distributions put a script before it, which reads files of `/etc`
+/// that no guest has.
+fn program(path: &Path) -> Result<PathBuf, String> {
+    let shown = path.display();
+    let real = path.canonicalize().map_err(|e| format!("{shown}: {e}"))?;
+    let mut begin = [0_u8; 4];
+    let read = std::fs::File::open(&real)
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begin));
+    read.map_err(|e| format!("{shown}: {e}"))?;
+    if begin == *b"\x7fELF" {
+        return Ok(real);
+    }
+    let name = real.file_name().unwrap_or_default();
+    let behind = Path::new("/usr/lib").join(name).join(name);
+    if begin.starts_with(b"#!") && behind.is_file() {
+        return Ok(behind);
+    }
+    Err(format!(
+        "{shown} is no program, and there is none behind it in {}",
+        behind.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_leads_to_the_program_behind_it() {
+        if Path::new("/usr/bin/chromium").exists() {
+            let found = discover(None).unwrap();
+            assert_eq!(found.program, "/usr/lib/chromium/chromium");
+            assert_eq!(found.directory, None);
+        }
+        for named in ["/nonexistent", "/etc/passwd", "/usr/bin/ldd"] {
+            let error = discover(Some(named)).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BrowserUnavailable);
+            assert!(error.hints[0].contains("--browser"), "{named}");
+        }
+        // Any program counts: what it is shows when it is talked to.
+        assert_eq!(discover(Some("/usr/bin/env")).unwrap().directory, None);
+    }
+}

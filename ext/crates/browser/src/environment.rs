@@ -1,0 +1,327 @@
+//! What a page believes about the device, the place and the network it is on.
+
+use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
+use super::wire::{Failure, Wire};
+use serde_json::{Value, json};
+use std::time::Instant;
+use wp_codebox_contracts::SITE_ORIGIN;
+
+/// Locale and zone unless something else is asked for: pages look the same everywhere.
+const LOCALE: &str = "en-US";
+const ZONE: &str = "UTC";
+
+/// A latitude, a longitude and how precise they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Place {
+    pub latitude: f64,
+    pub longitude: f64,
+    pub accuracy: f64,
+}
+
+/// Everything imitated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Environment {
+    pub(super) device: Device,
+    pub(super) user_agent: String,
+    pub(super) locale: String,
+    pub(super) zone: String,
+    pub(super) slowdown: f64,
+    pub(super) throttle: &'static str,
+    pub(super) place: Option<Place>,
+    pub(super) permissions: Vec<&'static str>,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self {
+            device: DESKTOP,
+            user_agent: String::new(),
+            locale: LOCALE.to_owned(),
+            zone: ZONE.to_owned(),
+            slowdown: 1.0,
+            throttle: "none",
+            place: None,
+            permissions: Vec::new(),
+        }
+    }
+}
+
+fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+impl Environment {
+    /// Reads the arguments that say something about it; each error is a sentence.
+    pub(super) fn read(value: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let mut found = Self::default();
+        if let Some(name) = value("profile") {
+            let profile = PROFILES.iter().find(|row| row.0 == name);
+            let Some((_, device, slowdown, throttle)) = profile else {
+                let known = names(PROFILES.iter().map(|row| row.0));
+                return Err(format!("there is no profile {name:?}; there are: {known}"));
+            };
+            found.device = device_named(device)?;
+            found.slowdown = *slowdown;
+            found.throttle = throttle;
+        }
+        if let Some(name) = value("device") {
+            found.device = device_named(&name)?;
+        }
+        if let Some(size) = value("viewport") {
+            let read = |text: &str| text.parse().ok().filter(|n| (1..=4096).contains(n));
+            let size = size
+                .split_once('x')
+                .and_then(|(w, h)| Some((read(w)?, read(h)?)));
+            (found.device.width, found.device.height) =
+                size.ok_or("viewport is WIDTHxHEIGHT, each from 1 to 4096")?;
+        }
+        if let Some(scale) = value("device-scale-factor") {
+            let scale: Option<f64> = scale.parse().ok();
+            found.device.scale = scale
+                .filter(|scale| (0.1..=4.0).contains(scale))
+                .ok_or("device-scale-factor is a number from 0.1 to 4")?;
+        }
+        if let Some(mobile) = value("is-mobile") {
+            found.device.mobile = truth("is-mobile", &mobile)?;
+        }
+        if let Some(touch) = value("has-touch") {
+            found.device.touch = truth("has-touch", &touch)?;
+        }
+        if let Some(agent) = value("user-agent") {
+            if agent.len() > 512 || agent.chars().any(char::is_control) {
+                return Err(
+                    "user-agent is longer than 512 bytes or has control characters".to_owned(),
+                );
+            }
+            found.user_agent = agent;
+        }
+        let word = |name: &str, text: String| {
+            let fits = (1..=64).contains(&text.len())
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_/+".contains(&b));
+            if fits {
+                Ok(text)
+            } else {
+                Err(format!("{name} {text:?} is malformed"))
+            }
+        };
+        if let Some(locale) = value("locale") {
+            found.locale = word("locale", locale)?;
+        }
+        if let Some(zone) = value("timezone") {
+            found.zone = word("timezone", zone)?;
+        }
+        if let Some(name) = value("throttle") {
+            let row = THROTTLES.iter().find(|row| row.0 == name);
+            found.throttle = row.map(|row| row.0).ok_or_else(|| {
+                let known = names(THROTTLES.iter().map(|row| row.0));
+                format!("there is no throttle {name:?}; there are: {known}")
+            })?;
+        }
+        found.place = place(&value)?;
+        if let Some(list) = value("permissions") {
+            for name in list
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+            {
+                found.permissions.push(permission(name)?);
+            }
+        }
+        match value("geolocation-permission").as_deref() {
+            Some("granted") => found.permissions.push("geolocation"),
+            Some("denied" | "prompt") => found.permissions.retain(|name| *name != "geolocation"),
+            Some(other) => {
+                return Err(format!(
+                    "geolocation-permission is {other:?}, but must be granted, denied or prompt"
+                ));
+            }
+            None => {}
+        }
+        Ok(found)
+    }
+
+    /// Makes a page believe it.
+    pub(super) fn apply(&self, wire: &mut Wire<'_>, until: Instant) -> Result<(), Failure> {
+        let device = &self.device;
+        wire.ask(
+            "Emulation.setDeviceMetricsOverride",
+            json!({"width": device.width, "height": device.height,
+                "deviceScaleFactor": device.scale, "mobile": device.mobile}),
+            until,
+        )?;
+        if device.touch {
+            wire.ask(
+                "Emulation.setTouchEmulationEnabled",
+                json!({"enabled": true}),
+                until,
+            )?;
+        }
+        wire.ask(
+            "Emulation.setTimezoneOverride",
+            json!({"timezoneId": self.zone}),
+            until,
+        )?;
+        wire.ask(
+            "Emulation.setLocaleOverride",
+            json!({"locale": self.locale}),
+            until,
+        )?;
+        let agent = if self.user_agent.is_empty() {
+            device.user_agent
+        } else {
+            &self.user_agent
+        };
+        let agent = if agent.is_empty() {
+            // Its own, without the word that says that nobody sits before it.
+            let version = wire.ask_browser("Browser.getVersion", json!({}), until)?;
+            let own = version.get("userAgent").and_then(Value::as_str);
+            own.unwrap_or_default().replace("HeadlessChrome", "Chrome")
+        } else {
+            agent.to_owned()
+        };
+        wire.ask(
+            "Emulation.setUserAgentOverride",
+            json!({"userAgent": agent, "acceptLanguage": self.locale}),
+            until,
+        )?;
+        if let Some(place) = self.place {
+            wire.ask(
+                "Emulation.setGeolocationOverride",
+                json!({"latitude": place.latitude, "longitude": place.longitude, "accuracy": place.accuracy}),
+                until,
+            )?;
+        }
+        if !self.permissions.is_empty() {
+            wire.ask_browser(
+                "Browser.grantPermissions",
+                json!({"origin": SITE_ORIGIN, "permissions": self.permissions}),
+                until,
+            )?;
+        }
+        if self.slowdown > 1.0 {
+            wire.ask(
+                "Emulation.setCPUThrottlingRate",
+                json!({"rate": self.slowdown}),
+                until,
+            )?;
+        }
+        if let Some((name, latency, down, up)) = THROTTLES
+            .iter()
+            .find(|row| row.0 == self.throttle && row.0 != "none")
+        {
+            wire.ask(
+                "Network.emulateNetworkConditions",
+                json!({"offline": *name == "offline", "latency": latency,
+                    "downloadThroughput": down, "uploadThroughput": up}),
+                until,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn device_named(name: &str) -> Result<Device, String> {
+    DEVICES
+        .iter()
+        .find(|device| device.name == name)
+        .copied()
+        .ok_or_else(|| {
+            let known = names(DEVICES.iter().map(|device| device.name));
+            format!(
+                "there is no device {name:?}; there are: {known}; or say viewport and user-agent"
+            )
+        })
+}
+
+fn permission(name: &str) -> Result<&'static str, String> {
+    PERMISSIONS
+        .iter()
+        .find(|row| row.0 == name)
+        .map(|row| row.1)
+        .ok_or_else(|| {
+            let known = names(PERMISSIONS.iter().map(|row| row.0));
+            format!("there is no permission {name:?}; there are: {known}")
+        })
+}
+
+pub(super) fn truth(name: &str, text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        other => Err(format!("{name} is {other:?}, but must be true or false")),
+    }
+}
+
+fn place(value: impl Fn(&str) -> Option<String>) -> Result<Option<Place>, String> {
+    let number = |name: &str, least: f64, most: f64| -> Result<Option<f64>, String> {
+        value(name)
+            .map(|text| {
+                let number: Option<f64> = text.parse().ok();
+                number
+                    .filter(|number| (least..=most).contains(number))
+                    .ok_or_else(|| format!("{name} is a number from {least} to {most}"))
+            })
+            .transpose()
+    };
+    let accuracy = number("geolocation-accuracy", 0.0, 1_000_000.0)?;
+    match (
+        number("geolocation-latitude", -90.0, 90.0)?,
+        number("geolocation-longitude", -180.0, 180.0)?,
+    ) {
+        (Some(latitude), Some(longitude)) => Ok(Some(Place {
+            latitude,
+            longitude,
+            accuracy: accuracy.unwrap_or(10.0),
+        })),
+        (None, None) if accuracy.is_none() => Ok(None),
+        _ => Err("a place needs both geolocation-latitude and geolocation-longitude".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(rows: &[(&str, &str)]) -> Result<Environment, String> {
+        Environment::read(|name| {
+            rows.iter()
+                .find(|row| row.0 == name)
+                .map(|row| row.1.to_owned())
+        })
+    }
+
+    #[test]
+    fn profiles_devices_and_single_words() {
+        let low = read(&[("profile", "low-end-mobile-slow-4g")]).unwrap();
+        assert_eq!(
+            (low.device.width, low.slowdown, low.throttle),
+            (412, 4.0, "slow-4g")
+        );
+        let sized = read(&[("device", "Pixel 7"), ("viewport", "300x200")]).unwrap();
+        assert_eq!(
+            (sized.device.width, sized.device.height, sized.device.mobile),
+            (300, 200, true)
+        );
+        let there = read(&[
+            ("geolocation-latitude", "52.5"),
+            ("geolocation-longitude", "13.4"),
+            ("geolocation-permission", "granted"),
+        ])
+        .unwrap();
+        assert_eq!(there.permissions, ["geolocation"]);
+        assert_eq!(there.place.unwrap().accuracy, 10.0);
+        for rows in [
+            [("profile", "fast")],
+            [("device", "Toaster")],
+            [("viewport", "0x5")],
+            [("geolocation-latitude", "52.5")],
+            [("permissions", "everything")],
+            [("throttle", "2g")],
+            [("timezone", "Europe Berlin")],
+        ] {
+            assert!(read(&rows).is_err(), "{rows:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The browser's events as a result shows them: plain rows with bounded texts.
+
+use super::wire::cut;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Characters of one console line or error.
+const TEXT: usize = 2000;
+/// Characters of an address.
+const URL: usize = 1000;
+
+/// A line of the console.
+#[derive(Debug, Clone, Serialize)]
+pub struct Console {
+    /// `log`, `warning`, `error` and the like.
+    pub level: String,
+    pub text: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// An exception that nothing caught, or what the browser itself reports as an error.
+#[derive(Debug, Clone, Serialize)]
+pub struct PageError {
+    /// `exception`, or where the browser says it comes from, e.g. `network`, `security`.
+    pub source: String,
+    pub text: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// A request of the page. Queries are cut off: they can hold anything.
+#[derive(Debug, Clone, Serialize)]
+pub struct Request {
+    pub method: String,
+    pub url: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u64>,
+    #[serde(rename = "mimeType", skip_serializing_if = "String::is_empty")]
+    pub mime: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Request {
+    /// What came back.
+    pub(super) fn answered(&mut self, response: &Value) {
+        self.status = response.get("status").and_then(Value::as_u64);
+        self.mime = cut(text(response, "/mimeType"), 100);
+    }
+}
+
+fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or("")
+}
+
+/// An address without what may be private in it.
+pub fn address(url: &str) -> String {
+    if let Some(rest) = url.strip_prefix("data:") {
+        let kind = rest.split([',', ';']).next().unwrap_or_default();
+        return format!("data:{}", cut(kind, 80));
+    }
+    let bare = url.split('#').next().unwrap_or_default();
+    match bare.split_once('?') {
+        Some((before, _)) => format!("{}?[redacted]", cut(before, URL)),
+        None => cut(bare, URL),
+    }
+}
+
+pub(super) fn console(params: &Value) -> Console {
+    let words: Vec<String> = params
+        .get("args")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .take(20)
+        .map(|argument| match argument.get("value") {
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+            None => text(argument, "/description").to_owned(),
+        })
+        .collect();
+    Console {
+        level: cut(text(params, "/type"), 40),
+        text: cut(&words.join(" "), TEXT),
+        url: address(text(params, "/stackTrace/callFrames/0/url")),
+        line: params
+            .pointer("/stackTrace/callFrames/0/lineNumber")
+            .and_then(Value::as_u64)
+            .map(|line| line + 1),
+    }
+}
+
+pub(super) fn exception(params: &Value) -> PageError {
+    let details = params.get("exceptionDetails").unwrap_or(&Value::Null);
+    let described = text(details, "/exception/description");
+    let said = if described.is_empty() {
+        let value = details.pointer("/exception/value").map(Value::to_string);
+        format!("{} {}", text(details, "/text"), value.unwrap_or_default())
+    } else {
+        described.to_owned()
+    };
+    PageError {
+        source: "exception".to_owned(),
+        text: cut(said.trim(), TEXT),
+        url: address(text(details, "/url")),
+        line: details
+            .get("lineNumber")
+            .and_then(Value::as_u64)
+            .map(|line| line + 1),
+    }
+}
+
+/// What the browser logged, when it is an error.
+pub(super) fn log_error(params: &Value) -> Option<PageError> {
+    let entry = params.get("entry")?;
+    (text(entry, "/level") == "error").then(|| PageError {
+        source: cut(text(entry, "/source"), 40),
+        text: cut(text(entry, "/text"), TEXT),
+        url: address(text(entry, "/url")),
+        line: entry.get("lineNumber").and_then(Value::as_u64),
+    })
+}
+
+pub(super) fn request(params: &Value) -> Request {
+    Request {
+        method: cut(text(params, "/request/method"), 20),
+        url: address(text(params, "/request/url")),
+        kind: cut(text(params, "/type"), 40),
+        status: None,
+        mime: String::new(),
+        bytes: None,
+        error: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn addresses_lose_their_query_and_fragment() {
+        for (url, shown) in [
+            (
+                "http://localhost/a?token=1#x",
+                "http://localhost/a?[redacted]",
+            ),
+            ("http://localhost/a#x", "http://localhost/a"),
+            ("data:image/png;base64,AAAA", "data:image/png"),
+            ("", ""),
+        ] {
+            assert_eq!(address(url), shown);
+        }
+    }
+
+    #[test]
+    fn console_lines_and_exceptions_become_rows() {
+        let line = console(&json!({"type": "error", "args": [
+            {"type": "string", "value": "a\u{7}b"}, {"type": "number", "value": 3},
+            {"type": "object", "description": "Object"},
+        ]}));
+        assert_eq!(
+            (line.level.as_str(), line.text.as_str()),
+            ("error", "a b 3 Object")
+        );
+        let thrown = exception(
+            &json!({"exceptionDetails": {"text": "Uncaught", "lineNumber": 4,
+            "exception": {"description": "Error: no\n    at x"}}}),
+        );
+        assert_eq!(
+            (thrown.text.as_str(), thrown.line),
+            ("Error: no\n    at x", Some(5))
+        );
+        assert!(log_error(&json!({"entry": {"level": "warning", "text": "x"}})).is_none());
+    }
+}

@@ -1,0 +1,98 @@
+//! How the browser is started.
+
+use super::discovery::Chromium;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::Limits;
+
+const MIB: u64 = 1024 * 1024;
+
+/// What the guest of a browser may use, whatever the guest that works may.
+pub const BROWSER_LIMITS: Limits = Limits {
+    wall_clock_ms: 0,
+    // Threads count: a browser with one page has about a hundred.
+    processes: 400,
+    memory_bytes: 1536 * MIB,
+    disk_bytes: 256 * MIB,
+    output_bytes: MIB,
+};
+
+/// The bridge's port in every guest that has one.
+const PROXY: &str = "--proxy-server=http://127.0.0.1:3128";
+
+/// Switches: nothing talks to anybody but the pages, nothing asks, nothing is kept.
+const SWITCHES: &[&str] = &[
+    "--headless=new",
+    // The guest is the sandbox: user namespaces and filters of its own it cannot have.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "--user-data-dir=/tmp/profile",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-pings",
+    "--disable-background-networking",
+    "--disable-breakpad",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-field-trial-config",
+    "--allow-browser-signin=false",
+    "--disable-hang-monitor",
+    "--disable-notifications",
+    "--disable-popup-blocking",
+    "--disable-print-preview",
+    "--disable-search-engine-choice-screen",
+    "--disable-speech-api",
+    "--disable-sync",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--force-color-profile=srgb",
+    "--font-render-hinting=none",
+    "--hide-scrollbars",
+    "--lang=en-US",
+    // One process for all frames: a frame of another origin is looked at like any other, and a
+    // page cannot make processes by making frames.
+    "--disable-site-isolation-trials",
+    "--renderer-process-limit=2",
+    "--disable-features=NetworkTimeServiceQuerying,AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",
+    PROXY,
+    // By itself it would go past the proxy to its own 127.0.0.1 and localhost.
+    "--proxy-bypass-list=<-loopback>",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--dns-over-https-mode=off",
+    "--window-size=1280,720",
+    "about:blank",
+];
+
+/// Program and arguments in the guest. The browser talks on descriptors 3 and 4; a program of the
+/// guest is given 0, 1 and 2.
+pub fn argv(chromium: &Chromium) -> Vec<String> {
+    let wrapper = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
+    ["/bin/sh", "-c", wrapper, "browser", &chromium.program]
+        .iter()
+        .chain(SWITCHES)
+        .map(|word| (*word).to_owned())
+        .collect()
+}
+
+/// Its environment.
+pub fn environment() -> BTreeMap<String, String> {
+    [
+        ("TZ", "UTC"),
+        ("LANG", "C.UTF-8"),
+        // Nobody is there to be asked.
+        ("DBUS_SESSION_BUS_ADDRESS", "disabled:"),
+        ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}

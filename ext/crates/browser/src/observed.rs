@@ -1,0 +1,321 @@
+//! What the browser tells of its own accord: console, errors, requests, dialogs, life of the page.
+//!
+//! Every list has a bound; what is beyond it is counted. Some events need an answer at once, or
+//! the page stands still: a dialog is dismissed, a window that a page opens is closed.
+
+use super::events::{self, Console, PageError, Request};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Entries of each list.
+const ENTRIES: usize = 1000;
+/// Loads of documents that are remembered.
+const LOADS: usize = 256;
+/// Dialogs that are listed.
+const DIALOGS: usize = 20;
+
+/// A list with a bound.
+#[derive(Debug, Clone)]
+pub struct Bounded<T> {
+    pub kept: Vec<T>,
+    /// All there were.
+    pub total: u64,
+}
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            total: 0,
+        }
+    }
+}
+
+impl<T> Bounded<T> {
+    fn push(&mut self, entry: T, most: usize) {
+        self.total += 1;
+        if self.kept.len() < most {
+            self.kept.push(entry);
+        }
+    }
+}
+
+/// What must be sent at once.
+#[derive(Debug, PartialEq)]
+pub(super) struct Reaction {
+    pub method: &'static str,
+    pub params: Value,
+    pub of_page: bool,
+}
+
+/// Everything so far.
+#[derive(Debug, Default)]
+pub struct Observed {
+    pub console: Bounded<Console>,
+    pub errors: Bounded<PageError>,
+    pub requests: Bounded<Request>,
+    pub dialogs: Bounded<Value>,
+    /// Windows that the page opened; each was closed.
+    pub windows: u64,
+    /// Downloads that were refused.
+    pub downloads: u64,
+    /// Messages that were too long.
+    pub dropped: u64,
+    pub crashed: bool,
+    /// Whether the main frame is on its way somewhere.
+    pub loading: bool,
+    /// Our page's target and its main frame.
+    pub target: String,
+    pub frame: String,
+    /// What each load of the main frame reached: `init`, `DOMContentLoaded`, `load`, `networkIdle`.
+    pub(super) loads: BTreeMap<String, BTreeSet<String>>,
+    /// The load that the main frame shows.
+    pub current: String,
+    /// Navigations of the main frame so far.
+    pub navigations: u64,
+    /// Requests under way, by id, to their place in the list.
+    pub(super) open: BTreeMap<String, Option<usize>>,
+    /// Hosts that the page asked, as far as there is room.
+    pub hosts: BTreeSet<String>,
+    /// Status of the main document.
+    pub status: Option<u64>,
+}
+
+fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or("")
+}
+
+impl Observed {
+    /// Whether a load of the main frame came this far.
+    pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
+        self.loads
+            .get(loader)
+            .is_some_and(|seen| seen.contains(stage))
+    }
+
+    /// Takes account of a message.
+    pub(super) fn take(&mut self, message: &Value) -> Option<Reaction> {
+        let method = message.get("method")?.as_str()?;
+        let params = message.get("params").unwrap_or(&Value::Null);
+        match method {
+            "Runtime.consoleAPICalled" => self.console.push(events::console(params), ENTRIES),
+            "Runtime.exceptionThrown" => self.errors.push(events::exception(params), ENTRIES),
+            "Log.entryAdded" => {
+                if let Some(error) = events::log_error(params) {
+                    self.errors.push(error, ENTRIES);
+                }
+            }
+            "Network.requestWillBeSent" => self.request(params),
+            "Network.responseReceived" => self.response(params),
+            "Network.loadingFinished" => self.finished(params, None),
+            "Network.loadingFailed" => self.finished(params, Some(text(params, "/errorText"))),
+            "Page.lifecycleEvent" => self.lifecycle(params),
+            "Page.frameNavigated" if text(params, "/frame/id") == self.frame => {
+                self.navigations += 1;
+                text(params, "/frame/loaderId").clone_into(&mut self.current);
+            }
+            "Page.frameRequestedNavigation"
+            | "Page.frameStartedLoading"
+            | "Page.frameStartedNavigating"
+                if text(params, "/frameId") == self.frame =>
+            {
+                self.loading = true;
+            }
+            "Page.frameStoppedLoading" if text(params, "/frameId") == self.frame => {
+                self.loading = false;
+            }
+            "Page.navigatedWithinDocument" if text(params, "/frameId") == self.frame => {
+                self.navigations += 1;
+            }
+            "Page.javascriptDialogOpening" => {
+                let seen = json!({
+                    "type": text(params, "/type"),
+                    "message": super::wire::cut(text(params, "/message"), 500),
+                    "answer": "dismissed",
+                });
+                self.dialogs.push(seen, DIALOGS);
+                return Some(Reaction {
+                    method: "Page.handleJavaScriptDialog",
+                    // Leaving a page is allowed, everything else is declined.
+                    params: json!({"accept": text(params, "/type") == "beforeunload"}),
+                    of_page: true,
+                });
+            }
+            "Target.targetCreated" => return self.window(params),
+            "Target.targetCrashed" if text(params, "/targetId") == self.target => {
+                self.crashed = true;
+            }
+            "Inspector.targetCrashed" => self.crashed = true,
+            "Browser.downloadWillBegin" => self.downloads += 1,
+            _ => {}
+        }
+        None
+    }
+
+    /// A page that is not ours was opened by ours.
+    fn window(&mut self, params: &Value) -> Option<Reaction> {
+        let (kind, target) = (
+            text(params, "/targetInfo/type"),
+            text(params, "/targetInfo/targetId"),
+        );
+        if kind != "page" || self.target.is_empty() || target == self.target {
+            return None;
+        }
+        self.windows += 1;
+        Some(Reaction {
+            method: "Target.closeTarget",
+            params: json!({"targetId": target}),
+            of_page: false,
+        })
+    }
+
+    fn lifecycle(&mut self, params: &Value) {
+        if text(params, "/frameId") != self.frame {
+            return;
+        }
+        if self.loads.len() >= LOADS {
+            self.loads.clear();
+        }
+        let loader = text(params, "/loaderId").to_owned();
+        let name = text(params, "/name");
+        if matches!(name, "DOMContentLoaded" | "load" | "networkIdle") {
+            self.loads
+                .entry(loader)
+                .or_default()
+                .insert(name.to_owned());
+        }
+    }
+
+    fn request(&mut self, params: &Value) {
+        let id = text(params, "/requestId").to_owned();
+        // A redirect: the same id goes on with another address.
+        let place = self.open.get(&id).copied().flatten();
+        if let (Some(answer), Some(entry)) = (
+            params.get("redirectResponse"),
+            place.and_then(|at| self.requests.kept.get_mut(at)),
+        ) {
+            entry.answered(answer);
+        }
+        let asked = text(params, "/request/url").split("://").nth(1);
+        let host = asked.and_then(|rest| rest.split(['/', '?', '#', ':']).next());
+        if let Some(host) = host.filter(|host| self.hosts.len() < ENTRIES && host.len() < 256) {
+            self.hosts.insert(host.to_ascii_lowercase());
+        }
+        let place = (self.requests.kept.len() < ENTRIES).then_some(self.requests.kept.len());
+        self.requests.push(events::request(params), ENTRIES);
+        if self.open.len() < ENTRIES {
+            self.open.insert(id, place);
+        }
+    }
+
+    fn response(&mut self, params: &Value) {
+        let of_document =
+            text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
+        if of_document {
+            self.status = params.pointer("/response/status").and_then(Value::as_u64);
+        }
+        let id = text(params, "/requestId");
+        let place = self.open.get(id).copied().flatten();
+        if let (Some(answer), Some(entry)) = (
+            params.get("response"),
+            place.and_then(|at| self.requests.kept.get_mut(at)),
+        ) {
+            entry.answered(answer);
+        }
+    }
+
+    fn finished(&mut self, params: &Value, error: Option<&str>) {
+        let place = self.open.remove(text(params, "/requestId")).flatten();
+        let Some(entry) = place.and_then(|at| self.requests.kept.get_mut(at)) else {
+            return;
+        };
+        entry.bytes = params
+            .get("encodedDataLength")
+            .and_then(Value::as_f64)
+            .map(|bytes| bytes.max(0.0) as u64);
+        if let Some(error) = error {
+            entry.error = Some(super::wire::cut(error, 200));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(observed: &mut Observed, method: &str, params: Value) -> Option<Reaction> {
+        observed.take(&json!({"method": method, "params": params}))
+    }
+
+    #[test]
+    fn lists_are_bounded_and_counted() {
+        let mut observed = Observed::default();
+        for number in 0..ENTRIES as u64 + 5 {
+            let entry =
+                json!({"type": "log", "args": [{"type": "string", "value": format!("{number}")}]});
+            told(&mut observed, "Runtime.consoleAPICalled", entry);
+            let request =
+                json!({"requestId": format!("{number}"), "request": {"url": "http://localhost/"}});
+            told(&mut observed, "Network.requestWillBeSent", request);
+        }
+        assert_eq!(observed.console.kept.len(), ENTRIES);
+        assert_eq!(observed.console.total, ENTRIES as u64 + 5);
+        assert_eq!(observed.open.len(), ENTRIES);
+    }
+
+    #[test]
+    fn dialogs_are_dismissed_and_windows_closed() {
+        let mut observed = Observed {
+            target: "ours".to_owned(),
+            ..Observed::default()
+        };
+        let dialog = told(
+            &mut observed,
+            "Page.javascriptDialogOpening",
+            json!({"type": "confirm", "message": "sure?"}),
+        );
+        assert_eq!(dialog.unwrap().params, json!({"accept": false}));
+        assert_eq!(observed.dialogs.total, 1);
+        let window = |id: &str, kind: &str| json!({"targetInfo": {"targetId": id, "type": kind}});
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("ours", "page")
+            ),
+            None
+        );
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("x", "service_worker")
+            ),
+            None
+        );
+        let closed = told(
+            &mut observed,
+            "Target.targetCreated",
+            window("other", "page"),
+        )
+        .unwrap();
+        assert_eq!(
+            (closed.method, closed.params),
+            ("Target.closeTarget", json!({"targetId": "other"}))
+        );
+    }
+
+    #[test]
+    fn loads_are_those_of_the_main_frame() {
+        let mut observed = Observed {
+            frame: "main".to_owned(),
+            ..Observed::default()
+        };
+        let stage =
+            |frame: &str, name: &str| json!({"frameId": frame, "loaderId": "l1", "name": name});
+        told(&mut observed, "Page.lifecycleEvent", stage("child", "load"));
+        assert!(!observed.reached("l1", "load"));
+        told(&mut observed, "Page.lifecycleEvent", stage("main", "load"));
+        assert!(observed.reached("l1", "load") && !observed.reached("l2", "load"));
+    }
+}

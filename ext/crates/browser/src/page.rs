@@ -1,0 +1,437 @@
+//! One page: opened, looked at, captured.
+
+use super::asserts::{self, Assertion, Frame, Weight};
+use super::assets::Asset;
+use super::request::{Task, WaitFor};
+use super::storage::StorageState;
+use super::wire::{Failure, Waited, Wire, cut, timeout};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const LOOKUP: &str = include_str!("page.js");
+/// One look at a document.
+const LOOK: Duration = Duration::from_secs(5);
+/// Between two looks while something is waited for.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long an assertion is given to become true.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Rows of the result itself.
+const SHOWN: usize = 50;
+/// Bytes of what a script answers.
+const ANSWER: usize = 64 * 1024;
+
+/// What a command came to, so far.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Assertions and their results.
+    pub assertions: Vec<Value>,
+    /// Steps and their results.
+    pub steps: Vec<Value>,
+    /// Value of the script.
+    pub script: Option<Value>,
+    /// Files that were captured.
+    pub assets: Vec<Asset>,
+    /// Rows of the screenshots.
+    pub screenshots: Vec<Value>,
+    /// What was cut or could not be captured.
+    pub notes: Vec<String>,
+    /// Duration of the navigation, milliseconds.
+    pub navigation_ms: Option<u64>,
+    /// Number of failed assertions.
+    pub failed_assertions: usize,
+}
+
+/// What a script answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// `undefined` is `null`.
+    Value(Value),
+    /// Longer than a result keeps.
+    TooLong { bytes: usize },
+    /// NaN, Infinity or a big integer, by its name.
+    NoJson(String),
+}
+
+impl Answer {
+    /// As a result shows it.
+    pub fn shown(&self) -> Value {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::TooLong { bytes } => json!({"truncated": true, "bytes": bytes}),
+            Self::NoJson(_) => Value::Null,
+        }
+    }
+
+    /// Why it is not what was asserted; what stands in for an answer is equal to nothing.
+    pub(super) fn differs_from(&self, wanted: &Value) -> Option<String> {
+        match self {
+            Self::Value(value) if super::steps::same(value, wanted) => None,
+            Self::Value(value) => Some(format!(
+                "the script answered {}, but assert is {}",
+                cut(&value.to_string(), 300),
+                cut(&wanted.to_string(), 300)
+            )),
+            Self::TooLong { bytes } => Some(format!(
+                "the script answered {bytes} bytes; at most {ANSWER} are compared with assert"
+            )),
+            Self::NoJson(name) => Some(format!(
+                "the script answered {name}, which is no JSON value and equal to no assert"
+            )),
+        }
+    }
+}
+
+/// A page of a browser.
+pub struct Page<'h> {
+    /// The debugging connection.
+    pub wire: Wire<'h>,
+    /// What was found so far.
+    pub report: Report,
+    until: Instant,
+}
+
+pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or("")
+}
+
+impl<'h> Page<'h> {
+    /// Takes the browser's only page and prepares it; until it is all over.
+    pub fn open(
+        mut wire: Wire<'h>,
+        task: &Task,
+        storage: &StorageState,
+        until: Instant,
+    ) -> Result<Self, Failure> {
+        prepare(&mut wire, task, storage, until)?;
+        Ok(Self {
+            wire,
+            report: Report::default(),
+            until,
+        })
+    }
+
+    /// When the whole command is over.
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// The earlier of the command's end and this long from now.
+    pub(super) fn within(&self, time: Duration) -> Instant {
+        Instant::now()
+            .checked_add(time)
+            .map_or(self.until, |at| at.min(self.until))
+    }
+
+    /// Goes to an address and waits until the page is there.
+    pub fn navigate(
+        &mut self,
+        url: &str,
+        wait_for: &WaitFor,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        self.wire
+            .host
+            .progress("navigating", json!({"url": super::events::address(url)}));
+        self.wire.observed.status = None;
+        let answer = self.wire.ask("Page.navigate", json!({"url": url}), until)?;
+        if let Some(error) = answer.get("errorText").and_then(Value::as_str) {
+            return Err(Failure::Navigation {
+                url: super::events::address(url),
+                why: cut(error, 200),
+            });
+        }
+        // Without a loader the page only moved within itself.
+        if let Some(loader) = answer
+            .get("loaderId")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+        {
+            let stage = wait_for.stage();
+            // A page that sends the browser on at once never comes that far itself.
+            let waited = self.wire.wait(until, |seen| {
+                seen.reached(&loader, stage)
+                    || (seen.current != loader && seen.reached(&seen.current, stage))
+            })?;
+            if waited == Waited::TooLong {
+                return Err(timeout(
+                    &format!("waiting for {stage} of {}", super::events::address(url)),
+                    began,
+                ));
+            }
+        }
+        self.report.navigation_ms = u64::try_from(began.elapsed().as_millis()).ok();
+        Ok(())
+    }
+
+    /// What a task waits for beyond the navigation itself.
+    pub fn settle(&mut self, task: &Task) -> Result<(), Failure> {
+        if let WaitFor::Selector(selector) = &task.wait_for {
+            let until = self.until;
+            self.wait_found(selector, true, until)?;
+        }
+        if !task.duration.is_zero() {
+            let until = self.within(task.duration);
+            self.wire.wait(until, |_| false)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the caller's script in the page itself.
+    pub fn script(&mut self, source: &str, until: Instant) -> Result<Answer, Failure> {
+        let answer = self.wire.ask(
+            "Runtime.evaluate",
+            json!({"expression": source, "awaitPromise": true, "returnByValue": true,
+                "userGesture": true, "allowUnsafeEvalBlockedByCSP": true}),
+            until,
+        )?;
+        if let Some(details) = answer.get("exceptionDetails") {
+            let thrown = super::events::exception(&json!({"exceptionDetails": details}));
+            return Err(Failure::Step {
+                what: format!("the script threw: {}", cut(&thrown.text, 500)),
+            });
+        }
+        if let Some(name) = answer
+            .pointer("/result/unserializableValue")
+            .and_then(Value::as_str)
+        {
+            return Ok(match name {
+                "-0" => Answer::Value(json!(0)),
+                name => Answer::NoJson(cut(name, 100)),
+            });
+        }
+        let value = answer
+            .pointer("/result/value")
+            .cloned()
+            .unwrap_or(Value::Null);
+        Ok(match value.to_string().len() {
+            bytes if bytes > ANSWER => Answer::TooLong { bytes },
+            _ => Answer::Value(value),
+        })
+    }
+
+    /// Looks something up in the document, where the page's scripts cannot interfere.
+    pub(super) fn look(&mut self, query: &Value, until: Instant) -> Result<Value, Failure> {
+        let until = until.min(Instant::now() + LOOK);
+        let frame = self.wire.observed.frame.clone();
+        let world = self.wire.ask(
+            "Page.createIsolatedWorld",
+            json!({"frameId": frame, "worldName": "look"}),
+            until,
+        )?;
+        let expression = LOOKUP.replace("(QUERY)", &format!("({query})"));
+        let answer = self.wire.ask(
+            "Runtime.evaluate",
+            json!({"expression": expression, "returnByValue": true, "timeout": 4000,
+                "contextId": world.get("executionContextId")}),
+            until,
+        )?;
+        Ok(answer
+            .pointer("/result/value")
+            .cloned()
+            .unwrap_or(json!({"error": "the document did not answer"})))
+    }
+
+    /// Waits until an element shows, or until none does.
+    pub(super) fn wait_found(
+        &mut self,
+        selector: &str,
+        shown: bool,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let began = Instant::now();
+        let query = asserts::query(&Frame::Main, Some(selector), None);
+        loop {
+            // A look that falls into a navigation finds nothing; the next one does.
+            match self.look(&query, self.within(LOOK)) {
+                Ok(found) => {
+                    let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
+                    let error = text(&found, "/error");
+                    if error.contains("valid selector") {
+                        return Err(Failure::Step {
+                            what: cut(error, 300),
+                        });
+                    }
+                    if visible == shown && error.is_empty() {
+                        return Ok(found);
+                    }
+                }
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(_) => {}
+            }
+            if Instant::now() >= until {
+                let what = if shown { "to show" } else { "to go" };
+                return Err(timeout(&format!("waiting for {selector} {what}"), began));
+            }
+            let pause = until.min(Instant::now() + PAUSE);
+            self.wire.wait(pause, |_| false)?;
+        }
+    }
+
+    /// Judges one assertion; it is given a moment to become true.
+    pub(super) fn judge(
+        &mut self,
+        assertion: &Assertion,
+        until: Instant,
+    ) -> Result<Result<(), String>, Failure> {
+        // A look that was begun in time may end later: the machine may be busy.
+        let last = self.within(LOOK);
+        loop {
+            let found = match self.look(&assertion.query(), last) {
+                Ok(found) => found,
+                Err(failure) if failure.is_final() || Instant::now() >= last => {
+                    return Err(failure);
+                }
+                Err(_) => json!({"error": "the document did not answer"}),
+            };
+            let judged = assertion.judge(&found, &self.wire.observed);
+            if judged.is_ok() || Instant::now() >= until {
+                return Ok(judged);
+            }
+            let pause = until.min(Instant::now() + PAUSE);
+            self.wire.wait(pause, |_| false)?;
+        }
+    }
+
+    /// Judges the command's own assertions.
+    pub fn assertions(&mut self, task: &Task) -> Result<(), Failure> {
+        for assertion in &task.asserts {
+            let until = self.within(SETTLE);
+            let judged = self.judge(assertion, until)?;
+            let (status, failed) = match (&judged, assertion.weight) {
+                (Ok(()), _) => ("passed", false),
+                (Err(_), Weight::Advisory) => ("advisory-failed", false),
+                (Err(_), Weight::Required) => ("failed", true),
+            };
+            let mut row = json!({"assert": assertion.text, "status": status});
+            if let Err(why) = judged {
+                row["found"] = json!(why);
+            }
+            self.report.assertions.push(row);
+            if failed {
+                self.report.failed_assertions += 1;
+                if task.fail_fast {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the page is in the end, and what it calls itself.
+    pub fn place(&mut self) -> (String, String) {
+        let until = Instant::now() + LOOK;
+        match self.look(&asserts::query(&Frame::Main, None, None), until) {
+            Ok(found) => (
+                super::events::address(text(&found, "/url")),
+                cut(text(&found, "/title"), 300),
+            ),
+            Err(_) => (String::new(), String::new()),
+        }
+    }
+
+    /// What was observed, as a result shows it.
+    pub fn observations(&self) -> Value {
+        let seen = &self.wire.observed;
+        let first = |rows: Vec<Value>| rows.into_iter().take(SHOWN).collect::<Vec<_>>();
+        let rows = |list: &[Value]| first(list.to_vec());
+        let plain = |value: Value| value.as_array().cloned().unwrap_or_default();
+        let failed: Vec<Value> = seen
+            .requests
+            .kept
+            .iter()
+            .filter(|r| r.error.is_some() || r.status.is_some_and(|status| status >= 400))
+            .map(|r| json!(r))
+            .collect();
+        json!({
+            "httpStatus": seen.status,
+            "console": first(plain(json!(seen.console.kept))),
+            "consoleTotal": seen.console.total,
+            "errors": first(plain(json!(seen.errors.kept))),
+            "errorsTotal": seen.errors.total,
+            "network": first(plain(json!(seen.requests.kept))),
+            "networkTotal": seen.requests.total,
+            "networkFailed": rows(&failed),
+            "dialogs": rows(&seen.dialogs.kept),
+            "dialogsTotal": seen.dialogs.total,
+            "windowsClosed": seen.windows,
+            "downloadsRefused": seen.downloads,
+            "eventsDropped": seen.dropped,
+        })
+    }
+}
+
+fn prepare(
+    wire: &mut Wire<'_>,
+    task: &Task,
+    storage: &StorageState,
+    until: Instant,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    // The first page comes a moment after the browser talks.
+    let target = loop {
+        let found = wire.ask_browser("Target.getTargets", json!({}), until)?;
+        let list = found.get("targetInfos").and_then(Value::as_array);
+        let page = list.and_then(|list| list.iter().find(|info| text(info, "/type") == "page"));
+        if let Some(page) = page {
+            break text(page, "/targetId").to_owned();
+        }
+        if Instant::now() >= until {
+            return Err(timeout("starting the browser", began));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let attached = wire.ask_browser(
+        "Target.attachToTarget",
+        json!({"targetId": target, "flatten": true}),
+        until,
+    )?;
+    wire.attach(text(&attached, "/sessionId").to_owned());
+    wire.observed.target = target;
+    wire.ask_browser(
+        "Target.setDiscoverTargets",
+        json!({"discover": true}),
+        until,
+    )?;
+    wire.ask_browser(
+        "Browser.setDownloadBehavior",
+        json!({"behavior": "deny", "eventsEnabled": true}),
+        until,
+    )?;
+    wire.ask("Page.enable", json!({}), until)?;
+    let tree = wire.ask("Page.getFrameTree", json!({}), until)?;
+    wire.observed.frame = text(&tree, "/frameTree/frame/id").to_owned();
+    for (method, params) in [
+        ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
+        (
+            "Page.setInterceptFileChooserDialog",
+            json!({"enabled": true}),
+        ),
+        ("Runtime.enable", json!({})),
+        ("Log.enable", json!({})),
+        ("Inspector.enable", json!({})),
+        (
+            "Network.enable",
+            json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0, "maxPostDataSize": 0}),
+        ),
+    ] {
+        wire.ask(method, params, until)?;
+    }
+    task.environment.apply(wire, until)?;
+    if !storage.cookies.is_empty() {
+        let cookies: Vec<Value> = storage
+            .cookies
+            .iter()
+            .map(super::storage::Cookie::param)
+            .collect();
+        wire.ask("Network.setCookies", json!({"cookies": cookies}), until)?;
+    }
+    for script in storage.script().iter().chain(&task.pre_script) {
+        wire.ask(
+            "Page.addScriptToEvaluateOnNewDocument",
+            json!({"source": script}),
+            until,
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! The debugging pipe: JSON documents, each closed by a NUL byte.
+
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Longest answer: a screenshot in base64.
+const ANSWER: usize = 32 * 1024 * 1024;
+/// Longest event; what is longer is dropped, not parsed.
+const EVENT: usize = 256 * 1024;
+/// Most values in one answer. Each takes many times the memory of its text.
+const VALUES: usize = 2_000_000;
+/// Messages that wait to be taken; beyond that the browser waits.
+const WAITING: usize = 32;
+/// Messages that wait to be written.
+const OUTGOING: usize = 64;
+/// Bytes of the browser's own complaints that are kept: the last ones.
+const COMPLAINTS: usize = 16 * 1024;
+/// How every event begins, and no answer.
+const EVENT_MARK: &[u8] = b"{\"method\"";
+
+/// What the driver of a browser wakes up for.
+#[derive(Debug)]
+pub enum Wake {
+    /// A message of the browser.
+    Message(Value),
+    /// A long answer. Nothing more is read before the second part is dropped: whatever a browser
+    /// answers unasked, one of them is in memory.
+    Large(
+        Value,
+        #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
+    ),
+    /// A message that was too long or no JSON.
+    Dropped,
+    /// The pipe ended, or an answer was beyond all bounds.
+    Closed(&'static str),
+    /// The bridge wants a connection to the site.
+    Site(tokio::sync::oneshot::Sender<io::Result<OwnedFd>>),
+}
+
+/// The parent's ends of the browser's three streams.
+pub(super) struct Pipe {
+    pub wakes: Receiver<Wake>,
+    pub outgoing: SyncSender<Vec<u8>>,
+    pub complaints: Arc<Complaints>,
+}
+
+/// What the browser complained of, by a pipe of its own.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    told: Mutex<Told>,
+    over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    bytes: Vec<u8>,
+    /// No more will come.
+    all: bool,
+}
+
+impl Complaints {
+    /// All that was told, once it is all; what there is, when it is not all in this time.
+    pub(super) fn last(&self, patience: Duration) -> String {
+        let Ok(told) = self.told.lock() else {
+            return String::new();
+        };
+        match self
+            .over
+            .wait_timeout_while(told, patience, |told| !told.all)
+        {
+            Ok((told, _)) => String::from_utf8_lossy(&told.bytes).into_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn hear(&self, mut errors: impl Read) {
+        let mut chunk = [0_u8; 4096];
+        while let Ok(count @ 1..) = errors.read(&mut chunk) {
+            let Ok(mut told) = self.told.lock() else {
+                return;
+            };
+            told.bytes
+                .extend_from_slice(chunk.get(..count).unwrap_or_default());
+            let over = told.bytes.len().saturating_sub(COMPLAINTS);
+            told.bytes.drain(..over);
+        }
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        told.all = true;
+        self.over.notify_all();
+    }
+}
+
+/// Where wakes of one driver go, and where it takes them.
+pub fn wakes() -> (SyncSender<Wake>, Receiver<Wake>) {
+    sync_channel(WAITING)
+}
+
+impl Pipe {
+    /// Reads and writes on threads of their own; they end with the browser.
+    pub(super) fn open(
+        (to_driver, wakes): (SyncSender<Wake>, Receiver<Wake>),
+        (input, output, errors): (OwnedFd, OwnedFd, OwnedFd),
+    ) -> io::Result<Self> {
+        let (outgoing, queue) = sync_channel::<Vec<u8>>(OUTGOING);
+        let complaints = Arc::new(Complaints::default());
+        let kept = Arc::clone(&complaints);
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        named("browser-read").spawn(move || read_messages(File::from(output), &to_driver))?;
+        named("browser-write").spawn(move || {
+            let mut input = File::from(input);
+            while let Ok(message) = queue.recv() {
+                if input.write_all(&message).is_err() {
+                    return;
+                }
+            }
+        })?;
+        named("browser-errors").spawn(move || kept.hear(File::from(errors)))?;
+        Ok(Self {
+            wakes,
+            outgoing,
+            complaints,
+        })
+    }
+}
+
+/// Reads until the end, or until nobody takes the messages any more.
+pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
+    let mut buffer: Vec<u8> = Vec::new();
+    let mut chunk = vec![0_u8; 64 * 1024];
+    // Within a message that is being dropped.
+    let mut dropping = false;
+    loop {
+        let count = match from.read(&mut chunk) {
+            Ok(0) | Err(_) => {
+                let _ = to.send(Wake::Closed("the browser is gone"));
+                return;
+            }
+            Ok(count) => count,
+        };
+        let mut rest = chunk.get(..count).unwrap_or_default();
+        while let Some(at) = rest.iter().position(|byte| *byte == 0) {
+            let (end, after) = rest.split_at(at);
+            rest = after.get(1..).unwrap_or_default();
+            buffer.extend_from_slice(end);
+            let (done, finished) = sync_channel(0);
+            let (wake, large) = match message(&buffer, dropping) {
+                Some(value) if buffer.len() > EVENT => (Wake::Large(value, done), true),
+                Some(value) => (Wake::Message(value), false),
+                None => (Wake::Dropped, false),
+            };
+            buffer.clear();
+            dropping = false;
+            if to.send(wake).is_err() {
+                return;
+            }
+            if large {
+                // Nothing is ever sent: its end is the answer.
+                let _ = finished.recv();
+            }
+        }
+        if dropping {
+            continue;
+        }
+        buffer.extend_from_slice(rest);
+        if buffer.len() > EVENT && buffer.starts_with(EVENT_MARK) {
+            dropping = true;
+            buffer = Vec::new();
+        } else if buffer.len() > ANSWER {
+            let _ = to.send(Wake::Closed("the browser sent an answer without end"));
+            return;
+        }
+    }
+}
+
+fn message(bytes: &[u8], dropped: bool) -> Option<Value> {
+    let too_long = bytes.len() > EVENT && bytes.starts_with(EVENT_MARK);
+    let values = || {
+        bytes
+            .iter()
+            .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+            .count()
+    };
+    if dropped || too_long || bytes.len() > EVENT && values() > VALUES {
+        return None;
+    }
+    serde_json::from_slice(bytes).ok().filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Vec<String> {
+        let (to, wakes) = sync_channel(64);
+        // In odd pieces, as a pipe gives them.
+        struct Pieces<'a>(&'a [u8], usize);
+        impl Read for Pieces<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                self.1 = self.1 % 7 + 1;
+                let count = self
+                    .1
+                    .max(self.0.len() / 40)
+                    .min(self.0.len())
+                    .min(into.len());
+                let (now, later) = self.0.split_at(count);
+                into[..count].copy_from_slice(now);
+                self.0 = later;
+                Ok(count)
+            }
+        }
+        let bytes = bytes.to_vec();
+        thread::spawn(move || read_messages(Pieces(&bytes, 0), &to));
+        wakes
+            .iter()
+            .map(|wake| match wake {
+                Wake::Message(value) | Wake::Large(value, _) => value.to_string(),
+                Wake::Dropped => "dropped".to_owned(),
+                Wake::Closed(why) => why.to_owned(),
+                Wake::Site(_) => "site".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn messages_are_cut_at_nul_bytes_whatever_the_pieces() {
+        let seen = read(b"{\"id\":1,\"result\":{}}\0{\"method\":\"a\"}\0not json\0[1]\0{\"id\"");
+        assert_eq!(
+            seen,
+            [
+                "{\"id\":1,\"result\":{}}",
+                "{\"method\":\"a\"}",
+                "dropped",
+                "dropped",
+                "the browser is gone"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_event_without_end_is_dropped_and_the_next_message_is_read() {
+        let mut bytes = b"{\"method\":\"flood\",\"params\":{\"x\":\"".to_vec();
+        bytes.resize(EVENT * 3, b'a');
+        bytes.extend_from_slice(b"\"}}\0{\"id\":2}\0");
+        assert_eq!(
+            read(&bytes),
+            ["dropped", "{\"id\":2}", "the browser is gone"]
+        );
+        // An answer of the same size is taken.
+        let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
+        bytes.resize(EVENT * 2, b'a');
+        bytes.extend_from_slice(b"\"}\0");
+        assert!(read(&bytes)[0].starts_with("{\"id\":3"));
+    }
+
+    #[test]
+    fn an_answer_without_end_ends_the_conversation() {
+        let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
+        bytes.resize(ANSWER + 1024, b'a');
+        assert_eq!(read(&bytes), ["the browser sent an answer without end"]);
+    }
+
+    #[test]
+    fn a_browser_does_not_fill_the_memory_of_its_driver() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        use std::time::Instant;
+
+        /// Answers that nobody asked for.
+        struct Large(Arc<AtomicUsize>, Vec<u8>);
+        impl Read for Large {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let at = self.0.fetch_add(into.len(), Ordering::SeqCst) % self.1.len();
+                let count = into.len().min(self.1.len() - at);
+                into[..count].copy_from_slice(&self.1[at..at + count]);
+                self.0.fetch_sub(into.len() - count, Ordering::SeqCst);
+                Ok(count)
+            }
+        }
+        let mut answer = format!("{{\"id\":1,\"a\":\"{}\"}}", "x".repeat(2 * EVENT)).into_bytes();
+        answer.push(0);
+        let (read, length) = (Arc::new(AtomicUsize::new(0)), answer.len());
+        let (to, taken) = sync_channel(WAITING);
+        let from = Large(Arc::clone(&read), answer);
+        let reading = thread::spawn(move || read_messages(from, &to));
+        let mut before = 0;
+        for _ in 0..3 {
+            let begun = Instant::now();
+            while read.load(Ordering::SeqCst) <= before {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it stands still");
+                thread::sleep(Duration::from_millis(5));
+            }
+            // Time for too much, which is never right.
+            thread::sleep(Duration::from_millis(200));
+            let now = read.load(Ordering::SeqCst);
+            assert!(now - before <= 2 * length, "{} answers wait", now / length);
+            before = now;
+            assert!(matches!(taken.recv().unwrap(), Wake::Large(_, _)));
+        }
+        drop(taken);
+        reading.join().unwrap();
+    }
+
+    #[test]
+    fn an_answer_of_countless_parts_is_dropped() {
+        let few = format!("\"{}\"", "x".repeat(15 * EVENT));
+        let many = format!("[{}0]", "[],".repeat(5 * EVENT));
+        for (value, expected) in [(few, true), (many, false)] {
+            let text = format!("{{\"id\":1,\"result\":{value}}}");
+            assert_eq!(
+                message(text.as_bytes(), false).is_some(),
+                expected,
+                "{}",
+                text.len()
+            );
+        }
+    }
+}

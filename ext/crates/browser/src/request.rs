@@ -1,0 +1,539 @@
+//! From a command's arguments to a task for the browser.
+
+use super::asserts::Assertion;
+use super::environment::{Environment, truth};
+use super::steps::{self, StepSpec, StepsRefused};
+use serde_json::Value;
+use std::time::Duration;
+use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
+use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
+
+/// The right to run the caller's JavaScript in steps.
+const EVALUATE: &str = "wordpress.browser-actions.evaluate";
+/// Time of a command that names none.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time of a step that names none.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+const SCRIPT: usize = 256 * 1024;
+
+/// When a page counts as there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitFor {
+    DomContentLoaded,
+    Load,
+    NetworkIdle,
+    Duration,
+    Selector(String),
+}
+
+impl WaitFor {
+    /// The browser's name of what a load must have reached before anything else is waited for.
+    pub(super) const fn stage(&self) -> &'static str {
+        match self {
+            Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
+            Self::Load => "load",
+            Self::NetworkIdle => "networkIdle",
+        }
+    }
+}
+
+/// Who the browser is logged in as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auth {
+    /// Not logged in.
+    Nobody,
+    /// This user, or else the first administrator.
+    User(Option<u64>),
+}
+
+/// What is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    Screenshot,
+    FullPage,
+    Html,
+    Console,
+    Errors,
+    Network,
+    Accessibility,
+}
+
+const CAPTURES: &[(&str, Capture)] = &[
+    ("screenshot", Capture::Screenshot),
+    ("full-page-screenshot", Capture::FullPage),
+    ("html", Capture::Html),
+    ("console", Capture::Console),
+    ("errors", Capture::Errors),
+    ("network", Capture::Network),
+    ("accessibility", Capture::Accessibility),
+];
+
+/// What kind of command it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// One page, with assertions and captures.
+    Probe,
+    /// A page of the site's front end or administration.
+    PageLoad {
+        /// `frontend` or `admin`.
+        surface: String,
+    },
+    /// The HTML of a page.
+    Html,
+    /// Steps on a page.
+    Actions {
+        /// The steps, in order.
+        steps: Vec<StepSpec>,
+        /// Name of the scenario.
+        name: Option<String>,
+    },
+}
+
+/// Everything to do.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// The kind of work.
+    pub work: Work,
+    /// Where it begins; none: the first step says so.
+    pub url: Option<String>,
+    /// What ends the wait after a navigation.
+    pub wait_for: WaitFor,
+    /// How long the page is watched.
+    pub duration: Duration,
+    /// Time of the whole task.
+    pub timeout: Duration,
+    /// Time of one step.
+    pub step_timeout: Duration,
+    /// Viewport, device, locale and permissions.
+    pub environment: Environment,
+    /// Who is logged in.
+    pub auth: Auth,
+    /// A storage state, or where there is one.
+    pub storage: Option<String>,
+    /// Script that runs before the page's own.
+    pub pre_script: Option<String>,
+    /// Script whose value is reported.
+    pub script: Option<String>,
+    /// Assertions, in order.
+    pub asserts: Vec<Assertion>,
+    /// What is captured.
+    pub capture: Vec<Capture>,
+    /// Whether the first failed step ends the task.
+    pub fail_fast: bool,
+    /// Of the hosts that the policy allows, only these; empty: all of them.
+    pub only_hosts: Vec<Host>,
+    /// Hosts that are blocked.
+    pub never_hosts: Vec<Host>,
+    /// What becomes of requests to other hosts.
+    pub external: External,
+}
+
+/// What of the policy's network a command takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum External {
+    /// What the policy allows.
+    Policy,
+    /// Nothing.
+    Deny,
+}
+
+/// Arguments of the registry that nobody here can do, and why.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "profiles",
+        "one command has one profile: give one command per profile",
+    ),
+    (
+        "route-host",
+        "requests go where their host says; serve the other host's answers from the site",
+    ),
+    (
+        "route-host-drain",
+        "requests go where their host says; use block-host",
+    ),
+    (
+        "preview-mode",
+        "the browser always looks at the working guest itself",
+    ),
+    (
+        "observe",
+        "console, errors and network are always observed; capture says what is kept",
+    ),
+    ("stall-timeout", "use timeout and step-timeout"),
+    (
+        "action-corpus-json",
+        "steps are given one by one in steps-json",
+    ),
+    (
+        "adaptive-exploration-json",
+        "steps are given one by one in steps-json",
+    ),
+    (
+        "transport-faults-json",
+        "requests are not made to fail; throttle=offline cuts all of them",
+    ),
+    (
+        "browser-environment-json",
+        "give viewport, locale, timezone and the like one by one",
+    ),
+    (
+        "max-dom-snapshot-elements",
+        "no snapshots of the document are taken; capture has html and accessibility",
+    ),
+    ("output-dir", "files go into the bundle"),
+];
+
+/// Reads a call that the registry has accepted.
+pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBody> {
+    let invalid = |why: String| {
+        ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {why}", call.command))
+            .with("command", call.command.clone())
+    };
+    let value = |name: &str| {
+        arg_value(call, name)
+            .map(str::to_owned)
+            .filter(|value| !value.is_empty())
+    };
+    for (name, why) in REFUSED {
+        if value(name).is_some() {
+            let message = format!(
+                "{}: {name} is not offered by this backend: {why}",
+                call.command
+            );
+            return Err(ErrorBody::new(ErrorCode::CommandUnsupported, message)
+                .with("command", call.command.clone())
+                .with("argument", *name));
+        }
+    }
+    let work = work(call, &value).map_err(|refused| {
+        let mut body = invalid(refused.why);
+        if refused.unsupported {
+            body.code = ErrorCode::CommandUnsupported;
+        }
+        body
+    })?;
+    if let Work::Actions { steps, .. } = &work {
+        let evaluates = steps
+            .iter()
+            .any(|step| matches!(step.act, steps::Act::Evaluate { .. }));
+        if evaluates && !policy.commands.iter().any(|id| id == EVALUATE) {
+            let message = format!(
+                "{}: a step evaluates JavaScript, which the policy does not allow; it must list {EVALUATE}",
+                call.command
+            );
+            return Err(ErrorBody::new(ErrorCode::CommandDisallowed, message)
+                .with("command", EVALUATE)
+                .with("allowedCommands", policy.commands.clone()));
+        }
+    }
+    let url = match (value("url").or_else(|| value("path")), &work) {
+        (Some(url), _) => Some(address(&url).map_err(&invalid)?),
+        (None, Work::PageLoad { surface }) => Some(match surface.as_str() {
+            "admin" => format!("{SITE_ORIGIN}/wp-admin/"),
+            _ => format!("{SITE_ORIGIN}/"),
+        }),
+        (None, Work::Actions { .. }) => None,
+        (None, Work::Probe | Work::Html) => return Err(invalid("url is required".to_owned())),
+    };
+    let time = |name: &str, default: Duration| -> Result<Duration, ErrorBody> {
+        value(name).map_or(Ok(default), |text| {
+            browser_duration(&text).ok_or_else(|| {
+                invalid(format!("{name} is a number with ms or s, up to 10 minutes"))
+            })
+        })
+    };
+    let script = |name: &str| -> Result<Option<String>, ErrorBody> {
+        match value(name) {
+            Some(text) if text.len() > SCRIPT => {
+                Err(invalid(format!("{name} is longer than {SCRIPT} bytes")))
+            }
+            other => Ok(other),
+        }
+    };
+    let all = |name: &str| {
+        let prefix = format!("{name}=");
+        call.args
+            .iter()
+            .filter_map(move |arg| arg.strip_prefix(&prefix).map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let hosts = |name: &str| -> Result<Vec<Host>, ErrorBody> {
+        all(name)
+            .iter()
+            .map(|text| Host::parse(text).map_err(|e| invalid(format!("{name} {text:?}: {e}"))))
+            .collect()
+    };
+    if let Some(text) = value("record-external") {
+        // Every request is recorded, whoever asks for it.
+        truth("record-external", &text).map_err(&invalid)?;
+    }
+    Ok(Task {
+        url,
+        wait_for: wait_for(value("wait-for").as_deref()).map_err(&invalid)?,
+        duration: time("duration", Duration::ZERO)?,
+        timeout: time("timeout", TIMEOUT)?,
+        step_timeout: time("step-timeout", STEP_TIMEOUT)?,
+        environment: Environment::read(value).map_err(&invalid)?,
+        auth: auth(&value).map_err(&invalid)?,
+        storage: value("storage-state"),
+        pre_script: script("pre-page-script")?,
+        script: script("script")?,
+        asserts: all("assert")
+            .iter()
+            .map(|text| Assertion::parse(text).map_err(&invalid))
+            .collect::<Result<_, _>>()?,
+        capture: capture(&work, value("capture").as_deref()).map_err(&invalid)?,
+        fail_fast: value("fail-fast")
+            .map_or(Ok(false), |text| truth("fail-fast", &text))
+            .map_err(&invalid)?,
+        only_hosts: hosts("allow-host")?,
+        never_hosts: hosts("block-host")?,
+        external: match value("network-policy").as_deref() {
+            None | Some("policy") => External::Policy,
+            Some("deny" | "site-only" | "block-external") => External::Deny,
+            Some(other) => {
+                return Err(invalid(format!(
+                    "network-policy is {other:?}, but must be policy (what the run's policy allows) or deny (the site only)"
+                )));
+            }
+        },
+        work,
+    })
+}
+
+fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
+    match call.command.as_str() {
+        "wordpress.browser-page-load" => Ok(Work::PageLoad {
+            surface: value("surface").unwrap_or_else(|| "frontend".to_owned()),
+        }),
+        "wordpress.capture-html" => Ok(Work::Html),
+        "wordpress.browser-actions" => {
+            let steps = match value("steps-json") {
+                Some(json) => steps::parse(&json)?,
+                None if value("url").is_some() => Vec::new(),
+                None => return Err("give steps-json or url".to_owned().into()),
+            };
+            Ok(Work::Actions { steps, name: None })
+        }
+        "wordpress.browser-scenario" => scenario(value),
+        _ => Ok(Work::Probe),
+    }
+}
+
+/// `{name?, steps: [...]}`, or the steps by themselves.
+fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
+    let Some(text) = value("scenario-json") else {
+        let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;
+        return Ok(Work::Actions { steps, name: None });
+    };
+    if value("steps-json").is_some() {
+        return Err("give scenario-json or steps-json, not both"
+            .to_owned()
+            .into());
+    }
+    let document: Value = serde_json::from_str(&text).map_err(|e| format!("scenario-json: {e}"))?;
+    steps::judged(&check_browser_scenario(&document))?;
+    let list = document.get("steps").and_then(Value::as_array);
+    let steps = steps::parse_values(list.map_or(&[][..], Vec::as_slice))?;
+    let name = document
+        .get("name")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    Ok(Work::Actions { steps, name })
+}
+
+/// A path of the site, or an address that a browser may be sent to.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let fits = text.len() <= 4096 && !text.chars().any(|c| c.is_control() || c == ' ');
+    if fits && text.starts_with('/') && !text.starts_with("//") {
+        return Ok(format!("{SITE_ORIGIN}{text}"));
+    }
+    if fits && (text.starts_with("http://") || text.starts_with("https://")) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "{text:?} is no path like /wp-admin/ and no http:// or https:// address"
+    ))
+}
+
+pub(super) fn wait_for(text: Option<&str>) -> Result<WaitFor, String> {
+    match text {
+        None | Some("load") => Ok(WaitFor::Load),
+        Some("domcontentloaded") => Ok(WaitFor::DomContentLoaded),
+        Some("networkidle") => Ok(WaitFor::NetworkIdle),
+        Some("duration") => Ok(WaitFor::Duration),
+        Some(other) => match other.strip_prefix("selector:").map(str::trim) {
+            Some(selector) if !selector.is_empty() => Ok(WaitFor::Selector(selector.to_owned())),
+            _ => Err(format!(
+                "wait-for is {other:?}, but must be domcontentloaded, load, networkidle, duration or selector:…"
+            )),
+        },
+    }
+}
+
+fn auth(value: &dyn Fn(&str) -> Option<String>) -> Result<Auth, String> {
+    let id = value("auth-user-id")
+        .map(|text| {
+            text.parse()
+                .map_err(|_| format!("auth-user-id {text:?} is no number"))
+        })
+        .transpose()?;
+    match (value("auth").as_deref(), id) {
+        (None | Some("none"), None) => Ok(Auth::Nobody),
+        (None | Some("wp-admin"), id) => Ok(Auth::User(id)),
+        (Some("none"), Some(_)) => Err("auth is none, but auth-user-id names a user".to_owned()),
+        (Some(other), _) => Err(format!("auth is {other:?}, but must be none or wp-admin")),
+    }
+}
+
+fn capture(work: &Work, text: Option<&str>) -> Result<Vec<Capture>, String> {
+    let Some(text) = text else {
+        return Ok(match work {
+            Work::Html => vec![Capture::Html],
+            Work::PageLoad { .. } => vec![Capture::Errors],
+            Work::Probe | Work::Actions { .. } => vec![
+                Capture::Screenshot,
+                Capture::Console,
+                Capture::Errors,
+                Capture::Network,
+            ],
+        });
+    };
+    let mut found = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        match CAPTURES.iter().find(|row| row.0 == name) {
+            Some((_, capture)) if !found.contains(capture) => found.push(*capture),
+            Some(_) => {}
+            None if matches!(name, "" | "none") => {}
+            None => {
+                let known: Vec<&str> = CAPTURES.iter().map(|row| row.0).collect();
+                return Err(format!(
+                    "capture has {name:?}, but takes {} or none",
+                    known.join(", ")
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_policy::defaults;
+
+    fn read(command: &str, args: &[&str]) -> Result<Task, ErrorBody> {
+        let call = CommandCall {
+            command: command.to_owned(),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+        };
+        parse(&call, &defaults(vec![command.to_owned()]))
+    }
+
+    const PROBE: &str = "wordpress.browser-probe";
+    const ACTIONS: &str = "wordpress.browser-actions";
+
+    #[test]
+    fn probes_are_read() {
+        let task = read(
+            PROBE,
+            &[
+                "url=/x?a=1",
+                "wait-for=selector:#a",
+                "timeout=1.5s",
+                "assert=exists:a",
+                "assert=advisory:url:/x",
+                "auth=wp-admin",
+                "capture=html,screenshot",
+                "allow-host=fonts.example.com",
+            ],
+        )
+        .unwrap();
+        assert_eq!(task.url.as_deref(), Some("http://localhost/x?a=1"));
+        assert_eq!(
+            (task.wait_for, task.timeout),
+            (
+                WaitFor::Selector("#a".to_owned()),
+                Duration::from_millis(1500)
+            )
+        );
+        assert_eq!((task.asserts.len(), task.auth), (2, Auth::User(None)));
+        assert_eq!(task.capture, [Capture::Html, Capture::Screenshot]);
+        assert_eq!(task.only_hosts.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_by_name() {
+        for (args, code, word) in [
+            (
+                &["url=/", "route-host=a=b"][..],
+                ErrorCode::CommandUnsupported,
+                "route-host",
+            ),
+            (
+                &["url=/", "profiles=mobile-chrome"],
+                ErrorCode::CommandUnsupported,
+                "profiles",
+            ),
+            (
+                &["url=file:///etc/passwd"],
+                ErrorCode::InputInvalid,
+                "no path",
+            ),
+            (
+                &["url=javascript:alert(1)"],
+                ErrorCode::InputInvalid,
+                "no path",
+            ),
+            (
+                &["url=//other.example/"],
+                ErrorCode::InputInvalid,
+                "no path",
+            ),
+            (
+                &["url=/", "capture=video"],
+                ErrorCode::InputInvalid,
+                "capture",
+            ),
+            (
+                &["url=/", "wait-for=forever"],
+                ErrorCode::InputInvalid,
+                "wait-for",
+            ),
+            (
+                &["url=/", "timeout=11m"],
+                ErrorCode::InputInvalid,
+                "timeout",
+            ),
+            (
+                &["url=/", "block-host=localhost"],
+                ErrorCode::InputInvalid,
+                "block-host",
+            ),
+            (
+                &["url=/", "network-policy=allow"],
+                ErrorCode::InputInvalid,
+                "network-policy",
+            ),
+            (&["url=/", "auth=root"], ErrorCode::InputInvalid, "auth"),
+        ] {
+            let error = read(PROBE, args).unwrap_err();
+            assert_eq!(error.code, code, "{args:?}");
+            assert!(error.message.contains(word), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn evaluating_needs_a_right_of_its_own() {
+        let steps = r#"steps-json=[{"kind":"evaluate","expression":"1"}]"#;
+        let refused = read(ACTIONS, &["url=/", steps]).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::CommandDisallowed);
+        let call = CommandCall {
+            command: ACTIONS.to_owned(),
+            args: vec!["url=/".to_owned(), steps.to_owned()],
+        };
+        let allowed = defaults(vec![ACTIONS.to_owned(), EVALUATE.to_owned()]);
+        assert!(parse(&call, &allowed).is_ok());
+        assert!(read(ACTIONS, &[]).is_err());
+    }
+}

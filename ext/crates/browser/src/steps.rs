@@ -1,0 +1,386 @@
+//! Steps of `wordpress.browser-actions`, as they are given.
+
+use super::asserts::Assertion;
+use super::request::{WaitFor, wait_for};
+use serde_json::Value;
+use std::time::Duration;
+use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps};
+
+/// What one step does.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Act {
+    Navigate {
+        url: String,
+        wait_for: WaitFor,
+        duration: Duration,
+    },
+    Click {
+        selector: String,
+    },
+    Fill {
+        selector: String,
+        value: String,
+    },
+    Type {
+        selector: Option<String>,
+        text: String,
+    },
+    Press {
+        selector: Option<String>,
+        key: String,
+    },
+    Select {
+        selector: String,
+        value: String,
+    },
+    Check {
+        selector: String,
+        on: bool,
+    },
+    Hover {
+        selector: String,
+    },
+    Scroll {
+        selector: Option<String>,
+        x: f64,
+        y: f64,
+    },
+    WaitSelector {
+        selector: String,
+    },
+    WaitHidden {
+        selector: String,
+    },
+    WaitUrl {
+        part: String,
+    },
+    WaitTime {
+        time: Duration,
+    },
+    WaitLoad,
+    /// Until the page shown came this far.
+    WaitStage(WaitFor),
+    /// Until an element is, or is not, in the document.
+    WaitState(Assertion),
+    Expect(Assertion),
+    Screenshot {
+        name: Option<String>,
+        full: bool,
+    },
+    Evaluate {
+        expression: String,
+        /// What it must answer.
+        assert: Option<Value>,
+    },
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepSpec {
+    /// As given, e.g. `click`.
+    pub(super) kind: String,
+    /// What it is about, for the result.
+    pub(super) about: String,
+    pub(super) act: Act,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Why steps cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StepsRefused {
+    /// A sentence with the step's index.
+    pub(super) why: String,
+    /// Other backends can do them.
+    pub(super) unsupported: bool,
+}
+
+impl From<String> for StepsRefused {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            unsupported: false,
+        }
+    }
+}
+
+/// The first of some issues.
+pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
+    issues.first().map_or(Ok(()), |issue| {
+        Err(StepsRefused {
+            why: issue.to_string(),
+            unsupported: issue.unsupported,
+        })
+    })
+}
+
+/// Reads a list of steps.
+pub(super) fn parse(json: &str) -> Result<Vec<StepSpec>, StepsRefused> {
+    let list: Vec<Value> =
+        serde_json::from_str(json).map_err(|e| format!("steps-json is no JSON list: {e}"))?;
+    parse_values(&list)
+}
+
+pub(super) fn parse_values(list: &[Value]) -> Result<Vec<StepSpec>, StepsRefused> {
+    judged(&check_browser_steps(list))?;
+    list.iter()
+        .enumerate()
+        .map(|(index, step)| {
+            one(step).map_err(|why| StepsRefused::from(format!("steps[{index}]: {why}")))
+        })
+        .collect()
+}
+
+/// Reads a step that the table has judged.
+fn one(step: &Value) -> Result<StepSpec, String> {
+    let text = |name: &str| match step.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let any = |names: [&str; 2]| names.iter().find_map(|name| text(name));
+    let need = |name: &str| text(name).ok_or_else(|| format!("{name} is missing"));
+    let number = |name: &str| step.get(name).and_then(Value::as_f64).unwrap_or_default();
+    let value = || any(["value", "text"]).ok_or_else(|| "value is missing".to_owned());
+    let time = |text_name: &str, ms_name: &str| {
+        let ms = step.get(ms_name).and_then(Value::as_u64);
+        ms.map(Duration::from_millis)
+            .or_else(|| browser_duration(step.get(text_name)?.as_str()?))
+    };
+    let time_there = time("duration", "durationMs").unwrap_or_default();
+    let state = text("state");
+    let kind = any(["kind", "action"])
+        .or_else(|| text("type"))
+        .unwrap_or_default();
+    let act = match kind.as_str() {
+        "navigate" | "goto" => Act::Navigate {
+            url: need("url")?,
+            wait_for: wait_for(text("waitFor").as_deref())?,
+            duration: time_there,
+        },
+        "click" => Act::Click {
+            selector: need("selector")?,
+        },
+        "fill" => Act::Fill {
+            selector: need("selector")?,
+            value: value()?,
+        },
+        "type" => Act::Type {
+            selector: text("selector"),
+            text: value()?,
+        },
+        "press" => Act::Press {
+            selector: text("selector"),
+            key: need("key")?,
+        },
+        "select" => Act::Select {
+            selector: need("selector")?,
+            value: value()?,
+        },
+        "check" | "uncheck" => Act::Check {
+            selector: need("selector")?,
+            on: kind == "check",
+        },
+        "hover" => Act::Hover {
+            selector: need("selector")?,
+        },
+        "scroll" => Act::Scroll {
+            selector: text("selector"),
+            x: number("x"),
+            y: number("y"),
+        },
+        "waitFor" | "wait" => match (text("selector"), text("url"), text("waitFor")) {
+            (Some(selector), ..) => match state.as_deref() {
+                None | Some("visible") => Act::WaitSelector { selector },
+                Some("hidden") => Act::WaitHidden { selector },
+                Some(state) => Act::WaitState(Assertion::of_state(&selector, state)?),
+            },
+            (None, Some(part), _) => Act::WaitUrl { part },
+            (None, None, None) if time("duration", "durationMs").is_some() => {
+                Act::WaitTime { time: time_there }
+            }
+            (None, None, when) => match wait_for(when.as_deref())? {
+                WaitFor::Selector(selector) => Act::WaitSelector { selector },
+                WaitFor::Duration => Act::WaitTime { time: time_there },
+                WaitFor::Load => Act::WaitLoad,
+                stage @ (WaitFor::DomContentLoaded | WaitFor::NetworkIdle) => Act::WaitStage(stage),
+            },
+        },
+        "expect" => Act::Expect(match any(["assert", "expect"]) {
+            Some(assertion) => Assertion::parse(&assertion)?,
+            None => Assertion::of_state(&need("selector")?, state.as_deref().unwrap_or("visible"))?,
+        }),
+        "screenshot" => Act::Screenshot {
+            name: text("name"),
+            full: step.get("fullPage") == Some(&Value::Bool(true)),
+        },
+        "evaluate" => Act::Evaluate {
+            expression: any(["expression", "script"])
+                .ok_or_else(|| "expression is missing".to_owned())?,
+            // `null` is a value that can be asserted.
+            assert: step.get("assert").cloned(),
+        },
+        other => return Err(format!("there is no kind {other:?}")),
+    };
+    let about = match &act {
+        Act::Evaluate { .. } => None,
+        _ => ["selector", "url", "key", "name", "assert", "expect"]
+            .iter()
+            .find_map(|name| text(name)),
+    };
+    Ok(StepSpec {
+        kind,
+        about: about.unwrap_or_default(),
+        act,
+        timeout: time("timeout", "timeoutMs"),
+    })
+}
+
+/// Whether two JSON values are the same: numbers by their value, members in any order.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b
+                || ((a.is_f64() || b.is_f64())
+                    && a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn steps_are_read_or_refused_with_their_index() {
+        let steps = parse(
+            r##"[{"kind":"navigate","url":"/x"},{"kind":"fill","selector":"#a","value":""},
+                {"action":"press","key":"Enter"},{"kind":"waitFor","selector":"#b","state":"hidden"},
+                {"kind":"waitFor","durationMs":5},{"kind":"waitFor"},{"kind":"expect","assert":"exists:a"},
+                {"kind":"uncheck","selector":"#c","timeoutMs":100},{"kind":"screenshot","name":"one"}]"##,
+        )
+        .unwrap();
+        assert_eq!(steps.len(), 9);
+        assert_eq!(
+            steps[3].act,
+            Act::WaitHidden {
+                selector: "#b".to_owned()
+            }
+        );
+        assert_eq!(steps[5].act, Act::WaitLoad);
+        assert_eq!(steps[7].timeout, Some(Duration::from_millis(100)));
+        for (json, why) in [
+            ("{}", "no JSON list"),
+            ("[]", "from 1 to"),
+            (r#"[{"kind":"fly"}]"#, "steps[0]: there is no kind"),
+            (r#"[{"kind":"click"}]"#, "selector is missing"),
+            (r#"[{"kind":"expect","assert":"nice"}]"#, "forms are"),
+            (
+                r#"[{"kind":"screenshot","name":"../x"}]"#,
+                "name must be letters",
+            ),
+            (
+                r#"[{"kind":"waitFor"},{"kind":"click","selector":"a","timeoutMs":0}]"#,
+                "steps[1]: timeoutMs",
+            ),
+        ] {
+            let error = parse(json).unwrap_err();
+            assert!(error.why.contains(why), "{json}: {error:?}");
+            assert!(!error.unsupported, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_not_known_is_an_error_and_never_dropped() {
+        let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
+            Ok(Act::Evaluate { assert, .. }) => Ok(assert),
+            Ok(other) => panic!("{other:?}"),
+            Err(refused) => Err(refused),
+        };
+        let one = expression(r#"[{"kind":"evaluate","script":"1","assert":2}]"#);
+        assert_eq!(one, Ok(Some(json!(2))));
+        let null = expression(r#"[{"kind":"evaluate","script":"1","assert":null}]"#);
+        assert_eq!(null, Ok(Some(Value::Null)));
+        assert_eq!(
+            expression(r#"[{"kind":"evaluate","script":"1"}]"#),
+            Ok(None)
+        );
+        let misspelt = expression(r#"[{"kind":"evaluate","script":"1","asert":2}]"#).unwrap_err();
+        assert!(misspelt.why.contains("asert") && !misspelt.unsupported);
+        let foreign = parse(r#"[{"kind":"click","selector":"a","text":"Save"}]"#).unwrap_err();
+        assert!(foreign.why.contains("text of click") && foreign.unsupported);
+    }
+
+    #[test]
+    fn waits_and_states_are_read() {
+        for (json, act) in [
+            (
+                r#"{"kind":"waitFor","waitFor":"networkidle"}"#,
+                Act::WaitStage(WaitFor::NetworkIdle),
+            ),
+            (
+                r#"{"kind":"waitFor","waitFor":"duration","duration":"2s"}"#,
+                Act::WaitTime {
+                    time: Duration::from_secs(2),
+                },
+            ),
+            (
+                r##"{"kind":"waitFor","waitFor":"selector:#a"}"##,
+                Act::WaitSelector {
+                    selector: "#a".to_owned(),
+                },
+            ),
+            (
+                r##"{"kind":"waitFor","selector":"#a","state":"detached"}"##,
+                Act::WaitState(Assertion::parse("not-exists:#a").unwrap()),
+            ),
+            (
+                r##"{"kind":"expect","selector":"#a"}"##,
+                Act::Expect(Assertion::parse("visible:#a").unwrap()),
+            ),
+            (
+                r#"{"kind":"goto","url":"/","waitFor":"domcontentloaded"}"#,
+                Act::Navigate {
+                    url: "/".to_owned(),
+                    wait_for: WaitFor::DomContentLoaded,
+                    duration: Duration::ZERO,
+                },
+            ),
+        ] {
+            let read = parse(&format!("[{json}]")).unwrap();
+            assert_eq!(read[0].act, act, "{json}");
+        }
+        let read = parse(r#"[{"kind":"hover","selector":"a","timeout":"5s"}]"#).unwrap();
+        assert_eq!(read[0].timeout, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn answers_are_compared_by_value() {
+        for (a, b, equal) in [
+            (json!(1), json!(1.0), true),
+            (json!({"a": 1, "b": [2]}), json!({"b": [2.0], "a": 1}), true),
+            (json!(1), json!(2), false),
+            (json!(1), json!("1"), false),
+            (json!(0), json!(null), false),
+            (json!([1]), json!([1, 1]), false),
+            (json!({"a": null}), json!({}), false),
+            (
+                json!(9_007_199_254_740_993_u64),
+                json!(9_007_199_254_740_992_u64),
+                false,
+            ),
+        ] {
+            assert_eq!(same(&a, &b), equal, "{a} {b}");
+            assert_eq!(same(&b, &a), equal, "{b} {a}");
+        }
+    }
+}

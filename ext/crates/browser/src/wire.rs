@@ -1,0 +1,443 @@
+//! Requests to the browser and what arrives while they are answered.
+
+use super::observed::Observed;
+use super::pipe::{Pipe, Wake};
+use serde_json::{Value, json};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+/// Longest sleep, so that cancellation is noticed.
+const TICK: Duration = Duration::from_millis(100);
+/// Longest wait for the last words of a browser that is gone: they come by another pipe, and a
+/// process that it left behind may hold that open.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Characters of the browser's own words in an error.
+const WORDS: usize = 600;
+
+/// What the driver needs of the world around it.
+pub trait Host {
+    /// A connection to the site's server in the working guest.
+    fn connect(&mut self) -> io::Result<OwnedFd>;
+    /// A moment between two messages of the browser.
+    fn pause(&mut self);
+    /// Tells everybody how far the command is.
+    fn progress(&mut self, stage: &str, detail: Value);
+}
+
+/// Why a browser command went no further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The browser ended or stopped talking sense.
+    #[error("the browser was lost: {why}")]
+    Lost {
+        /// How.
+        why: String,
+    },
+    /// The renderer of the page crashed.
+    #[error(
+        "the page crashed its renderer; it may have used more memory than the browser's guest has"
+    )]
+    Crashed,
+    /// The time for the command, or for a part of it, is over.
+    #[error("{what} took longer than {seconds} seconds")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The browser refused a request.
+    #[error("the browser refused {method}: {message}")]
+    Refused {
+        /// Which.
+        method: &'static str,
+        /// Its words.
+        message: String,
+    },
+    /// The page could not be reached.
+    #[error("{url} could not be opened: {why}")]
+    Navigation {
+        /// Which page.
+        url: String,
+        /// The browser's reason.
+        why: String,
+    },
+    /// A step, a script or an assertion failed.
+    #[error("{what}")]
+    Step {
+        /// What and why.
+        what: String,
+    },
+}
+
+impl Failure {
+    /// A stable word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Lost { .. } => "browser-lost",
+            Self::Crashed => "page-crashed",
+            Self::Timeout { .. } => "timeout",
+            Self::Refused { .. } => "browser-refused",
+            Self::Navigation { .. } => "navigation-failed",
+            Self::Step { .. } => "step-failed",
+        }
+    }
+
+    /// Whether nothing more can be asked of the browser.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Lost { .. } | Self::Crashed => true,
+            Self::Timeout { .. }
+            | Self::Refused { .. }
+            | Self::Navigation { .. }
+            | Self::Step { .. } => false,
+        }
+    }
+}
+
+/// A browser that is talked to.
+pub struct Wire<'h> {
+    /// Who serves the guest while the browser is waited for.
+    pub host: &'h mut dyn Host,
+    /// What the browser told of its own accord.
+    pub observed: Observed,
+    pipe: Pipe,
+    /// The page's session, once attached.
+    session: Option<String>,
+    next: u64,
+    lost: Option<String>,
+}
+
+impl<'h> Wire<'h> {
+    /// Takes the parent's ends of the browser's streams: its input, its output, its complaints.
+    pub fn open(
+        host: &'h mut dyn Host,
+        wakes: (SyncSender<Wake>, Receiver<Wake>),
+        streams: (OwnedFd, OwnedFd, OwnedFd),
+    ) -> io::Result<Self> {
+        Ok(Self {
+            host,
+            observed: Observed::default(),
+            pipe: Pipe::open(wakes, streams)?,
+            session: None,
+            next: 0,
+            lost: None,
+        })
+    }
+
+    /// Speaks to this page from now on.
+    pub(super) fn attach(&mut self, session: String) {
+        self.session = Some(session);
+    }
+
+    /// Asks the browser itself.
+    pub(super) fn ask_browser(
+        &mut self,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        self.call(None, method, params, until)
+    }
+
+    /// Asks the page.
+    pub(super) fn ask(
+        &mut self,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let session = self.session.clone();
+        self.call(session, method, params, until)
+    }
+
+    fn call(
+        &mut self,
+        session: Option<String>,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let began = Instant::now();
+        let id = self.send(session.as_deref(), method, &params)?;
+        loop {
+            let Some(message) = self.next_message(until)? else {
+                return Err(timeout(method, began));
+            };
+            if message.get("id").and_then(Value::as_u64) != Some(id) {
+                continue;
+            }
+            if let Some(error) = message.get("error") {
+                let text = error.get("message").and_then(Value::as_str);
+                return Err(Failure::Refused {
+                    method,
+                    message: cut(text.unwrap_or("without a reason"), WORDS),
+                });
+            }
+            return Ok(message.get("result").cloned().unwrap_or(Value::Null));
+        }
+    }
+
+    /// Looks at what arrives until something holds.
+    pub(super) fn wait(
+        &mut self,
+        until: Instant,
+        mut done: impl FnMut(&Observed) -> bool,
+    ) -> Result<Waited, Failure> {
+        loop {
+            if done(&self.observed) {
+                return Ok(Waited::Done);
+            }
+            if self.next_message(until)?.is_none() {
+                return Ok(Waited::TooLong);
+            }
+        }
+    }
+
+    /// The next message; events were taken account of. None: it is `until`.
+    fn next_message(&mut self, until: Instant) -> Result<Option<Value>, Failure> {
+        if let Some(why) = &self.lost {
+            return Err(Failure::Lost { why: why.clone() });
+        }
+        loop {
+            if self.observed.crashed {
+                return Err(Failure::Crashed);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Ok(None);
+            }
+            self.host.pause();
+            let pause = until.duration_since(now).min(TICK);
+            let wake = match self.pipe.wakes.recv_timeout(pause) {
+                Ok(wake) => wake,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser is gone"),
+            };
+            match wake {
+                Wake::Message(message) | Wake::Large(message, _) => {
+                    if let Some(reaction) = self.observed.take(&message) {
+                        let session = reaction.of_page.then(|| self.session.clone()).flatten();
+                        self.send(session.as_deref(), reaction.method, &reaction.params)?;
+                    }
+                    return Ok(Some(message));
+                }
+                Wake::Dropped => self.observed.dropped += 1,
+                Wake::Site(asker) => {
+                    // Whoever asked may be gone.
+                    let _ = asker.send(self.host.connect());
+                }
+                Wake::Closed(why) => {
+                    let why = self.explained(why);
+                    self.lost = Some(why.clone());
+                    return Err(Failure::Lost { why });
+                }
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        session: Option<&str>,
+        method: &'static str,
+        params: &Value,
+    ) -> Result<u64, Failure> {
+        self.next += 1;
+        let mut message = json!({"id": self.next, "method": method, "params": params});
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(0);
+        match self.pipe.outgoing.try_send(bytes) {
+            Ok(()) => Ok(self.next),
+            Err(TrySendError::Full(_)) => Err(Failure::Lost {
+                why: "it does not take requests any more".to_owned(),
+            }),
+            Err(TrySendError::Disconnected(_)) => Err(Failure::Lost {
+                why: self.explained("it takes no requests"),
+            }),
+        }
+    }
+
+    /// A reason with the last words of the browser, which are its own and may be false.
+    fn explained(&self, why: &str) -> String {
+        let text = self.pipe.complaints.last(LAST_WORDS);
+        let telling = text
+            .lines()
+            .rfind(|line| line.contains("FATAL") || line.contains("rror"))
+            .or_else(|| text.lines().last())
+            .unwrap_or_default();
+        if telling.is_empty() {
+            why.to_owned()
+        } else {
+            format!("{why}; it said: {}", cut(telling, WORDS))
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    Done,
+    TooLong,
+}
+
+pub(super) fn timeout(what: &str, began: Instant) -> Failure {
+    Failure::Timeout {
+        what: what.to_owned(),
+        seconds: began.elapsed().as_secs().max(1),
+    }
+}
+
+/// At most so many characters, no control characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .take(most)
+        .collect();
+    if text.chars().nth(most).is_some() {
+        format!("{clean}…")
+    } else {
+        clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipe::wakes;
+    use super::*;
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Write};
+
+    struct Nobody;
+    impl Host for Nobody {
+        fn connect(&mut self) -> io::Result<OwnedFd> {
+            Err(io::Error::other("there is no site"))
+        }
+        fn pause(&mut self) {}
+        fn progress(&mut self, _: &str, _: Value) {}
+    }
+
+    /// A browser that answers each request with what `answer` makes of it, and its wire.
+    fn with_browser(
+        answer: impl Fn(&Value) -> Vec<String> + Send + 'static,
+        test: impl FnOnce(&mut Wire<'_>),
+    ) {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let ((input, to_input), (from_output, output), (from_errors, errors)) =
+            (pipe(), pipe(), pipe());
+        let browser = std::thread::spawn(move || {
+            let mut output = File::from(output);
+            File::from(errors)
+                .write_all(b"[1:1] FATAL: enough\n")
+                .unwrap();
+            for message in BufReader::new(File::from(input)).split(0) {
+                let message: Value = serde_json::from_slice(&message.unwrap()).unwrap();
+                let answers = answer(&message);
+                if answers.is_empty() {
+                    return;
+                }
+                for text in answers {
+                    output.write_all(text.as_bytes()).unwrap();
+                    output.write_all(&[0]).unwrap();
+                }
+            }
+        });
+        let mut host = Nobody;
+        let streams = (to_input, from_output, from_errors);
+        test(&mut Wire::open(&mut host, wakes(), streams).unwrap());
+        browser.join().unwrap();
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn answers_find_their_request_and_dialogs_are_answered_in_between() {
+        let answer = |message: &Value| {
+            let id = message["id"].as_u64().unwrap();
+            match message["method"].as_str().unwrap() {
+                "A" => vec![
+                    format!("{{\"id\":{},\"result\":{{\"no\":1}}}}", id + 100),
+                    "{\"method\":\"Page.javascriptDialogOpening\",\"params\":{\"type\":\"alert\",\"message\":\"hi\"}}".to_owned(),
+                ],
+                "Page.handleJavaScriptDialog" => {
+                    assert_eq!(message["params"], json!({"accept": false}));
+                    vec![
+                        format!("{{\"id\":{id},\"result\":{{}}}}"),
+                        format!("{{\"id\":{},\"result\":{{\"yes\":1}}}}", id - 1),
+                    ]
+                }
+                _ => vec![format!("{{\"id\":{id},\"error\":{{\"message\":\"no such\"}}}}")],
+            }
+        };
+        with_browser(answer, |wire| {
+            assert_eq!(wire.ask("A", json!({}), soon()).unwrap(), json!({"yes": 1}));
+            assert_eq!(wire.observed.dialogs.total, 1);
+            let refused = wire.ask("B", json!({}), soon()).unwrap_err();
+            assert_eq!(refused.word(), "browser-refused");
+        });
+    }
+
+    #[test]
+    fn silence_is_a_timeout_and_the_end_is_told_with_the_last_words() {
+        with_browser(
+            |message| match message["method"].as_str().unwrap() {
+                "silence" => vec!["{\"method\":\"x\"}".to_owned()],
+                _ => Vec::new(),
+            },
+            |wire| {
+                let late = Instant::now() + Duration::from_millis(50);
+                let silent = wire.ask("silence", json!({}), late).unwrap_err();
+                assert_eq!(silent.word(), "timeout");
+                let lost = wire.ask("end", json!({}), soon()).unwrap_err();
+                assert!(lost.is_final());
+                assert!(lost.to_string().contains("FATAL: enough"), "{lost}");
+                // It stays lost.
+                assert_eq!(
+                    wire.ask("again", json!({}), soon()).unwrap_err().word(),
+                    "browser-lost"
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn last_words_that_come_late_are_told_and_those_that_do_not_come_are_not_waited_for() {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        for ends in [true, false] {
+            let ((_input, to_input), (from_output, output), (from_errors, errors)) =
+                (pipe(), pipe(), pipe());
+            let mut host = Nobody;
+            let streams = (to_input, from_output, from_errors);
+            let mut wire = Wire::open(&mut host, wakes(), streams).unwrap();
+            drop(output);
+            let mut errors = File::from(errors);
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(500));
+                errors.write_all(b"[1:1] FATAL: late\n").unwrap();
+                (!ends).then_some(errors)
+            });
+            let lost = wire.ask("A", json!({}), soon()).unwrap_err();
+            assert!(lost.to_string().contains("FATAL: late"), "{lost}");
+            drop(late.join().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_crashed_page_ends_every_wait() {
+        with_browser(
+            |_| vec!["{\"method\":\"Inspector.targetCrashed\",\"params\":{}}".to_owned()],
+            |wire| {
+                let crashed = wire.ask("A", json!({}), soon()).unwrap_err();
+                assert_eq!(crashed, Failure::Crashed);
+            },
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! TLS towards other hosts: which certificates are believed, for all that this process asks.
+
+use super::config::Trust;
+use super::error::EgressError;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::Arc;
+
+/// A client's side that believes the given certificates; an empty store is an error.
+pub fn client_tls(trust: &Trust) -> Result<ClientConfig, EgressError> {
+    let mut roots = RootCertStore::empty();
+    match trust {
+        Trust::System => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Trust::Pem(pem) => {
+            roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
+        }
+    }
+    if roots.is_empty() {
+        return Err(EgressError::Trust);
+    }
+    with_roots(roots)
+}
+
+/// A client's side that believes nobody, for clients that never speak TLS.
+pub fn no_tls() -> Result<ClientConfig, EgressError> {
+    with_roots(RootCertStore::empty())
+}
+
+fn with_roots(roots: RootCertStore) -> Result<ClientConfig, EgressError> {
+    Ok(
+        ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|source| EgressError::Tls { source })?
+            .with_root_certificates(roots)
+            .with_no_client_auth(),
+    )
+}

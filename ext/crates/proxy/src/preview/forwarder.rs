@@ -1,0 +1,272 @@
+//! The forwarder as its owner holds it: opened, asked, closed.
+
+use super::cookies::Cookies;
+use super::exchange::Shared;
+use super::origin::{Hosts, Origin};
+use super::patience::Patience;
+use super::tally::{Counts, Tally};
+use super::token::{Logins, Token};
+use crate::relay::EVENT_INTERVAL;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot, watch};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::kernel_error;
+
+/// Wait after a failed accept, e.g. for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Longest wait for what is under way when it closes.
+const LAST_WAIT: Duration = Duration::from_millis(100);
+
+/// Bounds of a preview.
+#[derive(Debug, Clone, Copy)]
+pub struct ForwarderLimits {
+    /// Visitors' connections at once.
+    pub connections: usize,
+    /// Requests in the guest at once.
+    pub requests: usize,
+    /// Longest head, bytes.
+    pub head_bytes: usize,
+    /// Longest body of a request, bytes.
+    pub request_bytes: u64,
+    /// Longest body of an answer, bytes.
+    pub response_bytes: u64,
+    /// Time for a request's head, and between two requests of a connection.
+    pub head_timeout: Duration,
+    /// Time for a connection with the guest.
+    pub door_timeout: Duration,
+    /// Time until the guest answers.
+    pub answer_timeout: Duration,
+    /// Time in which something of a body must move, and a visitor must take something of it.
+    pub idle_timeout: Duration,
+    /// Longest connection.
+    pub connection_time: Duration,
+}
+
+impl Default for ForwarderLimits {
+    fn default() -> Self {
+        Self {
+            connections: 128,
+            requests: 16,
+            head_bytes: 64 * 1024,
+            request_bytes: 40 * 1024 * 1024,
+            response_bytes: 256 * 1024 * 1024,
+            head_timeout: Duration::from_secs(10),
+            door_timeout: Duration::from_secs(20),
+            answer_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_secs(30),
+            connection_time: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// Where an answer to [`Doorway::knock`] goes.
+pub type Knock = oneshot::Sender<Result<OwnedFd, ErrorBody>>;
+
+/// A question for a connection.
+pub(super) struct Asked;
+
+impl Asked {
+    /// Both ends of one.
+    pub(super) fn pair() -> (Knock, oneshot::Receiver<Result<OwnedFd, ErrorBody>>) {
+        oneshot::channel()
+    }
+}
+
+/// Who opens connections to the guest's site. It answers later, from another thread.
+pub trait Doorway: Send + Sync {
+    /// Asks for one. Dropping `knock` means no.
+    fn knock(&self, knock: Knock);
+}
+
+/// What a preview is.
+pub struct ForwarderConfig {
+    /// Where visitors connect.
+    pub listener: std::net::TcpListener,
+    /// The address that visitors use besides the listener's own.
+    pub public: Option<Origin>,
+    /// Needed from visitors; none: whoever reaches the address may look.
+    pub token: Option<Token>,
+    /// When it closes by itself.
+    pub until: Instant,
+    /// Who connects to the guest's web server.
+    pub doorway: Arc<dyn Doorway>,
+    /// Bounds of connections, sizes and times.
+    pub limits: ForwarderLimits,
+    /// The link that signs a visitor in, where there is one.
+    pub logins: Logins,
+}
+
+/// A forwarder that serves, on a thread of its own. Dropped, it closes.
+pub struct Forwarder {
+    address: SocketAddr,
+    tally: Arc<Tally>,
+    expired: Arc<AtomicBool>,
+    until: watch::Sender<Instant>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Forwarder {
+    /// Serves from now on.
+    pub fn open(config: ForwarderConfig) -> Result<Self, ErrorBody> {
+        let unable = |error: std::io::Error| {
+            let message = format!("the preview cannot be opened: {error}");
+            kernel_error(ErrorCode::PreviewUnavailable, message, &error)
+        };
+        config.listener.set_nonblocking(true).map_err(unable)?;
+        let address = config.listener.local_addr().map_err(unable)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .event_interval(EVENT_INTERVAL)
+            .build()
+            .map_err(unable)?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(config.listener).map_err(unable)?
+        };
+        let tally = Arc::new(Tally::default());
+        let shared = Arc::new(Shared {
+            hosts: Hosts {
+                public: config.public,
+            },
+            token: config.token,
+            cookies: Cookies::new(address.port()),
+            tally: Arc::clone(&tally),
+            limits: config.limits,
+            doorway: config.doorway,
+            logins: config.logins,
+            rooms: Arc::new(Semaphore::new(config.limits.requests)),
+        });
+        let expired = Arc::new(AtomicBool::new(false));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (until, moved) = watch::channel(config.until);
+        let over = Arc::clone(&expired);
+        let thread = std::thread::Builder::new()
+            .name("preview".to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    tokio::select! {
+                        () = accept(listener, shared) => {}
+                        // Sent or dropped: both mean the end.
+                        _ = stopped => {}
+                        () = lapse(moved) => over.store(true, Ordering::Release),
+                    }
+                });
+                // Ends every connection.
+                runtime.shutdown_timeout(LAST_WAIT);
+            })
+            .map_err(unable)?;
+        Ok(Self {
+            address,
+            tally,
+            expired,
+            until,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sums until now.
+    pub fn counts(&self) -> Counts {
+        self.tally.counts()
+    }
+
+    /// It closes then, not when it was to.
+    pub fn live_until(&self, until: Instant) {
+        // Nobody hears it when it is closed.
+        let _ = self.until.send(until);
+    }
+
+    /// Whether its time was up.
+    pub fn has_expired(&self) -> bool {
+        self.expired.load(Ordering::Acquire)
+    }
+
+    /// Breaks off what is under way; the port is free afterwards.
+    pub fn close(&mut self) -> Counts {
+        self.halt();
+        self.counts()
+    }
+
+    fn halt(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there took its connections with it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Forwarder {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// Until the time is up, which may be moved meanwhile.
+async fn lapse(mut until: watch::Receiver<Instant>) {
+    loop {
+        let now = *until.borrow_and_update();
+        tokio::select! {
+            () = tokio::time::sleep_until(now.into()) => return,
+            moved = until.changed() => if moved.is_err() {
+                return;
+            },
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(shared.limits.connections));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            shared.tally.turned_away();
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            serve(stream, shared).await;
+            drop(place);
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    let Ok(arrived) = stream.local_addr() else {
+        return;
+    };
+    let _ = stream.set_nodelay(true);
+    let limits = shared.limits;
+    let service = service_fn(|request| {
+        let shared = Arc::clone(&shared);
+        async move { shared.answer(request, arrived).await }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(limits.head_bytes)
+        .serve_connection(
+            TokioIo::new(Patience::new(stream, limits.idle_timeout)),
+            service,
+        );
+    // What a visitor does wrong is the end of its connection and nothing else.
+    let _ = tokio::time::timeout(limits.connection_time, connection).await;
+}

@@ -1,0 +1,129 @@
+//! Who may look: whoever knows the token.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use subtle::ConstantTimeEq as _;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use zeroize::Zeroizing;
+
+/// The query parameter that brings it.
+pub const PARAMETER: &str = "preview_token";
+/// Fewest characters of one that was given.
+const SHORTEST: usize = 16;
+/// Most.
+const LONGEST: usize = 256;
+
+/// A token. It is shown by nothing but [`Token::reveal`].
+#[derive(Clone)]
+pub struct Token(Zeroizing<String>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// 256 random bits.
+    pub fn random() -> Result<Self, ErrorBody> {
+        let mut bytes = Zeroizing::new([0_u8; 32]);
+        let filled = getrandom(bytes.as_mut_slice(), GetRandomFlags::empty());
+        if filled.is_ok_and(|count| count == 32) {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            return Ok(Self(Zeroizing::new(hex)));
+        }
+        let message = "no random numbers for the preview's token";
+        Err(ErrorBody::new(ErrorCode::Internal, message))
+    }
+
+    /// One that the caller made.
+    pub fn given(text: &str) -> Result<Self, ErrorBody> {
+        let fits = (SHORTEST..=LONGEST).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        if fits {
+            return Ok(Self(Zeroizing::new(text.to_owned())));
+        }
+        let message =
+            "the preview's token must have 16 to 256 letters, digits, hyphens or underscores";
+        Err(ErrorBody::new(ErrorCode::InputInvalid, message))
+    }
+
+    /// Itself, for a cookie or whoever opened the preview.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is this one, compared in constant time.
+    pub fn is(&self, other: &str) -> bool {
+        self.0.as_bytes().ct_eq(other.as_bytes()).into()
+    }
+}
+
+/// The query parameter of a link that signs its visitor in.
+pub const LOGIN_PARAMETER: &str = "preview_login";
+
+/// The one link that signs a visitor in, until it was used.
+#[derive(Debug, Clone, Default)]
+pub struct Logins(Arc<Mutex<Option<(Token, String)>>>);
+
+impl Logins {
+    /// Offers a link for this user; the one before is void.
+    pub fn offer(&self, key: Token, user: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, user));
+    }
+
+    /// The user whom this key signs in. It does so once.
+    pub(super) fn take(&self, key: &str) -> Option<String> {
+        let mut offered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, user) = offered.take_if(|(own, _)| own.is(key))?;
+        Some(user)
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_login_is_good_once_and_only_the_last_one_offered() {
+        let key = |text| Token::given(text).unwrap();
+        let logins = Logins::default();
+        assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
+        logins.offer(key("aaaaaaaaaaaaaaaa"), "one".to_owned());
+        logins.offer(key("bbbbbbbbbbbbbbbb"), "two".to_owned());
+        assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
+        assert_eq!(logins.take("bbbbbbbbbbbbbbbb").as_deref(), Some("two"));
+        assert_eq!(logins.take("bbbbbbbbbbbbbbbb"), None);
+    }
+
+    #[test]
+    fn only_the_same_token_is_it() {
+        let token = Token::given("abcdefghijklmnop").unwrap();
+        assert!(token.is("abcdefghijklmnop"));
+        for other in [
+            "",
+            "abcdefghijklmno",
+            "abcdefghijklmnoP",
+            "abcdefghijklmnopq",
+        ] {
+            assert!(!token.is(other), "{other}");
+        }
+        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert!(one.is(one.reveal()) && !one.is(other.reveal()));
+        assert_eq!(
+            (one.reveal().len(), format!("{one:?}")),
+            (64, "Token".to_owned())
+        );
+        for bad in [
+            "short",
+            "with a space in it",
+            "quote\"quote\"quote\"",
+            &"x".repeat(257),
+        ] {
+            assert!(Token::given(bad).is_err(), "{bad}");
+        }
+    }
+}
