@@ -40,7 +40,7 @@ provision: packages
 # The launcher is linked statically: it runs where no library of the host is in sight, and
 # starts without a dynamic loader. --target keeps that flag away from build scripts and macros.
 build: packages
-	cargo build --release -p wp-codebox-ext -p wp-codebox-runner
+	cargo build --release -p wp-codebox-ext -p wp-codebox-cli
 	$(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
 	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
 	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so

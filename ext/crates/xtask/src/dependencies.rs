@@ -1,8 +1,10 @@
 //! The dependency rule between the crates, checked on what cargo itself resolved.
 //!
-//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← runner`;
-//! `launcher` and `control` use `contracts` and nothing else of ours; the runner also uses control;
-//! the extension uses contracts, control, policy, recipe and artifacts.
+//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`;
+//! `proxy`, `browser` and `agent` lie between runtime and supervisor, and only `agent` uses another
+//! of them, `proxy` for TLS; `launcher` and `control` use `contracts` and nothing else of ours;
+//! supervisor, cli and the extension use control; the extension also uses contracts, policy,
+//! recipe and artifacts.
 
 use crate::commands;
 use crate::findings::TaskError;
@@ -32,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["contracts", "policy", "artifacts", "runtime", "proxy"],
     ),
     (
-        "runner",
+        "supervisor",
         &[
             "contracts",
             "control",
@@ -47,6 +49,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "cli",
+        &[
+            "contracts",
+            "control",
+            "policy",
+            "recipe",
+            "artifacts",
+            "runtime",
+            "backend-native",
+            "proxy",
+            "browser",
+            "agent",
+            "supervisor",
+        ],
+    ),
+    (
         "ext",
         &["contracts", "control", "policy", "recipe", "artifacts"],
     ),
@@ -58,9 +76,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("ext-php-rs", &["ext"]),
     ("landlock", &["launcher"]),
     ("seccompiler", &["launcher"]),
-    ("tokio", &["proxy", "browser", "agent", "runner"]),
+    ("tokio", &["proxy", "browser", "agent", "supervisor", "cli"]),
     ("reqwest", &["agent"]),
-    ("hyper", &["proxy", "runner"]),
+    ("hyper", &["proxy", "supervisor"]),
     ("rustls", &["proxy", "agent"]),
 ];
 
@@ -177,7 +195,7 @@ mod tests {
 
     #[test]
     fn rights_belong_to_their_crates() {
-        assert!(judge(&metadata("wp-codebox-runner", &["tokio"])).is_empty());
+        assert!(judge(&metadata("wp-codebox-supervisor", &["tokio"])).is_empty());
         assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
         assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);
     }

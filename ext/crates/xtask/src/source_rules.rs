@@ -33,7 +33,7 @@ struct Right {
 const RIGHTS: &[Right] = &[
     Right {
         what: "read the environment",
-        holders: &["runner", "ext", "xtask"],
+        holders: &["cli", "ext", "xtask"],
         signs: &["env::var", "env::vars", "env::home_dir", "getenv("],
     },
     Right {
@@ -67,7 +67,8 @@ const RIGHTS: &[Right] = &[
     Right {
         what: "open network sockets",
         // The launcher asks for sockets in its probes, inside an empty network namespace.
-        holders: &["proxy", "agent", "runner", "launcher"],
+        // The supervisor gets connections into the guest as descriptors.
+        holders: &["proxy", "agent", "supervisor", "launcher"],
         signs: &[
             "TcpStream",
             "TcpListener",
@@ -239,7 +240,7 @@ mod tests {
             rust("policy", "ext/crates/policy/src/lib.rs", &text).len(),
             1
         );
-        assert!(rust("runner", "ext/crates/runner/src/main.rs", &text).is_empty());
+        assert!(rust("cli", "ext/crates/cli/src/main.rs", &text).is_empty());
         let mounts = format!("{HEAD}fn f() {{ rustix::mount::mount(); }}\n");
         assert_eq!(
             rust(

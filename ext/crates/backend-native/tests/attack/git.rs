@@ -23,7 +23,7 @@ pub fn hold_runner() {
 
 fn built_runner() -> PathBuf {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "-p", "wp-codebox-runner"])
+        .args(["build", "--quiet", "-p", "wp-codebox-cli"])
         .current_dir(std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .status()
         .unwrap();

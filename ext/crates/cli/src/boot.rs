@@ -1,0 +1,206 @@
+//! `wp-codebox boot`: a WordPress that stays, with nothing done in it but a blueprint.
+
+use super::args::{GuestArgs, StoreArgs};
+use super::output::Output;
+use super::preview::{self, PreviewArgs};
+use super::recipe::read_blueprint;
+use super::request::{self, SizeArgs};
+use super::{Settings, duration, supervisor};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, TaskSpec, Workflow,
+};
+use wp_codebox_recipe::blueprint;
+
+/// Schema of the answer.
+const BOOT: &str = "wp-codebox/boot/v1";
+/// Longest hold, milliseconds: a day, like the longest run.
+const LONGEST: u64 = 24 * 3_600_000;
+/// Time for the blueprint before the hold begins, milliseconds.
+const SETUP: u64 = 10 * 60_000;
+
+/// Arguments of `boot`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
+
+Examples:
+  wp-codebox boot --wordpress /srv/site --hold 30m --memory 2G --disk 1G
+  wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --blueprint blueprint.json --json
+  wp-codebox exec run_1f -- wp plugin list
+
+Exit status: 0 the sandbox is ready, 1 the blueprint failed or is not valid, 125 the sandbox \
+could not start, 126 denied by policy.")]
+pub(crate) struct BootArgs {
+    #[command(flatten)]
+    pub guest: GuestArgs,
+    /// What is done before the sandbox is ready, see `wp-codebox validate-blueprint`.
+    #[arg(long, value_name = "FILE")]
+    pub blueprint: Option<PathBuf>,
+    /// How long it stays: seconds, or a number with s, m or h.
+    #[arg(long, value_name = "DURATION", default_value = "1h")]
+    pub hold: String,
+    /// Runtime policy: a JSON file or JSON text. [default: everything closed]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.store.paths);
+    let mut shown = None;
+    let started = build(args, &settings).and_then(|request| {
+        let ready = supervisor::until_ready(&request, |event| {
+            preview::announce(*output, &request, event);
+            if let Some(link) = preview::link(&request, event) {
+                let mut record = event.data.clone();
+                if let Some(login) = preview::login(&request, &link) {
+                    record.insert("loginUrl".to_owned(), json!(login));
+                }
+                record.insert("accessUrl".to_owned(), json!(link));
+                shown = Some(record);
+            }
+        })?;
+        Ok((request, ready))
+    });
+    match started {
+        Err(error) => output.failure("boot", &error),
+        Ok((request, ready)) => {
+            let mut document = document(&request, &ready);
+            if let Some(preview) = shown {
+                document["preview"] = json!(preview);
+            }
+            if output.is_json() {
+                output.document(&document);
+            } else {
+                output.line(request.run_id.as_str());
+                output.note("ready");
+                if let Some(text) = ready.get("expiresAt").and_then(Value::as_str) {
+                    output.note(&format!("  expiresAt {text}"));
+                }
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn document(request: &RunRequest, ready: &Map<String, Value>) -> Value {
+    let mut document = json!({
+        "success": true,
+        "schema": BOOT,
+        "id": request.run_id,
+        "site": request.site,
+        "state": "ready",
+        "ready": ready,
+    });
+    if let Some(hold) = &request.hold {
+        document["hold"] = json!({"ttlMs": hold.ttl_ms, "maxTtlMs": hold.max_ttl_ms});
+    }
+    document
+}
+
+fn input(message: String) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
+    let wordpress = request::wordpress(settings)?;
+    request::check_version(args.guest.wp.as_deref(), wordpress)?;
+    let ttl_ms = duration::positive(ErrorCode::LimitInvalid, "--hold", &args.hold)?;
+    if ttl_ms > LONGEST {
+        let message = "--hold is longer than a day";
+        return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
+    }
+    let policy = args.policy.as_deref().map(request::policy).transpose()?;
+    let mut spec = TaskSpec {
+        mode: RunMode::Detached,
+        policy,
+        mounts: args
+            .guest
+            .mounts
+            .iter()
+            .map(|text| request::mount(text, args.guest.git))
+            .collect::<Result<_, _>>()?,
+        workflow: workflow(args)?,
+        hold: Some(Hold {
+            ttl_ms,
+            max_ttl_ms: ttl_ms,
+            idle_ms: None,
+            preview: None,
+            identity: None,
+            snapshot: None,
+        }),
+        limits: LimitsRequest {
+            wall_clock_ms: Some((ttl_ms + SETUP).min(LONGEST)),
+            ..args.sizes.limits()?
+        },
+        provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
+        ..TaskSpec::default()
+    };
+    preview::hold(&args.preview, &mut spec.hold)?;
+    request::request(spec, &args.store.site, settings)
+}
+
+/// The blueprint; one that does not mean something here as a whole is refused as a whole.
+fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
+    let Some(path) = &args.blueprint else {
+        return Ok(None);
+    };
+    let document = read_blueprint(path)?.map_err(|why| input(format!("--blueprint: {why}")))?;
+    let judged = blueprint(&document);
+    let refused: Vec<String> = judged
+        .rows
+        .iter()
+        .filter_map(|row| Some(format!("{}: {}", row.path, row.reason.as_ref()?)))
+        .collect();
+    match refused.first() {
+        None => Ok(Some(judged.workflow())),
+        Some(first) => {
+            let message = format!("the blueprint asks for what cannot be done here: {first}");
+            Err(ErrorBody::new(ErrorCode::RecipeInvalid, message)
+                .with("issues", refused)
+                .hint("wp-codebox validate-blueprint names every part"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn limits(flags: &[&str]) -> Result<LimitsRequest, ErrorBody> {
+        let all = ["wp-codebox", "boot", "--wordpress", "/srv/wordpress"];
+        let all = all.iter().chain(flags);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Boot(args) => {
+                let settings = Settings::resolve(&args.store.paths);
+                build(&args, &settings).map(|request| request.limits)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn memory_and_disk_of_a_booted_guest_are_those_asked_for() {
+        let plain = limits(&[]).unwrap();
+        assert_eq!((plain.memory_bytes, plain.disk_bytes), (None, None));
+        let asked = limits(&["--memory", "2G", "--disk", "768M"]).unwrap();
+        assert_eq!(asked.memory_bytes, Some(2 << 30));
+        assert_eq!(asked.disk_bytes, Some(768 << 20));
+        assert_eq!(asked.wall_clock_ms, plain.wall_clock_ms);
+        let refused = limits(&["--disk", "much"]).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitInvalid);
+        assert!(refused.message.starts_with("--disk"), "{}", refused.message);
+    }
+}

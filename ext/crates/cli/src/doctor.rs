@@ -1,0 +1,330 @@
+//! `wp-codebox doctor`: can this host run sandboxes, and if not, what fixes it.
+//!
+//! Every check does the thing it speaks of: the last ones boot a guest and ask it.
+
+mod isolation;
+
+use super::Settings;
+use super::args::DoctorArgs;
+use super::output::Output;
+use super::request::new_run_id;
+use serde_json::{Value, json};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wp_codebox_artifacts::{Dir, HostKey};
+use wp_codebox_backend_native::{
+    GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
+    UserBudgets, run_self_test,
+};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, schema_id};
+use wp_codebox_runtime::StateDir;
+use wp_codebox_supervisor::Caller;
+use wp_codebox_supervisor::{group, identity};
+
+/// Files of the share directory without which no guest works.
+const SHARE_FILES: &[&str] = &[
+    "wp-cli.phar",
+    "sqlite-database-integration/db.copy",
+    "guest/run-php.php",
+    "guest/inspect-mounted-inputs.php",
+];
+
+#[derive(Debug)]
+struct Check {
+    id: &'static str,
+    status: Status,
+    message: String,
+    fix: Option<String>,
+}
+
+/// How a check ended, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    Ok,
+    /// Sandboxes run, with less than there could be.
+    Warning,
+    /// No sandbox runs.
+    Error,
+}
+
+impl Status {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl Check {
+    fn new(id: &'static str, status: Status, message: impl Into<String>) -> Self {
+        Self {
+            id,
+            status,
+            message: message.into(),
+            fix: None,
+        }
+    }
+}
+
+fn ok(id: &'static str, message: impl Into<String>) -> Check {
+    Check::new(id, Status::Ok, message)
+}
+
+fn failed(id: &'static str, error: &ErrorBody) -> Check {
+    Check {
+        fix: error.hints.first().cloned(),
+        ..Check::new(id, Status::Error, &error.message)
+    }
+}
+
+/// Runs every check. Exit 0 when sandboxes can run, 1 otherwise.
+pub(crate) fn main(output: &Output, args: &DoctorArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.paths);
+    let (checks, test) = examine(&settings);
+    let status = checks.iter().map(|c| c.status).max().unwrap_or(Status::Ok);
+    if output.is_json() {
+        output.document(&document(&checks, status, test.as_ref()));
+    } else {
+        for check in &checks {
+            output.line(&format!(
+                "{:<7} {:<15} {}",
+                check.status.name(),
+                check.id,
+                check.message
+            ));
+            if let Some(fix) = &check.fix {
+                output.line(&format!("        fix: {fix}"));
+            }
+        }
+    }
+    match status {
+        Status::Ok | Status::Warning => ExitCode::SUCCESS,
+        Status::Error => ExitCode::from(1),
+    }
+}
+
+fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value {
+    let rows: Vec<Value> = checks
+        .iter()
+        .map(|c| {
+            let mut row = json!({"id": c.id, "status": c.status.name(), "message": c.message});
+            if let Some(fix) = &c.fix {
+                row["fix"] = json!(fix);
+            }
+            row
+        })
+        .collect();
+    let count = |status: Status| checks.iter().filter(|c| c.status == status).count();
+    let mut value = json!({
+        "schema": schema_id::DOCTOR,
+        "status": status.name(),
+        "level": test.map_or(IsolationLevel::None, SelfTest::level),
+        "checks": rows,
+        "summary": {
+            "ok": count(Status::Ok),
+            "warning": count(Status::Warning),
+            "error": count(Status::Error),
+        },
+    });
+    if let Some(test) = test {
+        value["isolation"] = json!(test.decisive().report);
+        value["trials"] = json!(test.trials);
+        value["host"] = json!(test.facts);
+    }
+    value
+}
+
+fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
+    let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
+    let opened = StateDir::open(&settings.state_dir).map_err(|e| e.body());
+    let usable = opened.is_ok();
+    // The rest of this host is tested in a directory of its own when the real one cannot be used,
+    // so that one call names every cause.
+    let mut stand_in = None;
+    let state = match opened {
+        Ok(state) => state,
+        Err(error) => {
+            checks.push(failed("state-dir", &error));
+            match StandIn::make().and_then(|made| {
+                let state = StateDir::open(&made.path).map_err(|e| e.body())?;
+                stand_in = Some(made);
+                Ok(state)
+            }) {
+                Ok(state) => state,
+                Err(_) => return (checks, None),
+            }
+        }
+    };
+    // Group and identity are made with the rights that a run has when it makes its own.
+    let group = match new_run_id() {
+        Ok(id) => group::make(&state, settings.cgroup.as_deref(), &id, &SELF_TEST_LIMITS),
+        Err(error) => {
+            checks.push(failed("state-dir", &error));
+            return (checks, None);
+        }
+    };
+    let identity = own_identity(&state, settings);
+    if let Err(error) = state.become_owner() {
+        checks.push(failed("state-dir", &error.body()));
+        return (checks, None);
+    }
+    if usable {
+        checks.push(writable(&state));
+        checks.push(key(&state));
+    }
+    let php = PhpLayout::discover(&settings.php_binary, state.path());
+    match &php {
+        Ok(php) => checks.push(ok(
+            "php",
+            format!(
+                "PHP {} at {} with {} loadable extensions",
+                php.version,
+                php.binary,
+                php.extensions.len()
+            ),
+        )),
+        Err(error) => checks.push(failed("php", &error.body())),
+    }
+    checks.push(browser(settings));
+    let identity = identity.unwrap_or_else(|error| {
+        checks.push(failed("guest-ids", &error));
+        GuestIdentity::shared(error.message)
+    });
+    // Afresh each time: the caller may just have changed something that no fact shows.
+    let test = run_self_test(&SelfTestRequest {
+        launcher: &settings.launcher,
+        sandbox: &NoSandbox,
+        cgroup: &group.cgroup(),
+        identity: &identity,
+        host: &HostLayout::probe(),
+        state_dir: state.path(),
+    });
+    checks.extend(isolation::checks(&test));
+    // A user of its own has budgets of its own.
+    if identity.spawner().is_none() {
+        checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
+    }
+    (checks, Some(test))
+}
+
+/// A private directory in place of a state directory that cannot be used; gone when dropped.
+struct StandIn {
+    path: PathBuf,
+}
+
+impl StandIn {
+    /// For root it belongs to `nobody`: a state directory never belongs to root.
+    fn make() -> Result<Self, ErrorBody> {
+        const NOBODY: u32 = 65_534;
+        let path = std::env::temp_dir().join(format!("wp-codebox-doctor-{}", new_run_id()?));
+        let failed = |e: std::io::Error| ErrorBody::new(ErrorCode::Internal, e.to_string());
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
+        let made = Self { path };
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&made.path, Some(NOBODY), Some(NOBODY)).map_err(failed)?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn writable(state: &StateDir) -> Check {
+    match state.probe_writable() {
+        Ok(()) => ok(
+            "state-dir",
+            format!(
+                "{} belongs to uid {} and is writable",
+                state.path().display(),
+                state.owner().uid
+            ),
+        ),
+        Err(error) => failed("state-dir", &error.body()),
+    }
+}
+
+/// The WordPress that guests get. The site that asks names its own with each run.
+fn wordpress(settings: &Settings) -> Check {
+    const ID: &str = "guest-wordpress";
+    let Some(directory) = &settings.wordpress else {
+        return ok(
+            ID,
+            "none is named: runs name one with --wordpress or WP_CODEBOX_WORDPRESS",
+        );
+    };
+    if directory.join("wp-includes/version.php").is_file() {
+        let version = crate::recipe_request::wordpress_version(directory);
+        return ok(ID, format!("{version} at {}", directory.display()));
+    }
+    Check {
+        fix: Some("name a directory with WordPress in it, one that holds wp-includes".to_owned()),
+        ..Check::new(
+            ID,
+            Status::Error,
+            format!("{} holds no WordPress", directory.display()),
+        )
+    }
+}
+
+/// As a run would make it; a spawner sees the kernel uid of the guest from outside.
+fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
+    let wanted = identity::Wanted {
+        choice: settings.identity()?,
+        ids: settings.guest_ids()?.unwrap_or_default(),
+        launcher: &settings.launcher,
+        share_dir: &settings.share_dir,
+    };
+    identity::make(state, &wanted, &Caller::Trusted, &mut [])
+}
+
+/// Without a browser everything but browser commands works.
+fn browser(settings: &Settings) -> Check {
+    let named = settings.browser.as_deref().map(Path::to_string_lossy);
+    match wp_codebox_browser::discover(named.as_deref()) {
+        Ok(found) => ok("browser", found.program),
+        Err(error) => Check {
+            fix: error.hints.first().cloned(),
+            ..Check::new("browser", Status::Warning, &error.message)
+        },
+    }
+}
+
+fn share(share_dir: &Path) -> Check {
+    match SHARE_FILES.iter().find(|f| !share_dir.join(f).is_file()) {
+        None => ok("share-dir", share_dir.display().to_string()),
+        Some(missing) => Check {
+            fix: Some("install the share directory of this version and point wp_codebox.share_dir or --share at it".to_owned()),
+            ..Check::new(
+                "share-dir",
+                Status::Error,
+                format!("{} has no {missing}", share_dir.display()),
+            )
+        },
+    }
+}
+
+fn key(state: &StateDir) -> Check {
+    let loaded = Dir::open(state.path())
+        .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))
+        .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| e.body()));
+    match loaded {
+        Ok(key) => {
+            let public = key.public_half();
+            ok(
+                "host-key",
+                format!("ed25519 {} (id {})", public.to_base64(), public.key_id()),
+            )
+        }
+        Err(error) => failed("host-key", &error),
+    }
+}

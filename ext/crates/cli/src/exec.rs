@@ -1,0 +1,291 @@
+//! `wp-codebox exec`: a program in a sandbox that is held.
+
+mod input;
+mod terminal;
+
+use super::output::{Output, Stream};
+use super::runs::{self, PlaceArgs};
+use crate::live::open;
+use base64::Engine;
+use clap::Args;
+use input::Input;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use terminal::{RawMode, size_of_terminal};
+use wp_codebox_contracts::{
+    Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveReply, LiveRequest,
+    OutputStream, StdinFlow, TerminalSize,
+};
+use wp_codebox_control::{LiveClient, Patience};
+use wp_codebox_runtime::kernel_error;
+
+/// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
+const UNHEARD: u8 = 141;
+
+/// Arguments of `exec`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --tty, standard input, output and error are pipes. With --tty the program has a terminal: \
+keys go to it as they are typed, and its size follows yours. What a program prints is the \
+guest's: to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
+
+Standard input is read only as fast as the program reads it, and the program waits while its \
+output is not read; neither has a time limit. When standard input cannot be read to its end, the \
+program is killed.
+
+With --json standard output has one document a line: what happens, the last one `exited` or \
+`error`; when there is no conversation, one cli-failure document.
+
+Examples:
+  wp-codebox exec 4f2a -- wp option get home
+  wp-codebox exec --tty 4f2a -- bash
+  tar c src | wp-codebox exec 4f2a --cwd /workspace/x -- tar x
+  wp-codebox exec 4f2a --env API_TOKEN -- ./deploy.sh
+
+Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up, 141 \
+when nobody reads its output any more, 1 when the sandbox refuses it, 125 when the program is not \
+there or the sandbox cannot be reached.")]
+pub(crate) struct ExecArgs {
+    /// Id of the run that holds the sandbox, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Program and arguments; no shell.
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    pub argv: Vec<String>,
+    /// Give the program a terminal.
+    #[arg(short = 't', long)]
+    pub tty: bool,
+    /// Environment of the program: NAME=VALUE, or NAME alone for the value that it has here.
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Directory of the guest in which it starts. [default: the first writable mount]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// Time after which it is ended, such as 500ms, 90s or 15m.
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Let it run on when this command goes away; its output is in the journal then.
+    #[arg(long)]
+    pub leave: bool,
+    /// Who asks, for the journal. [default: cli:$USER]
+    #[arg(long, visible_alias = "user-actor", value_name = "NAME")]
+    pub actor: Option<String>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
+    match run(output, args) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => output.failure("exec", &error),
+    }
+}
+
+/// Who asks, unless somebody says so.
+pub(crate) fn actor(given: Option<&str>) -> String {
+    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
+    match given {
+        Some(actor) => actor.to_owned(),
+        None => user().map_or_else(|| "cli".to_owned(), |user| format!("cli:{user}")),
+    }
+}
+
+fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
+    let (_, found) = runs::found(&args.place, &args.run)?;
+    let actor = actor(args.actor.as_deref());
+    let exec = wanted(&args)?;
+    let client = open(&found, &actor, LiveRequest::Exec(exec))?;
+    let sender = client
+        .sender()
+        .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))?;
+    let input = Arc::new(Input::new(sender));
+    // Restored when this function is left, whichever way.
+    let raw = match (args.tty, std::io::stdin().is_terminal()) {
+        (true, true) => RawMode::enter(),
+        _ => None,
+    };
+    terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer)).map_err(|e| {
+        let message = format!("signals and the terminal cannot be followed: {e}");
+        kernel_error(ErrorCode::Internal, message, &e)
+    })?;
+    input::copy_stdin(Arc::clone(&input), args.tty)?;
+    let done = follow(output, &args, &input, &client);
+    drop(raw);
+    done
+}
+
+fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
+    let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
+    let mut env = BTreeMap::new();
+    if let (true, Ok(term)) = (args.tty, std::env::var("TERM")) {
+        env.insert("TERM".to_owned(), term);
+    }
+    for pair in &args.env {
+        let (name, value) = match pair.split_once('=') {
+            Some((name, value)) => (name, value.to_owned()),
+            // Not on the command line, where every process of the host can read it.
+            None => (
+                pair.as_str(),
+                std::env::var(pair)
+                    .map_err(|_| invalid(format!("--env {pair}: there is no such variable")))?,
+            ),
+        };
+        env.insert(name.to_owned(), value);
+    }
+    let cwd = args
+        .cwd
+        .as_deref()
+        .map(GuestPath::new)
+        .transpose()
+        .map_err(|e| invalid(format!("--cwd: {e}")))?;
+    Ok(LiveExec {
+        argv: args.argv.clone(),
+        env,
+        cwd,
+        terminal: args.tty.then(|| {
+            size_of_terminal().unwrap_or(TerminalSize {
+                columns: 80,
+                rows: 24,
+            })
+        }),
+        timeout_ms: super::request::timeout(args.timeout.as_deref())?,
+        disconnect: if args.leave {
+            Disconnect::Leave
+        } else {
+            Disconnect::End
+        },
+        stdin: StdinFlow::Credit,
+    })
+}
+
+fn follow(
+    output: &Output,
+    args: &ExecArgs,
+    input: &Input,
+    client: &LiveClient,
+) -> Result<u8, ErrorBody> {
+    loop {
+        let reply = match (client.next(Patience::Endless)?, input.failure()) {
+            // However it ended: it did not get all of its input.
+            (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
+            (reply, _) => reply,
+        };
+        let hint = wp_codebox_policy::shell_hint(&args.argv);
+        input.hear(&reply);
+        if matches!(
+            reply,
+            LiveReply::StdinCredit { .. } | LiveReply::StdinClosed
+        ) {
+            continue;
+        }
+        if output.is_json() {
+            output.line(&serde_json::to_string(&reply).unwrap_or_default());
+        }
+        match reply {
+            LiveReply::Error { error } if output.is_json() => return Ok(error.code.exit_status()),
+            LiveReply::Error { error } => {
+                return Err(hint.into_iter().fold(error, ErrorBody::hint));
+            }
+            LiveReply::Output {
+                stream,
+                text,
+                base64,
+            } if !output.is_json() => show(output, args, stream, text, base64),
+            LiveReply::Exited(end) => {
+                let status = status(output, &end);
+                if let (Some(hint), false, false) = (hint, status == 0, output.is_json()) {
+                    output.note(&format!("hint: {hint}"));
+                }
+                return Ok(status);
+            }
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. }
+            | LiveReply::Answer { .. } => {}
+        }
+        if output.is_unheard() {
+            // The sandbox ends the program when this conversation does, unless it is left.
+            return Ok(UNHEARD);
+        }
+    }
+}
+
+fn show(
+    output: &Output,
+    args: &ExecArgs,
+    stream: OutputStream,
+    text: Option<String>,
+    base64: Option<String>,
+) {
+    let engine = &base64::engine::general_purpose::STANDARD;
+    let bytes = match (text, base64) {
+        (Some(text), _) => text.into_bytes(),
+        (None, Some(base64)) => engine.decode(base64).unwrap_or_default(),
+        (None, None) => return,
+    };
+    if args.tty {
+        // Whoever asked for a terminal wants all of it.
+        return output.data(&bytes);
+    }
+    output.guest(
+        match stream {
+            OutputStream::Stdout => Stream::Data,
+            OutputStream::Stderr => Stream::Talk,
+        },
+        &bytes,
+    );
+}
+
+fn status(output: &Output, end: &LiveEnd) -> u8 {
+    if end.output_truncated {
+        output.note("the end of its output was dropped: a process it left behind goes on printing");
+    }
+    match (end.code, end.signal) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1),
+        (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(1),
+        (None, None) => {
+            let reason = match end.reason.as_str() {
+                "" => String::new(),
+                reason => format!(": {reason}"),
+            };
+            output.note(&format!("the program came to no exit: {}{reason}", end.end));
+            match end.end.as_str() {
+                "timed-out" => 124,
+                "cancelled" => 130,
+                _ => 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_status_is_the_programs() {
+        let output = Output::new(true);
+        let end = |code, signal, end: &str| LiveEnd {
+            code,
+            signal,
+            end: end.to_owned(),
+            reason: String::new(),
+            duration_ms: 0,
+            output_truncated: false,
+        };
+        for (ended, wanted) in [
+            (end(Some(0), None, "exited"), 0),
+            (end(Some(255), None, "exited"), 255),
+            (end(None, Some(9), "signalled"), 137),
+            (end(None, None, "timed-out"), 124),
+            (end(None, None, "cancelled"), 130),
+            (end(None, None, "guest-died"), 1),
+        ] {
+            assert_eq!(status(&output, &ended), wanted);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Works through a group: starts what may start, takes what ends, waits while the host is full.
+//!
+//! One thread for each run that is alive, none for those that wait; a result lives from its
+//! frame to its row on disk, so memory grows with what runs at once and not with the group.
+
+use super::args::TaskArgs;
+use super::envelope::{self, Echo};
+use super::spool::Spool;
+use super::supervisors::Supervisors;
+use super::task;
+use crate::Settings;
+use crate::output::Output;
+use serde_json::{Map, Value, json};
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::terminal_text::plain_line;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
+use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
+
+/// How long nothing is looked at while nothing ends.
+const TICK: Duration = Duration::from_millis(100);
+/// How soon a full host is asked again.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long it is asked when no run of the group is alive.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What every run of the group shares.
+pub(super) struct Host<'a> {
+    pub output: Output,
+    pub args: &'a TaskArgs,
+    pub settings: &'a Settings,
+    pub wordpress: String,
+    pub supervisors: &'a Supervisors,
+}
+
+/// A run that came to an outcome.
+pub(super) struct Finished {
+    pub request: RunRequest,
+    pub result: RunResult,
+}
+
+/// What a group is.
+pub(super) trait Group {
+    /// How many rows it will have.
+    fn size(&self) -> usize;
+    /// Name of one in talk.
+    fn name(&self, at: usize) -> String;
+    /// Members of its row before those that say what became of it.
+    fn head(&self, at: usize) -> Map<String, Value>;
+    /// Input of its task.
+    fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;
+    /// Those that may start, in order; whoever has begun or is settled is passed over.
+    fn ready(&self) -> Vec<usize>;
+    /// Those that will never start, each with its row.
+    fn blocked(&self) -> Vec<(usize, Map<String, Value>)>;
+    /// One is settled. `row` may still be added to; `finished` is there when it came to an outcome.
+    fn settled(
+        &mut self,
+        at: usize,
+        row: &mut Map<String, Value>,
+        finished: Option<&Finished>,
+        status: GroupStatus,
+    );
+    /// When one began is in its row as `timings`.
+    fn is_timed(&self) -> bool;
+}
+
+/// What came of all of it.
+pub(super) struct Driven {
+    pub rows: Spool,
+}
+
+struct Ended {
+    at: usize,
+    answer: Result<Box<Finished>, ErrorBody>,
+}
+
+struct Drive<'a, 'g> {
+    host: &'a Host<'a>,
+    group: &'g mut dyn Group,
+    rows: Spool,
+    began: Vec<Option<(Instant, String)>>,
+    alive: usize,
+    retry_at: Instant,
+    full_since: Option<Instant>,
+}
+
+/// Works through a group, so many at once.
+pub(super) fn drive(
+    host: &Host<'_>,
+    group: &mut dyn Group,
+    concurrency: usize,
+) -> Result<Driven, ErrorBody> {
+    let size = group.size();
+    let mut drive = Drive {
+        host,
+        rows: Spool::new(size).map_err(|e| unwritable(&e))?,
+        group,
+        began: vec![None; size],
+        alive: 0,
+        retry_at: Instant::now(),
+        full_since: None,
+    };
+    let (sender, ends) = channel::<Ended>();
+    std::thread::scope(|scope| {
+        while drive.rows.settled() < size {
+            drive.settle_unstarted()?;
+            drive.start(scope, &sender, concurrency)?;
+            match ends.recv_timeout(TICK) {
+                Ok(ended) => drive.ended(ended)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+        Ok(Driven { rows: drive.rows })
+    })
+}
+
+pub(super) fn unwritable(e: &io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::Internal,
+        format!("the rows of the answer cannot be kept: {e}"),
+    )
+    .hint("check free space of the directory for temporary files")
+}
+
+impl Drive<'_, '_> {
+    fn settle_unstarted(&mut self) -> Result<(), ErrorBody> {
+        if self.host.supervisors.stopped() {
+            for at in 0..self.began.len() {
+                if self.is_open(at) {
+                    self.settle(at, cancelled_row(), None)?;
+                }
+            }
+        }
+        for (at, row) in self.group.blocked() {
+            if self.is_open(at) {
+                self.settle(at, row, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_open(&self, at: usize) -> bool {
+        self.began.get(at).is_some_and(Option::is_none) && !self.rows.has(at)
+    }
+
+    fn start<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        sender: &Sender<Ended>,
+        concurrency: usize,
+    ) -> Result<(), ErrorBody>
+    where
+        Self: 'scope,
+    {
+        if self.host.supervisors.stopped() || Instant::now() < self.retry_at {
+            return Ok(());
+        }
+        for at in self.group.ready() {
+            if self.alive >= concurrency {
+                return Ok(());
+            }
+            if !self.is_open(at) {
+                continue;
+            }
+            let host = self.host;
+            let request = self
+                .group
+                .input(at)
+                .and_then(|input| task::request(&input, host.args, host.settings));
+            let request = match request {
+                Ok(request) => request,
+                Err(error) => {
+                    self.settle(at, failed_row(&error), None)?;
+                    continue;
+                }
+            };
+            self.began[at] = Some((Instant::now(), wp_codebox_runtime::now_rfc3339()));
+            self.alive += 1;
+            let name = self.group.name(at);
+            let sender = sender.clone();
+            let supervisors = host.supervisors;
+            let output = host.output;
+            std::thread::Builder::new()
+                .name(format!("run-{at}"))
+                .spawn_scoped(scope, move || {
+                    let run_id = request.run_id.clone();
+                    let accepted = || {
+                        if !output.is_json() {
+                            output.note(&format!("{name}: {run_id} began"));
+                        }
+                    };
+                    let answer = supervisors.run(&request, accepted);
+                    let answer = answer.map(|result| Box::new(Finished { request, result }));
+                    // Nobody hears it when the group ended with an error of its own.
+                    let _ = sender.send(Ended { at, answer });
+                })
+                .map_err(|e| {
+                    ErrorBody::new(ErrorCode::Internal, format!("no thread for a run: {e}"))
+                })?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, ended: Ended) -> Result<(), ErrorBody> {
+        self.alive -= 1;
+        let at = ended.at;
+        match ended.answer {
+            Ok(finished) => {
+                self.full_since = None;
+                let input = self.group.input(at)?;
+                let echo = Echo {
+                    input: &input,
+                    wordpress: &self.host.wordpress,
+                };
+                let envelope = envelope::build(&finished.request, &finished.result, &echo);
+                let mut row = envelope::row(&finished.result, envelope);
+                if let Some(exported) = export(self.host, &finished.result) {
+                    row.insert("exported".to_owned(), exported);
+                }
+                self.settle(at, row, Some(&finished))
+            }
+            Err(error) if error.code == ErrorCode::Busy && self.waits() => {
+                self.began[at] = None;
+                Ok(())
+            }
+            Err(error) => self.settle(at, failed_row(&error), None),
+        }
+    }
+
+    /// Whether a full host is asked again: while runs of ours are alive, and a while without.
+    fn waits(&mut self) -> bool {
+        let now = Instant::now();
+        self.retry_at = now + RETRY;
+        if self.alive > 0 {
+            self.full_since = None;
+            return true;
+        }
+        now - *self.full_since.get_or_insert(now) < PATIENCE
+    }
+
+    fn settle(
+        &mut self,
+        at: usize,
+        what: Map<String, Value>,
+        finished: Option<&Finished>,
+    ) -> Result<(), ErrorBody> {
+        let mut row = self.group.head(at);
+        row.extend(what);
+        let status = row_status(&row);
+        if let (true, Some((began, started))) = (self.group.is_timed(), &self.began[at]) {
+            row.insert("timings".to_owned(), timings(*began, started));
+        }
+        self.group.settled(at, &mut row, finished, status);
+        self.rows.put(at, &row).map_err(|e| unwritable(&e))?;
+        if !self.host.output.is_json() {
+            self.host.output.line(&said(&self.group.name(at), &row));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn timings(began: Instant, started: &str) -> Value {
+    let duration = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    json!({"started_at": started, "ended_at": wp_codebox_runtime::now_rfc3339(), "duration_ms": duration})
+}
+
+/// A row for people.
+fn said(name: &str, row: &Map<String, Value>) -> String {
+    let text = |key: &str| row.get(key).and_then(Value::as_str);
+    let why = row.get("error").and_then(|e| e["message"].as_str());
+    let line = format!(
+        "{name:<16} {:<10} {:<36} {}",
+        text("status").unwrap_or_default(),
+        text("run_id").unwrap_or("-"),
+        why.or_else(|| text("summary")).unwrap_or_default()
+    );
+    plain_line(&line)
+}
+
+/// Copies the bundle for the caller, where that was asked for: the directory, or why there is none.
+pub(super) fn export(host: &Host<'_>, result: &RunResult) -> Option<Value> {
+    let (root, bundle) = (host.args.artifacts.as_ref()?, result.artifacts.as_ref()?);
+    let target = root.join(result.run_id.as_str());
+    let copied = std::fs::create_dir_all(&target)
+        .and_then(|()| wp_codebox_supervisor::copy_bundle(bundle.path.as_ref(), &target));
+    Some(match copied {
+        Ok(()) => json!({"path": target}),
+        Err(error) => {
+            let message = format!("the bundle cannot be copied: {error}");
+            json!({"error": ErrorBody::new(ErrorCode::BundleWriteFailed, message)})
+        }
+    })
+}

@@ -1,0 +1,220 @@
+//! Tasks and groups of tasks without a WordPress around them: `agent-sandbox-run`,
+//! `agent-sandbox-batch`, `agent-fanout`.
+//!
+//! The same contracts as the abilities, over the same supervisors; the rules of groups are the
+//! policy crate's. A group is a loop in this process: nothing of it is stored, and all of it
+//! ends with its caller.
+
+mod args;
+mod batch;
+mod drive;
+mod envelope;
+mod fanout;
+mod spool;
+mod supervisors;
+mod task;
+
+pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
+
+use super::Settings;
+use super::output::{Output, json_output};
+use super::request::new_run_id;
+use crate::recipe_request::wordpress_version;
+use args::TaskArgs;
+use drive::{Driven, Host, unwritable};
+use envelope::Echo;
+use serde_json::{Map, Value};
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use supervisors::Supervisors;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Largest input, bytes.
+const INPUT: u64 = 32 * 1024 * 1024;
+
+pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {
+    let args = &args.task;
+    let done = run_one(*output, args);
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => failed(output, "agent-sandbox-run", args, &error),
+    }
+}
+
+pub(crate) fn batch(output: &Output, args: &BatchArgs) -> ExitCode {
+    let done = grouped(*output, &args.task, "batch", |host, input, session| {
+        batch::run(host, &input, args.concurrency, session)
+    });
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => failed(output, "agent-sandbox-batch", &args.task, &error),
+    }
+}
+
+pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
+    let done = grouped(*output, &args.task, "fanout", |host, mut input, session| {
+        if let Some(concurrency) = args.concurrency {
+            input.insert("concurrency".to_owned(), concurrency.into());
+        }
+        fanout::run(host, &input, session)
+    });
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => failed(output, "agent-fanout", &args.task, &error),
+    }
+}
+
+/// An answer that is none: whoever waits for the file gets the failure, too.
+fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) -> ExitCode {
+    if let Some(path) = &args.result_file {
+        let document = output.failure_document(command, error);
+        let written = spool::replace(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &document)?;
+            out.write_all(b"\n")
+        });
+        if let Err(error) = written {
+            output.note(&unwritten(path, &error).message);
+        }
+    }
+    output.failure(command, error)
+}
+
+fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
+    let input = input(&args.input_file)?;
+    let settings = Settings::resolve(&args.store.paths);
+    let request = task::request(&input, args, &settings)?;
+    let supervisors = Supervisors::begin()?;
+    let result = supervisors.run(&request, || {
+        if !output.is_json() {
+            output.note(&format!("{} began", request.run_id));
+        }
+    })?;
+    let wordpress = version(&settings);
+    let echo = Echo {
+        input: &input,
+        wordpress: &wordpress,
+    };
+    let mut answer = envelope::build(&request, &result, &echo);
+    let host = Host {
+        output,
+        args,
+        settings: &settings,
+        wordpress: String::new(),
+        supervisors: &supervisors,
+    };
+    if let Some(exported) = drive::export(&host, &result) {
+        answer["exported"] = exported;
+    }
+    if let Some(path) = &args.result_file {
+        spool::replace(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &answer)?;
+            out.write_all(b"\n")
+        })
+        .map_err(|e| unwritten(path, &e))?;
+    }
+    if output.is_json() {
+        output.document(&answer);
+    } else {
+        output.line(&result.summary);
+    }
+    Ok(result.outcome.exit_status())
+}
+
+type Answered = (Map<String, Value>, u8, Driven);
+
+fn grouped(
+    output: Output,
+    args: &TaskArgs,
+    kind: &str,
+    run: impl FnOnce(&Host<'_>, Map<String, Value>, &str) -> Result<Answered, ErrorBody>,
+) -> Result<u8, ErrorBody> {
+    let input = input(&args.input_file)?;
+    let settings = Settings::resolve(&args.store.paths);
+    if settings.wordpress.is_none() {
+        return Err(ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS"));
+    }
+    let new = || {
+        let id = new_run_id()?;
+        let digits = id.as_str().trim_start_matches("run_");
+        Ok(format!("{kind}-{}", digits.get(..16).unwrap_or(digits)))
+    };
+    let session = wp_codebox_policy::session_id(&input, new)?;
+    let supervisors = Supervisors::begin()?;
+    let host = Host {
+        output,
+        args,
+        settings: &settings,
+        wordpress: version(&settings),
+        supervisors: &supervisors,
+    };
+    let (members, exit, mut driven) = run(&host, input, &session)?;
+    if let Some(path) = &args.result_file {
+        let rows = &mut driven.rows;
+        spool::replace(path, |out| rows.document(&members, out))
+            .map_err(|e| unwritten(path, &e))?;
+    }
+    if output.is_json() {
+        let written = driven.rows.document(&members, &mut *json_output());
+        written.map_err(|e| unwritable(&e))?;
+    } else {
+        let count = |name: &str| members.get(name).cloned().unwrap_or_default();
+        output.note(&format!(
+            "{} of {} completed, {} failed, {} skipped, {} cancelled, {} timed out",
+            count("completed"),
+            count("total"),
+            count("failed"),
+            count("skipped"),
+            count("cancelled"),
+            count("timed_out")
+        ));
+        if let Some(status) = members.get("aggregate").and_then(|a| a["status"].as_str()) {
+            output.note(&format!("together: {status}"));
+        }
+    }
+    Ok(exit)
+}
+
+fn version(settings: &Settings) -> String {
+    let directory = settings.wordpress.as_deref();
+    directory.map(wordpress_version).unwrap_or_default()
+}
+
+fn unwritten(path: &Path, e: &io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::Internal,
+        format!("the answer cannot be written to {}: {e}", path.display()),
+    )
+}
+
+/// The input: one JSON object.
+fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
+    let invalid = |what: String| {
+        let message = format!("--input-file {}: {what}", path.display());
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    };
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().take(INPUT + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(INPUT + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(|e| invalid(e.to_string()))?;
+    if bytes.len() as u64 > INPUT {
+        return Err(invalid("it is larger than 32 MiB".to_owned()));
+    }
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(_) => Err(invalid("it is no JSON object".to_owned())),
+        // The parser's message may hold what was read.
+        Err(e) => Err(invalid(format!(
+            "it is not valid JSON (line {}, column {})",
+            e.line(),
+            e.column()
+        ))),
+    }
+}

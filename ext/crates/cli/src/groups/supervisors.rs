@@ -1,0 +1,111 @@
+//! Runs in supervisors of their own, several at once, and one hand that stops all of them.
+//!
+//! A caller here is a thread: it starts a supervisor, reads its frames and keeps nothing but the
+//! last.
+
+use crate::signals::{on_end, unheard_signals};
+use crate::supervisor::{self, unavailable, unreachable};
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wp_codebox_agent::parent_unavailable;
+use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
+use wp_codebox_control::{FrameReader, write_frame};
+
+/// Every run of this process that is alive.
+#[derive(Debug, Default)]
+pub(super) struct Supervisors {
+    stopped: AtomicBool,
+    alive: Mutex<BTreeMap<RunId, UnixStream>>,
+}
+
+impl Supervisors {
+    /// None yet. From here on Ctrl-C, SIGTERM and SIGHUP end the runs, not this process: the
+    /// user gets what was salvaged.
+    pub(super) fn begin() -> Result<Arc<Self>, ErrorBody> {
+        let supervisors = Arc::new(Self::default());
+        let reached = Arc::clone(&supervisors);
+        on_end(move || reached.stop()).map_err(|e| unheard_signals(&e))?;
+        Ok(supervisors)
+    }
+
+    /// Whether everything is to end.
+    pub(super) fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Ends everything: runs that are alive are cancelled, and none that starts later goes on.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        for stream in self.alive().values() {
+            // One that is gone needs no cancelling.
+            let _ = write_frame(stream, &Frame::Cancel);
+        }
+    }
+
+    fn alive(&self) -> MutexGuard<'_, BTreeMap<RunId, UnixStream>> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a request to its last frame. `accepted` hears once the run has its directory.
+    pub(super) fn run(
+        &self,
+        request: &RunRequest,
+        accepted: impl FnOnce(),
+    ) -> Result<RunResult, ErrorBody> {
+        let (stream, mut child) = supervisor::open_next(request)?;
+        let answer = self.converse(stream, request, accepted);
+        self.alive().remove(&request.run_id);
+        // Its last frame comes after everything was settled: it is about to be gone.
+        let _ = child.wait();
+        answer
+    }
+
+    fn converse(
+        &self,
+        stream: UnixStream,
+        request: &RunRequest,
+        accepted: impl FnOnce(),
+    ) -> Result<RunResult, ErrorBody> {
+        let clone = || stream.try_clone().map_err(|e| unreachable(&e));
+        let answers = clone()?;
+        self.alive().insert(request.run_id.clone(), clone()?);
+        // Either the stop saw it among those alive, or it is seen here.
+        if self.stopped() {
+            let _ = write_frame(&answers, &Frame::Cancel);
+        }
+        let mut accepted = Some(accepted);
+        let mut reader = FrameReader::new(stream);
+        loop {
+            match reader.next_frame() {
+                Ok(Some(Frame::Event { .. })) => {}
+                Ok(Some(Frame::Accepted { .. })) => {
+                    if let Some(accepted) = accepted.take() {
+                        accepted();
+                    }
+                }
+                Ok(Some(Frame::ToolRequest { request })) => {
+                    let result = parent_unavailable(&request);
+                    let _ = write_frame(&answers, &Frame::ToolResult { result });
+                }
+                Ok(Some(Frame::Result { result })) => return Ok(result),
+                Ok(Some(Frame::Error { error })) => return Err(error),
+                Ok(Some(
+                    Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
+                )) => {
+                    return Err(unavailable(
+                        "the supervisor sent a frame it may not send".to_owned(),
+                    ));
+                }
+                Ok(None) => {
+                    return Err(unavailable(format!(
+                        "the supervisor of {} died without a result",
+                        request.run_id
+                    )));
+                }
+                Err(e) => return Err(unreachable(&e)),
+            }
+        }
+    }
+}

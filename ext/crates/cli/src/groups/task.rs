@@ -1,0 +1,178 @@
+//! From the JSON of a task to a run request.
+
+use super::args::TaskArgs;
+use crate::model::ModelArgs;
+use crate::network::NetworkArgs;
+use crate::{Settings, request};
+use serde_json::{Map, Value};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
+use wp_codebox_policy::read_task;
+
+/// Fields that only a WordPress site can resolve.
+const SITE_ONLY: &[&str] = &[
+    "plugin",
+    "theme",
+    "git",
+    "runtime_task",
+    "component_contracts",
+    "provider_plugin_paths",
+    "agent_bundles",
+    "tool_bridge",
+    "parent_tool_bridge",
+    "inherit",
+    "wait",
+];
+
+fn invalid(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+/// The request of one task.
+pub(super) fn request(
+    input: &Map<String, Value>,
+    args: &TaskArgs,
+    settings: &Settings,
+) -> Result<RunRequest, ErrorBody> {
+    if let Some(name) = SITE_ONLY.iter().find(|name| input.contains_key(**name)) {
+        return Err(invalid(format!(
+            "{name} needs a WordPress site to resolve it; leave it out, or name directories in mounts"
+        )));
+    }
+    let mut task = read_task(input.clone(), Map::new())?;
+    if task.goal.trim().is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "no goal was given; say in goal what the agent should do",
+        ));
+    }
+    check_combinations(&task)?;
+    for mount in &mut task.mounts {
+        if !mount.source.starts_with('/') {
+            return Err(ErrorBody::new(
+                ErrorCode::MountInvalid,
+                "a mount needs source, an absolute path of this host, and target, a path of the guest",
+            ));
+        }
+        mount.source = request::absolute(&mount.source)?;
+    }
+    task.max_runs = Some(args.max_runs.into());
+    let model = ModelArgs {
+        model_key_env: args.model_key_env.clone().filter(|_| task.model.is_some()),
+        model_api: args
+            .model_api
+            .clone()
+            .unwrap_or_else(|| "openai-chat".to_owned()),
+        ..ModelArgs::default()
+    };
+    let beside = request::Beside {
+        site: &args.store.site,
+        model: &model,
+        network: &NetworkArgs::default(),
+        settings,
+    };
+    request::resolve(task, &beside)
+}
+
+/// Fields that need or exclude each other, as the flags of `run` do.
+fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
+    if task.agent.is_some() && task.agent_command.is_some() {
+        return Err(invalid("agent and agent_command cannot be given together"));
+    }
+    if task.budget.cost_usd.is_some() {
+        return Err(invalid(
+            "budget.cost_usd needs the prices of a WordPress site's provider; leave it out",
+        ));
+    }
+    if task.model.is_some() != task.base_url.is_some() {
+        return Err(invalid(
+            "model and base_url belong together; give both or none",
+        ));
+    }
+    let budget = &task.budget;
+    let needs_model = [
+        ("provider", task.provider.is_some()),
+        ("max_turns", task.max_turns.is_some()),
+        ("budget.turns", budget.turns.is_some()),
+        ("budget.input_tokens", budget.input_tokens.is_some()),
+        ("budget.output_tokens", budget.output_tokens.is_some()),
+        ("sandbox_tool_policy", task.sandbox_tool_policy.is_some()),
+    ];
+    match needs_model.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) if task.model.is_none() => {
+            Err(invalid(format!("{name} needs model; leave it out")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command, RunArgs};
+    use clap::Parser;
+    use serde_json::json;
+
+    fn parse(flags: &[&str]) -> Command {
+        Cli::try_parse_from(flags).unwrap().command
+    }
+
+    fn run(flags: &[&str]) -> (RunArgs, Settings) {
+        let all = [&["wp-codebox", "run", "--wordpress=/srv/wordpress"], flags].concat();
+        let Command::Run(args) = parse(&all) else {
+            panic!("run");
+        };
+        let settings = Settings::resolve(&args.store.paths);
+        (*args, settings)
+    }
+
+    fn read(input: &Value) -> Result<RunRequest, ErrorBody> {
+        let all = ["wp-codebox", "agent-sandbox-run", "--input-file=-"];
+        let Command::AgentSandboxRun(args) = parse(&all) else {
+            panic!("agent-sandbox-run");
+        };
+        request(input.as_object().unwrap(), &args.task, &run(&[]).1)
+    }
+
+    #[test]
+    fn flags_and_json_of_one_task_come_to_the_same_request() {
+        let by_json = read(&json!({
+            "goal": "Fix it", "agent_command": "sh 'fix it.sh'", "checks": ["true"],
+            "mounts": [{"source": "/srv/a:b", "target": "/workspace/x", "mode": "readonly"}],
+            "find_renames": true, "task_timeout_seconds": 90,
+        }))
+        .unwrap();
+        let (args, settings) = run(&[
+            "--goal=Fix it",
+            "--agent-command=sh 'fix it.sh'",
+            "--check=true",
+            "--mount=/srv/a:b:/workspace/x:readonly",
+            "--find-renames",
+            "--timeout=90s",
+        ]);
+        let by_flags = RunRequest {
+            run_id: by_json.run_id.clone(),
+            ..request::build(&args, &settings).unwrap()
+        };
+        assert_eq!(by_json, by_flags);
+    }
+
+    #[test]
+    fn fields_that_do_not_go_together_are_refused_by_name() {
+        for (fields, name) in [
+            (json!({"agent": "a", "agent_command": "b"}), "agent"),
+            (json!({"model": "m"}), "base_url"),
+            (json!({"agent_command": "b", "max_turns": 1}), "max_turns"),
+            (json!({"agent_env": {"A": "b"}, "agent": "a"}), "agent_env"),
+            (json!({"agent_command": "b", "frobnicate": 1}), "frobnicate"),
+            (json!({"agent_command": "b", "site": "other"}), "site"),
+            (json!({"agent_command": "b", "plugin": "p"}), "plugin"),
+        ] {
+            let mut input = json!({"goal": "Fix it"});
+            let members = input.as_object_mut().unwrap();
+            members.extend(fields.as_object().unwrap().clone());
+            let error = read(&input).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InputInvalid, "{fields}");
+            assert!(error.message.contains(name), "{}", error.message);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `wp-codebox`: the host-neutral command line. Parsing, dispatch, output and exit status.
+//!
+//! It is a client of the supervisor, as the PHP extension is, and it is the program that a
+//! supervisor runs in.
+//!
+//! Data goes to standard output, talk to standard error. Exit status: the outcome
+//! table of `contracts`, else the status of the error's code; wrong usage is 1.
+#![forbid(unsafe_code)]
+
+mod agents;
+mod args;
+mod artifacts;
+mod boot;
+mod cancel;
+mod columns;
+mod commands;
+mod doctor;
+mod duration;
+mod episode;
+mod exec;
+mod gc;
+mod groups;
+mod live;
+mod manual;
+mod model;
+mod network;
+mod output;
+mod preview;
+mod profile;
+mod recipe;
+mod recipe_request;
+mod request;
+mod run;
+mod runs;
+mod sandbox;
+mod schema;
+mod settings;
+mod signals;
+mod supervisor;
+mod sync;
+mod usage;
+
+use args::{Cli, Command};
+use output::Output;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use settings::Settings;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Secrets pass through this process's memory and environment: nobody of the same user may
+    // look into either, and no core file ever holds them.
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        return ExitCode::from(125);
+    }
+    answer(std::env::args_os())
+}
+
+/// Parses, runs, answers the exit status.
+fn answer(args: impl Iterator<Item = OsString>) -> ExitCode {
+    supervisor::command_begins();
+    let args: Vec<OsString> = args.collect();
+    let (cli, output) = match usage::read(&args) {
+        Ok(read) => read,
+        Err(answered) => return answered,
+    };
+    output::settled(dispatch(&output, cli))
+}
+
+fn dispatch(output: &Output, cli: Cli) -> ExitCode {
+    match cli.command {
+        Command::Run(options) => run::run(output, *options),
+        Command::Exec(options) => exec::main(output, *options),
+        Command::Boot(options) => boot::boot(output, &options),
+        Command::Recipe(command) => recipe::main(output, &command),
+        Command::RecipeRun(options) => recipe::recipe_run(output, &options),
+        Command::ValidateBlueprint(options) => recipe::validate_blueprint(output, &options),
+        Command::WorkspacePolicy(command) => recipe::workspace_policy(output, &command),
+        Command::Artifacts(command) => artifacts::main(output, command),
+        Command::Episode(command) => episode::main(output, &command),
+        Command::AgentSandboxRun(options) => groups::single(output, &options),
+        Command::AgentSandboxBatch(options) => groups::batch(output, &options),
+        Command::AgentFanout(options) => groups::fanout(output, &options),
+        Command::Sandbox(command) => sandbox::main(output, &command),
+        Command::Profile(command) => profile::main(output, &command),
+        Command::Runs(command) => runs::main(output, &command),
+        Command::Agents(options) => agents::main(output, &options),
+        Command::Commands(options) => commands::main(output, &options),
+        Command::Schema(options) => schema::main(output, &options),
+        Command::Doctor(options) => doctor::main(output, &options),
+        Command::Sync(options) => sync::main(output, &options),
+        Command::Gc(options) => gc::main(output, &options),
+        Command::Completion { shell } => manual::completion(output, shell),
+        Command::Help { command } => usage::help(&command),
+        Command::Man(options) => manual::man(output, &options),
+        Command::Version => {
+            output.line(env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        Command::Spawn => wp_codebox_supervisor::spawn_detached(),
+        Command::KeepCgroups {
+            intent,
+            directories,
+        } => wp_codebox_supervisor::keep_cgroups(&intent, &directories),
+        Command::Supervise {
+            frames_fd,
+            guest_ids,
+        } => {
+            // A unit sets either, without replacing its command.
+            let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
+            wp_codebox_supervisor::supervise(frames_fd, ids.as_deref())
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! The model part of `run`'s arguments: where the model is, and what the built-in agent may
+//! use of it.
+
+use super::network::NetworkArgs;
+use clap::Args;
+use serde_json::Value;
+use wp_codebox_contracts::{
+    Agent, AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelApi, ModelEndpoint, ModelPrices,
+    NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec,
+};
+use wp_codebox_policy::{
+    ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
+};
+
+/// The network preset that opens the model to programs of the guest.
+const GUEST_PRESET: &str = "model";
+/// The flag that names a preset's agent.
+const PRESET_FLAG: &str = "--agent";
+/// Largest file of a tool policy, bytes.
+const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
+
+/// Heading of these options in the help.
+const HEADING: &str = "Model and built-in agent";
+
+/// Arguments about the model of a run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ModelArgs {
+    /// Model as its provider names it. Without --agent, --agent-command and --command the
+    /// built-in agent works with it: the model is asked from outside, its tools act in the guest.
+    #[arg(long, value_name = "NAME", requires = "model_url", help_heading = HEADING)]
+    pub model: Option<String>,
+    /// Where the model is: https://HOST[:PORT][/PATH], or http:// for this host, and for the
+    /// private network when it needs no key.
+    #[arg(long, value_name = "URL", requires = "model", help_heading = HEADING)]
+    pub model_url: Option<String>,
+    /// How it is spoken to: chat completions below --model-url, or messages below --model-url/v1.
+    #[arg(
+        long,
+        value_name = "API",
+        value_parser = ["openai-chat", "anthropic-messages"],
+        default_value = "openai-chat",
+        help_heading = HEADING
+    )]
+    pub model_api: String,
+    /// Id of the provider, for the record. [default: the host of --model-url]
+    #[arg(long, value_name = "ID", requires = "model", help_heading = HEADING)]
+    pub provider: Option<String>,
+    /// Environment variable of this command that holds the model's key. The key goes to
+    /// --model-url only and never into the guest.
+    #[arg(long, value_name = "VARIABLE", requires = "model", help_heading = HEADING)]
+    pub model_key_env: Option<String>,
+    /// Tokens that the model's window holds. [default: 128000]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
+    pub model_context_tokens: Option<u64>,
+    /// Most tokens of one answer. [default: 8192]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
+    pub model_max_output_tokens: Option<u64>,
+    /// Prices in US dollars per million tokens sent, received, and sent from the provider's
+    /// cache, e.g. 2.50,10,1.25.
+    #[arg(long, value_name = "IN,OUT[,CACHED]", requires = "model", help_heading = HEADING)]
+    pub model_prices: Option<String>,
+    /// Answers of the model, at most. [default: 60]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
+    pub max_turns: Option<u32>,
+    /// Tokens sent over all answers, at most. [default: 4000000]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
+    pub max_input_tokens: Option<u64>,
+    /// Tokens received over all answers, at most. [default: 200000]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
+    pub max_output_tokens: Option<u64>,
+    /// Cost in US dollars, at most. [default: no limit]
+    #[arg(long, value_name = "USD", requires = "model_prices", help_heading = HEADING)]
+    pub max_cost: Option<String>,
+    /// Tool the built-in agent may use, e.g. workspace.read; may be repeated. [default: all]
+    #[arg(long = "allowed-tool", value_name = "ID", requires = "model", help_heading = HEADING)]
+    pub allowed_tools: Vec<String>,
+    /// Tool policy (sandbox-tool-policy/v1): a JSON file or JSON text.
+    #[arg(long, value_name = "FILE|JSON", requires = "model", help_heading = HEADING)]
+    pub tool_policy: Option<String>,
+}
+
+impl ModelArgs {
+    /// Puts what belongs to a task into it. The rest is about this host: how the model is spoken
+    /// to, its key and its prices.
+    pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
+        task.model.clone_from(&self.model);
+        task.base_url.clone_from(&self.model_url);
+        task.provider.clone_from(&self.provider);
+        task.max_turns = self.max_turns;
+        task.budget.input_tokens = self.max_input_tokens;
+        task.budget.output_tokens = self.max_output_tokens;
+        task.allowed_tools.clone_from(&self.allowed_tools);
+        task.sandbox_tool_policy = self.tool_policy.as_deref().map(tool_policy).transpose()?;
+        Ok(())
+    }
+}
+
+/// What becomes of a task's model.
+#[derive(Debug, Default)]
+pub(super) struct ModelPart {
+    /// The built-in agent, when it does the work.
+    pub agent: Option<Agent>,
+    pub endpoint: Option<ModelEndpoint>,
+    /// The model's key, for the run's secrets.
+    pub key: Option<SecretBinding>,
+}
+
+/// Whoever else may do the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Worker {
+    BuiltIn,
+    /// A program of the guest, by the flag that names it.
+    Guest(&'static str),
+}
+
+impl Worker {
+    fn of(task: &TaskSpec) -> Self {
+        if task.agent_command.is_some() {
+            Self::Guest("--agent-command")
+        } else if task.agent.is_some() {
+            Self::Guest(PRESET_FLAG)
+        } else if !task.commands.is_empty() {
+            Self::Guest("--command")
+        } else {
+            Self::BuiltIn
+        }
+    }
+}
+
+/// Resolves the model of a task.
+pub(super) fn read(
+    task: &TaskSpec,
+    host: &ModelArgs,
+    network: &NetworkArgs,
+) -> Result<ModelPart, ErrorBody> {
+    let (Some(name), Some(url)) = (&task.model, &task.base_url) else {
+        return Ok(ModelPart::default());
+    };
+    let endpoint = endpoint(task, host, name, url)?;
+    let key = host.model_key_env.as_deref().map(key).transpose()?;
+    let hint = |error: ErrorBody| {
+        error.hint("the fields are set by --model, --model-url, --provider, --model-… and --max-…")
+    };
+    let agent = match Worker::of(task) {
+        Worker::BuiltIn => {
+            if task.goal.is_empty() {
+                let message = "--goal is missing: say what the built-in agent should do";
+                return Err(ErrorBody::new(ErrorCode::TaskMissing, message));
+            }
+            let agent = ModelAgent {
+                budget: budget(task, host)?,
+                instructions: None,
+            };
+            check_model_agent(&agent, Some(&endpoint)).map_err(|e| hint(e.body()))?;
+            Some(Agent::Model(agent))
+        }
+        Worker::Guest(flag) => {
+            refuse_loop_fields(task, host, flag)?;
+            // A preset opens what it needs, or says what a policy lacks.
+            if flag != PRESET_FLAG && !guest_may_ask(task, network) {
+                return Err(input(format!(
+                    "{flag} runs in the guest, where the model cannot be reached: add --network-preset model, or leave {flag} out for the built-in agent"
+                )));
+            }
+            check_model(&endpoint).map_err(|e| hint(e.body()))?;
+            None
+        }
+    };
+    Ok(ModelPart {
+        agent,
+        endpoint: Some(endpoint),
+        key,
+    })
+}
+
+fn input(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn endpoint(
+    task: &TaskSpec,
+    given: &ModelArgs,
+    name: &str,
+    url: &str,
+) -> Result<ModelEndpoint, ErrorBody> {
+    let api: ModelApi =
+        serde_json::from_value(Value::from(given.model_api.as_str())).map_err(|_| {
+            input(format!(
+                "--model-api {:?} must be openai-chat or anthropic-messages",
+                given.model_api
+            ))
+        })?;
+    let provider = task.provider.clone().unwrap_or_else(|| {
+        // An address that is none is refused in a moment, with all its issues.
+        ModelBase::parse(url).map_or_else(|_| "unknown".to_owned(), |base| base.host().to_owned())
+    });
+    Ok(ModelEndpoint {
+        provider,
+        model: name.to_owned(),
+        api,
+        base_url: url.to_owned(),
+        secret: given.model_key_env.clone(),
+        // Who types the address on this host is its operator.
+        private: true,
+        context_tokens: given.model_context_tokens,
+        max_output_tokens: given.model_max_output_tokens,
+        prices: given.model_prices.as_deref().map(prices).transpose()?,
+    })
+}
+
+fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
+    let default = AgentBudget::default();
+    // The smaller one holds: both are upper bounds.
+    let turns = [task.max_turns, task.budget.turns];
+    Ok(AgentBudget {
+        turns: turns.into_iter().flatten().min().unwrap_or(default.turns),
+        input_tokens: task.budget.input_tokens.unwrap_or(default.input_tokens),
+        output_tokens: task.budget.output_tokens.unwrap_or(default.output_tokens),
+        cost_microusd: host
+            .max_cost
+            .as_deref()
+            .map(|text| dollars("--max-cost", text))
+            .transpose()?,
+    })
+}
+
+/// Fields that only mean something to the built-in agent, by their flags.
+fn refuse_loop_fields(task: &TaskSpec, host: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
+    let turns = task.max_turns.or(task.budget.turns);
+    let flags = [
+        ("--max-turns", turns.is_some()),
+        ("--max-input-tokens", task.budget.input_tokens.is_some()),
+        ("--max-output-tokens", task.budget.output_tokens.is_some()),
+        ("--max-cost", host.max_cost.is_some()),
+        ("--allowed-tool", !task.allowed_tools.is_empty()),
+        ("--tool-policy", task.sandbox_tool_policy.is_some()),
+    ];
+    match flags.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(input(format!(
+            "{flag} is for the built-in agent, but {worker} does the work: leave one of them out"
+        ))),
+    }
+}
+
+fn guest_may_ask(task: &TaskSpec, network: &NetworkArgs) -> bool {
+    let presets = match task.policy.as_ref().map(|policy| &policy.network) {
+        Some(NetworkPolicy::Rules(rules)) => &rules.presets,
+        Some(NetworkPolicy::Posture(_)) => return false,
+        None => &network.network_preset,
+    };
+    presets.iter().any(|preset| preset == GUEST_PRESET)
+}
+
+/// The key, out of this process's environment.
+fn key(variable: &str) -> Result<SecretBinding, ErrorBody> {
+    let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
+    check_secret_name(variable).map_err(|why| {
+        invalid(format!(
+            "--model-key-env takes the name of an environment variable, never the key itself: {why}"
+        ))
+    })?;
+    let value = std::env::var(variable).map_err(|_| {
+        invalid(format!(
+            "--model-key-env {variable}: this command's environment has no text variable of that name; export it first"
+        ))
+    })?;
+    Ok(SecretBinding {
+        env: variable.to_owned(),
+        value,
+        hosts: Vec::new(),
+    })
+}
+
+fn tool_policy(given: &str) -> Result<SandboxToolPolicy, ErrorBody> {
+    use std::io::Read;
+    let code = ErrorCode::SandboxToolPolicyInvalid;
+    let invalid = |what: String| ErrorBody::new(code, format!("--tool-policy: {what}"));
+    let json = if given.trim_start().starts_with('{') {
+        given.to_owned()
+    } else {
+        let unread = |e: std::io::Error| invalid(format!("{given}: {e}"));
+        let file = std::fs::File::open(given).map_err(unread)?;
+        let mut text = String::new();
+        file.take(TOOL_POLICY_BYTES)
+            .read_to_string(&mut text)
+            .map_err(unread)?;
+        text
+    };
+    let document: Value = serde_json::from_str(&json).map_err(|e| {
+        invalid(format!(
+            "not valid JSON (line {}, column {})",
+            e.line(),
+            e.column()
+        ))
+    })?;
+    parse_tool_policy(&document).map_err(|e| e.body())
+}
+
+fn prices(given: &str) -> Result<ModelPrices, ErrorBody> {
+    let parts = given
+        .split(',')
+        .map(|text| dollars("--model-prices", text.trim()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let (input_price, output, cached_input) = match parts[..] {
+        [input_price, output] => (input_price, output, None),
+        [input_price, output, cached] => (input_price, output, Some(cached)),
+        _ => {
+            return Err(input(format!(
+                "--model-prices {given:?} must be IN,OUT or IN,OUT,CACHED, US dollars per million tokens"
+            )));
+        }
+    };
+    Ok(ModelPrices {
+        input: input_price,
+        cached_input,
+        output,
+    })
+}
+
+/// US dollars in millionths, exactly: no price may change by its way through a float.
+fn dollars(flag: &str, given: &str) -> Result<u64, ErrorBody> {
+    let parsed = || {
+        let (whole, part) = given.split_once('.').unwrap_or((given, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(part) || part.len() > 6 {
+            return None;
+        }
+        let millionths: u64 = format!("{part:0<6}").parse().ok()?;
+        whole
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1_000_000)?
+            .checked_add(millionths)
+    };
+    parsed().ok_or_else(|| {
+        input(format!(
+            "{flag} {given:?} must be a number of US dollars, e.g. 2.50, with at most six decimals"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command, RunArgs};
+    use crate::request;
+    use clap::Parser;
+    use serde_json::json;
+
+    const MODEL: &[&str] = &[
+        "--model",
+        "m-large",
+        "--model-url",
+        "https://api.example.org/v1",
+    ];
+
+    fn parse(rest: &[&str]) -> Result<RunArgs, String> {
+        let all = ["wp-codebox", "run"].iter().chain(rest);
+        match Cli::try_parse_from(all).map_err(|e| e.to_string())?.command {
+            Command::Run(args) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
+        request::task(args)
+    }
+
+    fn part(rest: &[&str]) -> Result<ModelPart, ErrorBody> {
+        let args = parse(&[MODEL, rest].concat()).unwrap();
+        read(&task(&args)?, &args.model, &args.network)
+    }
+
+    fn why(rest: &[&str]) -> (ErrorCode, String) {
+        let error = part(rest).unwrap_err();
+        (error.code, error.message)
+    }
+
+    #[test]
+    fn a_model_alone_is_the_built_in_agent() {
+        let read = part(&["--goal", "Fix it"]).unwrap();
+        assert_eq!(read.agent, Some(Agent::Model(ModelAgent::default())));
+        let endpoint = read.endpoint.unwrap();
+        assert_eq!(endpoint.provider, "api.example.org");
+        assert_eq!(endpoint.api, ModelApi::OpenaiChat);
+        assert_eq!((endpoint.secret, endpoint.prices), (None, None));
+
+        let tools = json!({
+            "schema": "wp-codebox/sandbox-tool-policy/v1", "version": 1, "tools": [],
+        })
+        .to_string();
+        let all = part(&[
+            "--goal",
+            "Fix it",
+            "--model-api",
+            "anthropic-messages",
+            "--provider",
+            "example",
+            "--model-context-tokens",
+            "200000",
+            "--model-max-output-tokens",
+            "4096",
+            "--model-prices",
+            "3,15.5,0.300001",
+            "--max-turns",
+            "7",
+            "--max-input-tokens",
+            "1000",
+            "--max-output-tokens",
+            "2000",
+            "--max-cost",
+            "1.5",
+            "--allowed-tool",
+            "workspace.read",
+            "--tool-policy",
+            &tools,
+        ])
+        .unwrap();
+        let Some(Agent::Model(agent)) = all.agent else {
+            panic!("{:?}", all.agent)
+        };
+        assert_eq!(
+            agent.budget,
+            AgentBudget {
+                turns: 7,
+                input_tokens: 1000,
+                output_tokens: 2000,
+                cost_microusd: Some(1_500_000),
+            }
+        );
+        let endpoint = all.endpoint.unwrap();
+        assert_eq!(endpoint.api, ModelApi::AnthropicMessages);
+        assert_eq!(endpoint.context_tokens, Some(200_000));
+        assert_eq!(
+            endpoint.prices,
+            Some(ModelPrices {
+                input: 3_000_000,
+                output: 15_500_000,
+                cached_input: Some(300_001),
+            })
+        );
+    }
+
+    #[test]
+    fn without_a_model_nothing_of_it_is_read() {
+        let args = parse(&["--goal", "x", "--agent-command", "true"]).unwrap();
+        let read = read(&task(&args).unwrap(), &args.model, &args.network).unwrap();
+        assert!(read.agent.is_none() && read.endpoint.is_none());
+        for alone in [
+            &["--model", "m"][..],
+            &["--model-url", "https://a.example"],
+            &["--max-turns", "1"],
+            &["--allowed-tool", "workspace.read"],
+            &["--model-key-env", "MODEL_KEY"],
+        ] {
+            let said = parse(alone).unwrap_err();
+            assert!(said.contains("required"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let goal = ["--goal", "Fix it"];
+        let (code, _) = why(&[]);
+        assert_eq!(code, ErrorCode::TaskMissing);
+        for worker in [
+            ["--agent-command", "true"],
+            ["--command", "wordpress.wp-cli"],
+        ] {
+            let (code, message) = why(&worker);
+            assert_eq!(code, ErrorCode::InputInvalid);
+            assert!(message.contains("--network-preset model"), "{message}");
+            let open = [&worker[..], &["--network-preset", "model"]].concat();
+            assert!(part(&open).unwrap().agent.is_none());
+            let mixed = [&open[..], &["--max-turns", "3"]].concat();
+            let (_, message) = why(&mixed);
+            assert!(
+                message.starts_with("--max-turns is for the built-in agent"),
+                "{message}"
+            );
+        }
+        for (bad, code) in [
+            (["--model-prices", "1"], ErrorCode::InputInvalid),
+            (["--model-prices", "1,-2"], ErrorCode::InputInvalid),
+            (["--model-prices", "1,0.0000001"], ErrorCode::InputInvalid),
+            (["--max-turns", "0"], ErrorCode::BudgetInvalid),
+            (["--model-context-tokens", "1"], ErrorCode::ModelInvalid),
+            (["--tool-policy", "{"], ErrorCode::SandboxToolPolicyInvalid),
+            (["--tool-policy", "{}"], ErrorCode::SandboxToolPolicyInvalid),
+            (
+                ["--tool-policy", "/nonexistent"],
+                ErrorCode::SandboxToolPolicyInvalid,
+            ),
+        ] {
+            let (found, message) = why(&[&goal[..], &bad].concat());
+            assert_eq!(found, code, "{bad:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_and_never_given() {
+        let goal = ["--goal", "Fix it"];
+        for (given, part) in [
+            ("sk-correct-horse", "never the key itself"),
+            ("TEST_UNSET_KEY", "export it first"),
+        ] {
+            let (code, message) = why(&[&goal[..], &["--model-key-env", given]].concat());
+            assert_eq!(code, ErrorCode::SecretInvalid);
+            assert!(message.contains(part), "{message}");
+            assert!(!message.contains("horse"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
+
+use crate::args::StoreArgs;
+use crate::preview::PreviewArgs;
+use crate::settings::PathArgs;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Subcommands of `recipe`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RecipeCommand {
+    /// Judge a recipe: its shape, its paths, its steps and its policy; nothing runs.
+    Validate(RecipeArgs),
+    /// Show everything a recipe would do; nothing runs.
+    DryRun(RecipeArgs),
+}
+
+/// Arguments of `recipe validate` and `recipe dry-run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox recipe validate --recipe recipe.json --wordpress /srv/site
+  wp-codebox recipe dry-run --recipe recipe.json --policy policy.json --json
+
+Exit status: 0 the recipe is valid, 1 it is not; every issue names its field.")]
+pub(crate) struct RecipeArgs {
+    /// The recipe, a JSON file. Relative paths in it are meant from its own directory.
+    #[arg(long, value_name = "FILE")]
+    pub recipe: PathBuf,
+    /// Runtime policy: a JSON file or JSON text. [default: what follows from the recipe]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `recipe-run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after \
+run whatever came before them.
+
+Examples:
+  wp-codebox recipe-run --recipe recipe.json --wordpress /srv/site
+  wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m
+  wp-codebox recipe-run --recipe recipe.json --dry-run --json
+
+Exit status: 0 succeeded, 1 failed or the recipe is not valid, 124 timed out, 125 the sandbox \
+could not start, 126 denied by policy, 130 cancelled.")]
+pub(crate) struct RecipeRunArgs {
+    /// The recipe, a JSON file. Relative paths in it are meant from its own directory.
+    #[arg(long, value_name = "FILE")]
+    pub recipe: PathBuf,
+    /// Runtime policy: a JSON file or JSON text. [default: what follows from the recipe]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    /// Also copy the bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+    /// Wall clock of the whole run, such as 90s, 15m or 4h.
+    #[arg(long, value_name = "DURATION", default_value = "25m")]
+    pub timeout: String,
+    /// Show everything the recipe would do; nothing runs.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print only the summary.
+    #[arg(long, visible_alias = "summary-only", conflicts_with = "dry_run")]
+    pub summary: bool,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+}
+
+/// Arguments of `validate-blueprint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox validate-blueprint blueprint.json
+  wp-codebox validate-blueprint blueprint.json --json
+
+Exit status: 0 every part means something here, 1 a part does not; each is named with its reason.")]
+pub(crate) struct BlueprintArgs {
+    /// The blueprint, a JSON file.
+    #[arg(value_name = "FILE", required_unless_present = "blueprint")]
+    pub file: Option<PathBuf>,
+    /// The same as an option.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub blueprint: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Subcommands of `workspace-policy`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspacePolicyCommand {
+    /// Hold the tree of a workspace against the places where it may be changed.
+    Check(WorkspacePolicyArgs),
+}
+
+/// Arguments of `workspace-policy check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox workspace-policy check --workspace-root . \\
+    --writable-root src --writable-root docs/
+  wp-codebox workspace-policy check --workspace-root . --writable-root . \\
+    --hidden-path secrets --git --json
+
+Exit status: 0 nothing breaks the policy, 1 something does.")]
+pub(crate) struct WorkspacePolicyArgs {
+    /// The workspace.
+    #[arg(long, value_name = "DIR")]
+    pub workspace_root: PathBuf,
+    /// Path below it that may be changed, with all below it; may be repeated.
+    #[arg(long = "writable-root", value_name = "PATH", required = true)]
+    pub writable_roots: Vec<String>,
+    /// Path below it that must not be there or change; may be repeated.
+    #[arg(long = "hidden-path", value_name = "PATH")]
+    pub hidden_paths: Vec<String>,
+    /// Also ask git: ignored paths, unmerged paths, commits of other repositories.
+    #[arg(long)]
+    pub git: bool,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,124 @@
+//! `wp-codebox recipe`, `recipe-run`, `validate-blueprint`, `workspace-policy`.
+
+mod args;
+mod check;
+mod human;
+mod run;
+
+pub(crate) use args::{
+    BlueprintArgs, RecipeArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyArgs,
+    WorkspacePolicyCommand,
+};
+pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
+pub(crate) use run::recipe_run;
+
+use super::output::Output;
+use super::{Settings, request};
+use crate::recipe_request::{Host, Loaded, load};
+use serde_json::Value;
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths};
+use wp_codebox_recipe::{Context, PolicyChoice, dry_run, validation};
+
+/// `recipe validate` and `recipe dry-run`.
+pub(crate) fn main(output: &Output, command: &RecipeCommand) -> ExitCode {
+    let (name, args) = match command {
+        RecipeCommand::Validate(args) => ("recipe validate", args),
+        RecipeCommand::DryRun(args) => ("recipe dry-run", args),
+    };
+    let looked = look(args);
+    match looked {
+        Err(error) => output.failure(name, &error),
+        Ok(looked) => {
+            let document = match command {
+                RecipeCommand::Validate(_) => looked.validation(),
+                RecipeCommand::DryRun(_) => looked.dry_run(),
+            };
+            answer(output, command, &document)
+        }
+    }
+}
+
+fn answer(output: &Output, command: &RecipeCommand, document: &Value) -> ExitCode {
+    if output.is_json() {
+        output.document(document);
+    } else {
+        match command {
+            RecipeCommand::Validate(_) => human::validation(*output, document),
+            RecipeCommand::DryRun(_) => human::plan(*output, document),
+        }
+    }
+    status(document)
+}
+
+fn status(document: &Value) -> ExitCode {
+    if document["success"] == true {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
+}
+
+fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
+    let settings = Settings::resolve(&args.paths);
+    Looked::at(&args.recipe, args.policy.as_deref(), &settings)
+}
+
+/// A recipe and the host it is looked at on.
+struct Looked {
+    loaded: Loaded,
+    host: Host,
+    paths: RunPaths,
+    policy: Option<Value>,
+}
+
+impl Looked {
+    fn at(
+        recipe: &std::path::Path,
+        policy: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, ErrorBody> {
+        let loaded = load(recipe)?;
+        let policy = policy.map(request::policy_document).transpose()?;
+        let own = loaded
+            .recipe
+            .as_ref()
+            .ok()
+            .and_then(|r| r.runtime.assets.as_ref()?.wordpress_directory.clone())
+            .map(|directory| loaded.directory.join(directory));
+        let wordpress = own.or_else(|| settings.wordpress.clone()).ok_or_else(|| {
+            ErrorBody::new(
+                ErrorCode::ConfigInvalid,
+                "--wordpress is missing: name a directory with WordPress in it",
+            )
+            .hint("or set WP_CODEBOX_WORDPRESS, or the recipe's runtime.assets.wordpressDirectory")
+        })?;
+        let paths = request::run_paths(settings, &wordpress)?;
+        Ok(Self {
+            host: Host::new(loaded.directory.clone(), paths.clone())?,
+            loaded,
+            paths,
+            policy,
+        })
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            sources: &self.host,
+            policy: match &self.policy {
+                None => PolicyChoice::Derived,
+                Some(document) => PolicyChoice::Given(document),
+            },
+        }
+    }
+
+    fn validation(&self) -> Value {
+        let recipe = self.loaded.recipe.as_ref().map_err(Vec::as_slice);
+        validation(&self.loaded.shown, recipe, self.context())
+    }
+
+    fn dry_run(&self) -> Value {
+        let recipe = self.loaded.recipe.as_ref().map_err(Vec::as_slice);
+        dry_run(&self.loaded.shown, recipe, self.context())
+    }
+}

@@ -1,0 +1,185 @@
+//! `wp-codebox recipe-run`: a recipe as a run of the supervisor.
+
+use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
+use crate::output::Output;
+use crate::recipe_request::{self as recipe, Asked, Told};
+use crate::{Settings, duration, preview, request, run};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use wp_codebox_artifacts::{Dir, VerifyOptions, verify_bundle};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
+use wp_codebox_recipe::{Demand, Recipe, demand, lower, validate};
+
+pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.store.paths);
+    let looked = match Looked::at(&args.recipe, args.policy.as_deref(), &settings) {
+        Ok(looked) => looked,
+        Err(error) => return output.failure("recipe-run", &error),
+    };
+    if args.dry_run {
+        let like = RecipeCommand::DryRun(super::RecipeArgs {
+            recipe: args.recipe.clone(),
+            policy: None,
+            paths: args.store.paths.clone(),
+            json: args.store.json,
+        });
+        return answer(output, &like, &looked.dry_run());
+    }
+    let issues = match &looked.loaded.recipe {
+        Ok(recipe) => validate(recipe, looked.context()),
+        Err(issues) => issues.clone(),
+    };
+    match (&looked.loaded.recipe, issues.is_empty()) {
+        (Ok(recipe), true) => start(output, args, &looked, recipe),
+        (Ok(_) | Err(_), _) => {
+            let message = format!("Recipe validation failed with {} issue(s).", issues.len());
+            let error = ErrorBody::new(ErrorCode::RecipeInvalid, message)
+                .hint("wp-codebox recipe validate shows each with its field");
+            if output.is_json() {
+                output.document(&recipe::refused(&looked.loaded, &issues, &error));
+                return ExitCode::from(error.code.exit_status());
+            }
+            for issue in &issues {
+                output.note(&format!(
+                    "{}: {} [{}]",
+                    issue.path, issue.message, issue.code
+                ));
+            }
+            output.failure("recipe-run", &error)
+        }
+    }
+}
+
+fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> ExitCode {
+    let asked = match asked(args, looked, recipe) {
+        Ok(asked) => asked,
+        Err(error) => return output.failure("recipe-run", &error),
+    };
+    let request = lower(recipe, looked.context())
+        .map_err(|issues| {
+            let message = issues.first().map_or("", |i| i.message.as_str());
+            ErrorBody::new(ErrorCode::PolicyInvalid, message)
+        })
+        .and_then(|lowered| recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked));
+    let request = request.and_then(|mut request| {
+        preview::hold(&args.preview, &mut request.hold)?;
+        Ok(request)
+    });
+    let request = match request {
+        Ok(request) => request,
+        Err(error) => return output.failure("recipe-run", &error),
+    };
+    let result = run::supervise(output, &request);
+    let exported = match (&asked.artifacts, &result) {
+        (Some(root), Ok(result)) => result.artifacts.as_ref().map(|bundle| {
+            run::export(
+                root,
+                result.run_id.as_str(),
+                std::path::Path::new(&bundle.path),
+            )
+        }),
+        (None, _) | (_, Err(_)) => None,
+    };
+    let exported = match exported.transpose() {
+        Ok(exported) => exported,
+        Err(error) => return output.failure("recipe-run", &error),
+    };
+    let verified = result
+        .as_ref()
+        .ok()
+        .and_then(|result| verify(recipe, result));
+    let verdict = verified.as_ref().and_then(|v| v.verdict.as_ref());
+    let told = Told {
+        loaded: &looked.loaded,
+        recipe,
+        result: result.as_ref(),
+        bundle: exported.as_deref(),
+        verdict,
+    };
+    let mut document = if args.summary {
+        recipe::summary(&told)
+    } else {
+        recipe::recipe_run(&told)
+    };
+    if let (Some(verified), false) = (&verified, args.summary) {
+        document["verification"] = verified.document.clone();
+    }
+    if output.is_json() || args.summary {
+        output.document(&document);
+    } else {
+        people(*output, &document, &told);
+    }
+    ExitCode::from(match (&result, verdict) {
+        (Err(error), _) => error.code.exit_status(),
+        (Ok(result), Some(error)) if result.outcome.is_success() => error.code.exit_status(),
+        (Ok(result), _) => result.outcome.exit_status(),
+    })
+}
+
+fn people(output: Output, document: &Value, told: &Told<'_>) {
+    match told.result {
+        Ok(result) => {
+            human::ran(output, document);
+            run::human(&output, result, told.bundle);
+            if let Some(error) = result.error.as_ref().or(told.verdict) {
+                output.note(&format!("Error: {} [{}]", error.message, error.code));
+            }
+        }
+        Err(error) => {
+            output.failure("recipe-run", error);
+        }
+    }
+}
+
+fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked, ErrorBody> {
+    let own = recipe.artifacts.directory.as_ref();
+    let artifacts: Option<PathBuf> =
+        match (&args.artifacts, own) {
+            (Some(directory), _) => Some(std::path::absolute(directory).map_err(|e| {
+                ErrorBody::new(ErrorCode::InputInvalid, format!("--artifacts: {e}"))
+            })?),
+            (None, Some(directory)) => Some(looked.host.resolve(directory)),
+            (None, None) => None,
+        };
+    Ok(Asked {
+        run_id: request::new_run_id()?,
+        site: SiteId::new(args.store.site.clone())
+            .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
+        paths: looked.paths.clone(),
+        wall_clock_ms: duration::read(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?,
+        artifacts,
+    })
+}
+
+/// What the verifier says of a bundle, and what that means.
+struct Verified {
+    document: Value,
+    verdict: Option<ErrorBody>,
+}
+
+/// Verifies the bundle where the recipe asks for it.
+fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
+    let wanted = demand(recipe.artifacts.verify.as_ref());
+    if wanted == Demand::Off {
+        return None;
+    }
+    let found = result.artifacts.as_ref().and_then(|bundle| {
+        let directory = Dir::open(std::path::Path::new(&bundle.path)).ok()?;
+        let mut verification = verify_bundle(&directory, &VerifyOptions::default());
+        verification.bundle_directory.clone_from(&bundle.path);
+        Some(verification)
+    });
+    let valid = found.as_ref().is_some_and(|v| v.valid);
+    let verdict = (wanted == Demand::Strict && !valid).then(|| {
+        ErrorBody::new(
+            ErrorCode::CollectionFailed,
+            "the bundle of the run does not verify",
+        )
+        .with("reason", "artifact-verification-failed")
+    });
+    Some(Verified {
+        document: found.map_or(json!({"valid": false}), |v| json!(v)),
+        verdict,
+    })
+}

@@ -1,0 +1,144 @@
+//! Answers of this host to the questions of a recipe. Paths are meant from the recipe's own
+//! directory.
+
+use super::facts;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, RunPaths};
+use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
+use wp_codebox_recipe::{HostFacts, PathKind, SecretStatus, Sources, ZipEntry, ZipUnreadable};
+use wp_codebox_supervisor::{list_archive, plugin_header};
+
+/// With the value 1 a recipe must name the sha256 of each archive.
+const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
+/// How far WordPress reads for a plugin header, bytes.
+const HEADER_BYTES: u64 = 8 * 1024;
+/// Files of a directory that are looked at for one.
+const MAX_NAMES: usize = 500;
+
+/// This host, as a recipe in a directory may see it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    directory: PathBuf,
+    paths: RunPaths,
+    facts: HostFacts,
+}
+
+impl Host {
+    /// A host whose guests are made of these paths.
+    pub(crate) fn new(directory: PathBuf, paths: RunPaths) -> Result<Self, ErrorBody> {
+        let facts = facts::read(Path::new(&paths.wordpress), Path::new(&paths.php_binary))?;
+        Ok(Self {
+            directory,
+            paths,
+            facts,
+        })
+    }
+
+    /// A path of the recipe as the host has it.
+    pub(crate) fn resolve(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    fn open(&self, path: &str) -> Result<File, ZipUnreadable> {
+        let unreadable = |e: String| ZipUnreadable { reason: e };
+        let path = self.resolve(path);
+        let about = std::fs::metadata(&path).map_err(|e| unreadable(e.to_string()))?;
+        if !about.is_file() {
+            return Err(unreadable("it is no regular file".to_owned()));
+        }
+        File::open(path).map_err(|e| unreadable(e.to_string()))
+    }
+}
+
+impl Sources for Host {
+    fn kind(&self, path: &str) -> PathKind {
+        if path.is_empty() || path.contains('\0') {
+            return PathKind::Missing;
+        }
+        // The links are followed once; a run judges again what it opens.
+        let Ok(canonical) = self.resolve(path).canonicalize() else {
+            return if self.resolve(path).is_symlink() {
+                PathKind::Other
+            } else {
+                PathKind::Missing
+            };
+        };
+        let Ok(about) = std::fs::metadata(&canonical) else {
+            return PathKind::Missing;
+        };
+        let Some(text) = canonical.to_str() else {
+            return PathKind::Other;
+        };
+        let authority = MountAuthority { paths: &self.paths };
+        let (kind, allowed) = if about.is_dir() {
+            (PathKind::Directory, check_source(text, "it", authority))
+        } else if about.is_file() {
+            (PathKind::File, check_staged_source(text, "it", authority))
+        } else {
+            return PathKind::Other;
+        };
+        match allowed {
+            Ok(()) => kind,
+            Err(_) => PathKind::Denied,
+        }
+    }
+
+    fn zip(&self, path: &str) -> Result<Vec<ZipEntry>, ZipUnreadable> {
+        Ok(list_archive(self.open(path)?)?.entries)
+    }
+
+    fn sha256(&self, path: &str) -> Option<String> {
+        list_archive(self.open(path).ok()?).ok().map(|l| l.sha256)
+    }
+
+    fn requires_sha256(&self) -> bool {
+        std::env::var_os(REQUIRE_SHA256).is_some_and(|value| value == "1")
+    }
+
+    fn plugin_file(&self, path: &str) -> Option<String> {
+        let name = path.trim_end_matches('/').rsplit('/').next()?;
+        let full = self.resolve(path);
+        if full.is_file() {
+            let mut listed = list_archive(self.open(path).ok()?).ok()?;
+            let top = listed.top();
+            let slug = if top.is_empty() {
+                name.strip_suffix(".zip").unwrap_or(name).to_owned()
+            } else {
+                top.trim_end_matches('/').to_owned()
+            };
+            return plugin_header(&listed.heads(&top), &slug);
+        }
+        let mut heads = BTreeMap::new();
+        for row in std::fs::read_dir(&full).ok()?.take(MAX_NAMES) {
+            let row = row.ok()?;
+            let file = row.file_name().to_str()?.to_owned();
+            if !file.ends_with(".php") || !row.file_type().ok()?.is_file() {
+                continue;
+            }
+            let mut head = Vec::new();
+            let opened = File::open(row.path()).ok()?;
+            opened.take(HEADER_BYTES).read_to_end(&mut head).ok()?;
+            heads.insert(file, String::from_utf8_lossy(&head).into_owned());
+        }
+        // `.` and `..` have no name of their own.
+        let own = full.canonicalize().ok()?;
+        let slug = own.file_name()?.to_str()?;
+        plugin_header(&heads, slug)
+    }
+
+    fn secret(&self, name: &str) -> SecretStatus {
+        match std::env::var(name) {
+            Ok(value) if !value.is_empty() => SecretStatus::Available {
+                source: "environment",
+            },
+            Ok(_) | Err(_) => SecretStatus::Missing,
+        }
+    }
+
+    fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+}

@@ -1,0 +1,436 @@
+//! From the arguments of `run` to a run request.
+
+use super::args::{GitMode, RunArgs};
+use super::model::ModelArgs;
+use super::network::NetworkArgs;
+use super::{Settings, duration, model, network, preview};
+use clap::Args;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{
+    Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, MountAccess,
+    MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
+    RunRequest, SiteId, StagedFile, TaskSpec,
+};
+
+/// Sizes of a guest, shared by the commands that start one.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SizeArgs {
+    /// Memory of all processes together: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// What the guest may write: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub disk: Option<String>,
+}
+
+impl SizeArgs {
+    /// The limits they mean, all others at their defaults.
+    pub(crate) fn limits(&self) -> Result<LimitsRequest, ErrorBody> {
+        Ok(LimitsRequest {
+            memory_bytes: size("--memory", self.memory.as_deref())?,
+            disk_bytes: size("--disk", self.disk.as_deref())?,
+            ..LimitsRequest::default()
+        })
+    }
+}
+
+fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+    given.map(|given| bytes(flag, given)).transpose()
+}
+
+/// What belongs to this host and stands beside a task.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    pub site: &'a str,
+    pub model: &'a ModelArgs,
+    pub network: &'a NetworkArgs,
+    pub settings: &'a Settings,
+}
+
+/// Builds the request; every refusal names the flag.
+pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
+    check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
+    let beside = Beside {
+        site: &args.store.site,
+        model: &args.model,
+        network: &args.network,
+        settings,
+    };
+    resolve(task(args)?, &beside)
+}
+
+/// The task that the flags describe.
+pub(super) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
+    if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "--goal is empty: say what the agent should do",
+        ));
+    }
+    let staged_files = args
+        .staged_files
+        .iter()
+        .map(|text| staged_file(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let goal = match (&args.goal, &args.agent_command) {
+        (Some(goal), _) => goal.clone(),
+        (None, Some(command)) => format!("Run {command}"),
+        (None, None) => String::new(),
+    };
+    let mut task = TaskSpec {
+        goal,
+        mode: if args.detach {
+            RunMode::Detached
+        } else {
+            RunMode::Attached
+        },
+        policy: args.policy.as_deref().map(policy).transpose()?,
+        mounts: args
+            .guest
+            .mounts
+            .iter()
+            .map(|text| mount(text, args.guest.git))
+            .collect::<Result<_, _>>()?,
+        commands: args
+            .command
+            .iter()
+            .map(|command| CommandCall {
+                command: command.clone(),
+                args: args.args.clone(),
+            })
+            .collect(),
+        hold: hold(args)?,
+        agent_command: args.agent_command.clone(),
+        agent: args.agent.clone(),
+        checks: args.checks.clone(),
+        staged_files,
+        secret_env: args.secret_env.clone(),
+        limits: limits(args)?,
+        find_renames: args.find_renames,
+        outer_sandbox: outer_sandbox(args)?,
+        ..TaskSpec::default()
+    };
+    if task.agent_command.is_some() {
+        task.agent_success_codes
+            .clone_from(&args.agent_success_codes);
+    }
+    args.model.fill(&mut task)?;
+    preview::hold(&args.preview, &mut task.hold)?;
+    Ok(task)
+}
+
+/// The request of a task: what it names is looked up on this host.
+pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
+    let who = task.agent_command.is_some() || task.agent.is_some() || task.model.is_some();
+    if task.commands.is_empty() && !who && task.hold.is_none() {
+        return Err(input(
+            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
+        ));
+    }
+    let model = model::read(&task, beside.model, beside.network)?;
+    if task.goal.is_empty() && !task.staged_files.is_empty() {
+        "Run a command".clone_into(&mut task.goal);
+    }
+    task.secrets = network::secrets(&task.secret_env)?;
+    // Also given for hosts of the guest, it is one secret with two uses.
+    let key = model.key;
+    let key = key.filter(|key| task.secrets.iter().all(|s| s.env != key.env));
+    task.secrets.extend(key);
+    task.resolved_agent = agent(&task)?.or(model.agent);
+    task.resolved_model = model.endpoint;
+    task.provenance
+        .insert("requester".to_owned(), Value::from("command-line"));
+    let mut request = request(task, beside.site, beside.settings)?;
+    if request.policy.is_none() {
+        request.policy = network::policy(beside.network, &request)?;
+    }
+    Ok(request)
+}
+
+/// A request with a new id of a task whose fields are resolved.
+pub(crate) fn request(
+    task: TaskSpec,
+    site: &str,
+    settings: &Settings,
+) -> Result<RunRequest, ErrorBody> {
+    let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
+    let paths = run_paths(settings, wordpress(settings)?)?;
+    Ok(task.into_request(new_run_id()?, site, paths))
+}
+
+/// The directory whose WordPress core the guest gets.
+pub(super) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
+    settings.wordpress.as_deref().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })
+}
+
+/// Host paths of a run of the operator.
+pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
+    let root = text(wordpress)?;
+    // Sources are judged by their real path, so what they are compared with must be one.
+    let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
+    Ok(RunPaths {
+        state_dir: text(&settings.state_dir)?,
+        share_dir: text(&settings.share_dir)?,
+        launcher: text(&settings.launcher)?,
+        php_binary: text(&settings.php_binary)?,
+        wordpress: root,
+        code_roots: vec![
+            real(wordpress.join("wp-content/plugins"))?,
+            real(wordpress.join("wp-content/themes"))?,
+        ],
+        denied: vec![real(wordpress.to_owned())?],
+        allowed_roots: None,
+        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+        identity: settings.identity()?,
+        guest_ids: settings.guest_ids()?,
+        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+        browser: settings.browser.as_deref().map(text).transpose()?,
+    })
+}
+
+fn input(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
+    let kind = serde_json::from_value(Value::from(args.outer_sandbox.as_str())).map_err(|_| {
+        input(format!(
+            "--outer-sandbox {:?} must be none, bubblewrap or gvisor",
+            args.outer_sandbox
+        ))
+    })?;
+    let program = args.outer_sandbox_program.as_deref();
+    Ok(OuterSandbox {
+        kind,
+        program: program.map(text).transpose()?,
+        need: if args.outer_sandbox_optional {
+            OuterSandboxNeed::Preferred
+        } else {
+            OuterSandboxNeed::Required
+        },
+    })
+}
+
+/// The directory decides the version; a caller may insist on one.
+pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
+    let Some(wanted) = wanted.filter(|w| *w != "latest") else {
+        return Ok(());
+    };
+    let found = crate::recipe_request::wordpress_version(wordpress);
+    if found == wanted {
+        return Ok(());
+    }
+    Err(input(format!(
+        "--wp asks for WordPress {wanted}, but --wordpress holds {found}"
+    )))
+}
+
+/// A new random run id.
+pub(crate) fn new_run_id() -> Result<RunId, ErrorBody> {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| ErrorBody::new(ErrorCode::Internal, format!("no random numbers: {e}")))?;
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    RunId::new(format!("run_{hex}")).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+}
+
+fn text(path: &Path) -> Result<String, ErrorBody> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
+}
+
+pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
+    let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
+    text(&path)
+}
+
+/// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
+pub(super) fn mount(given: &str, git: GitMode) -> Result<MountRequest, ErrorBody> {
+    let invalid = || {
+        ErrorBody::new(
+            ErrorCode::MountInvalid,
+            format!("--mount {given:?} must be HOST:GUEST[:readonly|readwrite]"),
+        )
+    };
+    let (rest, mode) = match given.rsplit_once(':') {
+        Some((rest, "readonly" | "ro")) => (rest, MountAccess::Readonly),
+        Some((rest, "readwrite" | "rw")) => (rest, MountAccess::Readwrite),
+        Some((_, last)) if !last.starts_with('/') => return Err(invalid()),
+        Some(_) => (given, MountAccess::Readwrite),
+        None => return Err(invalid()),
+    };
+    let at = rest.rfind(":/").ok_or_else(invalid)?;
+    let (host, target) = (&rest[..at], &rest[at + 1..]);
+    if host.is_empty() {
+        return Err(invalid());
+    }
+    Ok(MountRequest {
+        source: absolute(host)?,
+        target: target.to_owned(),
+        mode,
+        exclude: Vec::new(),
+        git: git.into(),
+        metadata: None,
+    })
+}
+
+fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
+    let at = given
+        .rfind(":/")
+        .filter(|at| *at > 0)
+        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST")))?;
+    Ok(StagedFile {
+        source: absolute(&given[..at])?,
+        target: given[at + 1..].to_owned(),
+    })
+}
+
+fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
+    let Some(line) = &task.agent_command else {
+        if !task.agent_env.is_empty() || !task.agent_success_codes.is_empty() {
+            return Err(input(
+                "agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out",
+            ));
+        }
+        let name = task.agent.clone();
+        return Ok(name.map(|name| Agent::Preset(PresetAgent { name })));
+    };
+    let argv = shell_words::split(line).map_err(|e| input(format!("--agent-command: {e}")))?;
+    if argv.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "--agent-command is empty: name a program",
+        ));
+    }
+    let success_codes = match &task.agent_success_codes[..] {
+        [] => vec![0],
+        codes => codes.to_vec(),
+    };
+    Ok(Some(Agent::Command(AgentCommand {
+        argv,
+        success_codes,
+        env: task.agent_env.clone(),
+        preset: None,
+    })))
+}
+
+pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
+}
+
+/// A policy as it was given: a file, or JSON itself.
+pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
+    let invalid =
+        |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
+    let json = if given.trim_start().starts_with('{') {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
+    };
+    serde_json::from_str(&json).map_err(|e| {
+        invalid(format!(
+            "not valid JSON (line {}, column {})",
+            e.line(),
+            e.column()
+        ))
+    })
+}
+
+fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
+    let Some(given) = &args.hold else {
+        return Ok(None);
+    };
+    let time = |flag, given: &str| duration::positive(ErrorCode::LimitInvalid, flag, given);
+    let ttl_ms = time("--hold", given)?;
+    let other = |flag, given: &Option<String>| given.as_deref().map(|g| time(flag, g)).transpose();
+    let max_ttl_ms = other("--hold-max", &args.hold_max)?.unwrap_or(ttl_ms);
+    if max_ttl_ms < ttl_ms {
+        return Err(ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            "--hold-max is less than --hold: it is the longest time with all extensions",
+        ));
+    }
+    Ok(Some(Hold {
+        ttl_ms,
+        max_ttl_ms,
+        idle_ms: other("--hold-idle", &args.hold_idle)?,
+        preview: None,
+        identity: None,
+        snapshot: None,
+    }))
+}
+
+fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
+    Ok(LimitsRequest {
+        wall_clock_ms: timeout(args.timeout.as_deref())?,
+        processes: args.processes,
+        output_bytes: size("--output-limit", args.output_limit.as_deref())?,
+        ..args.sizes.limits()?
+    })
+}
+
+/// `--timeout` of a run or of one program.
+pub(crate) fn timeout(given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+    let read = |given| duration::read(ErrorCode::LimitInvalid, "--timeout", given);
+    given.map(read).transpose()
+}
+
+pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
+    scaled(given, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]).ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            format!("{flag} {given:?} must be a number, optionally with K, M or G"),
+        )
+    })
+}
+
+/// A whole number with at most one of the units behind it; none on overflow.
+fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, factor) = units
+        .iter()
+        .find_map(|&(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
+        .unwrap_or((given, 1));
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_split_at_the_last_guest_path() {
+        let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto).unwrap();
+        assert_eq!(
+            (row.source.as_str(), row.target.as_str(), row.mode),
+            ("/srv/a:b", "/workspace/x", MountAccess::Readonly)
+        );
+        assert_eq!(
+            mount("/a:/workspace/x", GitMode::Auto).unwrap().mode,
+            MountAccess::Readwrite
+        );
+        for bad in ["", "/a", ":/workspace/x", "/a:workspace", "/a:/w:rwx"] {
+            assert_eq!(
+                mount(bad, GitMode::Auto).unwrap_err().code,
+                ErrorCode::MountInvalid,
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_with_units() {
+        assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
+        for bad in ["", "M", "-1", "99999999999999999999", "1.5M"] {
+            assert!(bytes("--memory", bad).is_err(), "{bad}");
+        }
+        assert!(bytes("--disk", "18446744073709551615G").is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! `wp-codebox run`: the supervisor's first client.
+
+use super::args::RunArgs;
+use super::output::{Output, Stream};
+use super::signals::{on_end, unheard_signals};
+use super::supervisor::{self, unavailable, unreachable};
+use super::{Settings, preview, request};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use wp_codebox_agent::parent_unavailable;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
+    schema_id,
+};
+use wp_codebox_control::{FrameReader, write_frame};
+use wp_codebox_runtime::now_rfc3339;
+
+pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.store.paths);
+    let mut output = *output;
+    output.agent = args.agent_output;
+    let output = &output;
+    let answer = request::build(&args, &settings).and_then(|request| start(output, &request));
+    match answer {
+        Ok(Followed::Ended(result)) => finish(output, &args, &result),
+        Ok(Followed::Left(run_id)) => {
+            if output.is_json() {
+                output.document(&json!({
+                    "success": true,
+                    "schema": schema_id::RUN_HANDLE,
+                    "run_id": run_id,
+                    "status": "running",
+                    "created_at": now_rfc3339(),
+                    "cursor": 0,
+                }));
+            } else {
+                output.line(run_id.as_str());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => output.failure("run", &error),
+    }
+}
+
+/// Runs the request in a supervisor of its own and follows it to its last frame.
+pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+    match start(output, request)? {
+        Followed::Ended(result) => Ok(*result),
+        Followed::Left(run_id) => Err(ErrorBody::new(
+            ErrorCode::Internal,
+            format!("{run_id} was left to itself"),
+        )),
+    }
+}
+
+/// The same; a detached run is followed until it was accepted, or until its preview is open.
+pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
+    let io = |e: std::io::Error| unreachable(&e);
+    let (ours, mut child) = supervisor::open(request)?;
+    // A signal ends the run, not this process: the user gets what was salvaged.
+    let stop = ours.try_clone().map_err(io)?;
+    on_end(move || {
+        // A supervisor that is gone has nothing left to cancel.
+        let _ = write_frame(&stop, &Frame::Cancel);
+    })
+    .map_err(|e| unheard_signals(&e))?;
+    let answers = ours.try_clone().map_err(io)?;
+    let mut reader = FrameReader::new(ours);
+    let answer = loop {
+        match reader.next_frame() {
+            Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
+                preview::announce(*output, request, &event);
+                if request.mode == RunMode::Detached && preview::link(request, &event).is_some() {
+                    return Ok(Followed::Left(request.run_id.clone()));
+                }
+            }
+            Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, &event),
+            // One with a preview is left when its link was shown.
+            Ok(Some(Frame::Accepted { run_id, .. }))
+                if request.mode == RunMode::Detached && !preview::expected(request) =>
+            {
+                return Ok(Followed::Left(run_id));
+            }
+            Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
+            Ok(Some(Frame::ToolRequest { request })) => {
+                let result = parent_unavailable(&request);
+                // A supervisor that is gone is noticed by the next read.
+                let _ = write_frame(&answers, &Frame::ToolResult { result });
+            }
+            Ok(Some(Frame::Result { mut result })) => {
+                result.error = result.error.map(|e| supervisor::with_source(e, request));
+                break Ok(result);
+            }
+            Ok(Some(Frame::Error { error })) => {
+                break Err(supervisor::with_source(error, request));
+            }
+            Ok(Some(
+                Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
+            )) => {
+                break Err(unavailable(
+                    "the supervisor sent a frame it may not send".to_owned(),
+                ));
+            }
+            Ok(None) => {
+                break Err(unavailable(format!(
+                    "the supervisor of {} died without a result",
+                    request.run_id
+                )));
+            }
+            Err(e) => break Err(io(e)),
+        }
+    };
+    let _ = child.wait();
+    answer.map(|result| Followed::Ended(Box::new(result)))
+}
+
+/// How far a run was followed.
+pub(crate) enum Followed {
+    Ended(Box<RunResult>),
+    /// It goes on by itself.
+    Left(RunId),
+}
+
+/// Live output. What a program of the guest prints on its standard output goes to ours, its errors
+/// and our own words to standard error.
+fn show(output: Output, event: &LifecycleEvent) {
+    match event.kind {
+        EventType::CommandOutput => {}
+        // Whose the next lines are: the agent's own words have no such line.
+        EventType::CommandStarted if event.data.get("phase").is_some_and(|p| p == "tool") => {
+            let tool = event.data.get("command").and_then(Value::as_str);
+            return output.note(&format!("[{}]", tool.unwrap_or_default()));
+        }
+        _ => return,
+    }
+    let shown = output.agent.shown(&event.data);
+    let bytes = match (event.data.get("text"), event.data.get("base64")) {
+        _ if shown.is_some() => shown.unwrap_or_default().as_bytes().to_vec(),
+        (Some(Value::String(text)), _) => text.clone().into_bytes(),
+        (_, Some(Value::String(text))) => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let data = event.data.get("stream").is_some_and(|s| s == "stdout");
+    output.guest(if data { Stream::Data } else { Stream::Talk }, &bytes);
+}
+
+fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
+    let mut exported = None;
+    if let (Some(root), Some(bundle)) = (&args.artifacts, &result.artifacts) {
+        match export(root, result.run_id.as_str(), Path::new(&bundle.path)) {
+            Ok(path) => exported = Some(path),
+            Err(error) => return output.failure("run", &error),
+        }
+    }
+    if output.is_json() {
+        output.document(&document(result, exported.as_deref()));
+    } else {
+        human(output, result, exported.as_deref());
+    }
+    ExitCode::from(result.outcome.exit_status())
+}
+
+/// Copies the bundle for the caller and verifies the copy.
+pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
+    let target = root.join(run_id);
+    let fail = |e: std::io::Error| {
+        ErrorBody::new(
+            ErrorCode::BundleWriteFailed,
+            format!("cannot copy the bundle to {}: {e}", target.display()),
+        )
+    };
+    std::fs::create_dir_all(&target).map_err(fail)?;
+    wp_codebox_supervisor::copy_bundle(bundle, &target).map_err(fail)?;
+    Ok(target.display().to_string())
+}
+
+fn document(result: &RunResult, exported: Option<&str>) -> Value {
+    let mut value = json!({
+        "success": result.outcome.is_success(),
+        "schema": result.schema,
+        "runtime": {"id": result.run_id, "backend": "native", "isolation": result.isolation},
+        "execution": result.transcript["executions"].as_array().and_then(|e| e.first()).cloned().unwrap_or(Value::Null),
+        "result": result,
+    });
+    if let Some(bundle) = &result.artifacts {
+        value["artifacts"] = json!({
+            "id": bundle.bundle_id,
+            "directory": exported.unwrap_or(&bundle.path),
+            "manifestSha256": bundle.manifest_sha256,
+        });
+    }
+    if let Some(error) = &result.error {
+        value["error"] = json!(error);
+    }
+    value
+}
+
+pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
+    output.note(&result.summary);
+    for hint in result.error.iter().flat_map(|error| &error.hints) {
+        output.note(&format!("  hint: {hint}"));
+    }
+    for file in &result.changed_files {
+        output.note(&format!(
+            "  {:<9} {}",
+            format!("{:?}", file.status).to_lowercase(),
+            super::output::name(&file.path)
+        ));
+    }
+    for check in &result.checks {
+        output.note(&format!(
+            "  check {}: {}",
+            format!("{:?}", check.status).to_lowercase(),
+            check.command
+        ));
+    }
+    for notice in &result.notices {
+        output.note(&format!("  note: {notice}"));
+    }
+    let cost = result.cost;
+    if let Some(used) = cost.model {
+        let dollars = used.cost_microusd.map_or_else(String::new, |cost| {
+            format!(", US$ {}.{:06}", cost / 1_000_000, cost % 1_000_000)
+        });
+        output.note(&format!(
+            "model: {} answers, {} tokens sent, {} received{dollars}",
+            used.turns, used.input_tokens, used.output_tokens
+        ));
+    }
+    output.note(&format!(
+        "isolation {}, {} ms wall, {} ms CPU, {} MiB peak",
+        result.isolation.level.name(),
+        cost.wall_ms,
+        cost.cpu_ms,
+        cost.peak_memory_bytes >> 20
+    ));
+    if let Some(bundle) = &result.artifacts {
+        output.note(&format!("bundle {}", bundle.bundle_id));
+        output.note(&format!("  in {}", exported.unwrap_or(&bundle.path)));
+    }
+}

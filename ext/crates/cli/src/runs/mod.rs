@@ -1,0 +1,240 @@
+//! `wp-codebox runs`: the registry of runs, for people and for the extension.
+
+mod args;
+mod events;
+mod mail;
+mod socket;
+mod table;
+mod watch;
+
+pub(crate) use args::PlaceArgs;
+pub(crate) use args::RunsCommand;
+
+use super::output::Output;
+use super::{Settings, columns};
+use args::{CancelArgs, FormArg, ListArgs, OneArgs};
+use std::process::ExitCode;
+use wp_codebox_artifacts::{Dir, Store, StoredBundle};
+use wp_codebox_contracts::{
+    CancelWish, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle, RunCancellationRequest,
+    RunList, RunRegistryPage, Sha256Hex, SiteId, schema_id,
+};
+use wp_codebox_runtime::{
+    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, find, list, list_entries,
+    sites, view,
+};
+
+pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
+    let (name, done) = match command {
+        RunsCommand::List(args) => ("runs list", show_list(output, args)),
+        RunsCommand::Status(args) => ("runs status", show_status(output, args)),
+        RunsCommand::Get(args) => ("runs get", show_run(output, args)),
+        RunsCommand::Events(args) => match events::show(output, args) {
+            Ok(status) => return status,
+            Err(error) => ("runs events", Err(error)),
+        },
+        RunsCommand::Cancel(args) => ("runs cancel", cancel(output, args)),
+        RunsCommand::Socket(args) => ("runs socket", show_socket(output, args)),
+        RunsCommand::Mail(args) => ("runs mail", mail::show(output, args)),
+        RunsCommand::Artifacts(args) => ("runs artifacts", show_artifacts(output, args)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure(name, &error),
+    }
+}
+
+impl PlaceArgs {
+    /// The partitions that are meant.
+    pub(crate) fn sites(&self, state: &StateDir) -> Result<Vec<SiteId>, ErrorBody> {
+        match &self.site {
+            Some(site) => SiteId::new(site.clone())
+                .map(|site| vec![site])
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}"))),
+            None => sites(state).map_err(|e| e.body()),
+        }
+    }
+}
+
+/// The state directory, root given up, and the sites that are meant.
+fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
+    let settings = Settings::resolve(&place.paths);
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    state.become_owner().map_err(|e| e.body())?;
+    let wanted = place.sites(&state)?;
+    Ok((state, wanted))
+}
+
+pub(crate) fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
+    let (state, sites) = open(place)?;
+    let run = find(&state, &sites, reference).map_err(|e| e.body())?;
+    Ok((state, run))
+}
+
+fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
+    let (state, sites) = open(&args.place)?;
+    let filter = ListFilter {
+        status: match args.status {
+            None => StatusFilter::Any,
+            Some(status) => StatusFilter::Only(status.into()),
+        },
+        limit: usize::from(args.limit),
+        offset: args.offset,
+    };
+    if output.is_json() && args.form == FormArg::Registry {
+        let (total, runs) = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
+        output.document(&serde_json::json!(RunRegistryPage {
+            schema: schema_id::RUN_REGISTRY.to_owned(),
+            total,
+            runs,
+        }));
+        return Ok(());
+    }
+    let (total, rows) = list(&state, &sites, filter).map_err(|e| e.body())?;
+    if output.is_json() {
+        let runs = rows.into_iter().map(|(_, view)| view).collect();
+        output.document(&serde_json::json!(RunList {
+            schema: schema_id::RUN_LIST.to_owned(),
+            total,
+            runs,
+        }));
+    } else {
+        for line in table::runs(&rows, columns::terminal()) {
+            output.line(&line);
+        }
+        output.note(&format!("{} of {total} runs", rows.len()));
+    }
+    Ok(())
+}
+
+fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let view = view(&state, &run).map_err(|e| e.body())?;
+    if output.is_json() {
+        output.document(&serde_json::json!(view));
+    } else {
+        for line in table::run(&run, &view) {
+            output.line(&line);
+        }
+    }
+    Ok(())
+}
+
+fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    if output.is_json() {
+        output.document(&serde_json::json!(entry));
+    } else {
+        for line in table::entry(&run, &entry) {
+            output.line(&line);
+        }
+    }
+    Ok(())
+}
+
+fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.one.place, &args.one.run)?;
+    let before = cancellation(&state, &run).map_err(|e| e.body())?;
+    let wish = CancelWish {
+        actor: Some(args.actor.clone()),
+        reason: args.reason.clone(),
+    };
+    let answer = crate::cancel::cancel(&state, &run, &wish)?;
+    if !output.is_json() {
+        output.line(&table::cancellation(&answer));
+        return Ok(());
+    }
+    let document = match args.form {
+        FormArg::View => serde_json::json!(answer),
+        FormArg::Registry => {
+            let after = entry(&state, &run).map_err(|e| e.body())?;
+            serde_json::json!(RunCancellationRequest::of(&answer, &before, after))
+        }
+    };
+    output.document(&document);
+    Ok(())
+}
+
+fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let path = socket::path(&state, &run)?;
+    if output.is_json() {
+        output.document(&serde_json::json!({
+            "success": true,
+            "schema": schema_id::RUN_SOCKET,
+            "run_id": run.run_id,
+            "path": path.to_string_lossy(),
+        }));
+    } else {
+        output.line(&path.to_string_lossy());
+    }
+    Ok(())
+}
+
+fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    let salvaged = entry.metadata.contains_key("salvaged");
+    // Before its end a run has nothing but what is being written.
+    let bundle = match entry.lifecycle.terminal {
+        true => bundle(&state, &run, salvaged)?,
+        false => None,
+    };
+    let answer = RunArtifactList {
+        schema: schema_id::RUN_ARTIFACTS.to_owned(),
+        run_id: run.run_id.clone(),
+        status: entry.status,
+        terminal: entry.lifecycle.terminal,
+        artifact_refs: entry.artifact_refs,
+        bundle,
+    };
+    if output.is_json() {
+        output.document(&serde_json::json!(answer));
+    } else {
+        for line in table::artifacts(&answer) {
+            output.line(&line);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn bundle(
+    state: &StateDir,
+    run: &FoundRun,
+    salvaged: bool,
+) -> Result<Option<RunBundle>, ErrorBody> {
+    let artifacts = state
+        .path()
+        .join("sites")
+        .join(run.site.as_str())
+        .join("artifacts");
+    let directory = artifacts.join(run.run_id.as_str());
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    let unreadable = |why: &str| ErrorBody::new(ErrorCode::StateDirInvalid, why);
+    let root = Dir::open(state.path()).map_err(|e| unreadable(&e.to_string()))?;
+    let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
+    let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
+    let (manifest, manifest_sha256) = manifest(&stored)?;
+    Ok(Some(RunBundle {
+        id: manifest.id,
+        directory: directory.to_string_lossy().into_owned(),
+        manifest_sha256,
+        salvaged,
+        files: manifest.files,
+    }))
+}
+
+fn manifest(stored: &StoredBundle) -> Result<(Manifest, Sha256Hex), ErrorBody> {
+    let broken = || {
+        ErrorBody::new(
+            ErrorCode::ArtifactVerificationFailed,
+            "the bundle of this run has no manifest that can be read; verify it to see why",
+        )
+    };
+    let bytes = stored.bytes("manifest.json").ok_or_else(broken)?;
+    let manifest = serde_json::from_slice(&bytes).map_err(|_| broken())?;
+    Ok((manifest, wp_codebox_artifacts::sha256(&bytes)))
+}

@@ -1,0 +1,247 @@
+//! A sandbox is made: profile → run request → a supervisor of its own, until it is ready.
+
+use super::args::{CreateArgs, PlaceArgs};
+use super::seed::Seed;
+use super::{shown, site};
+use crate::profile::{self, Loaded};
+use crate::supervisor::Spawned;
+use crate::{Settings, duration, request};
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
+    SecretBinding, SecretsPolicy, SiteId, TaskSpec,
+};
+use wp_codebox_policy::{self as policy, descriptor};
+use wp_codebox_recipe::Profile;
+use wp_codebox_runtime::{FoundRun, StateDir};
+
+/// Member of a run's provenance that makes it a sandbox.
+pub(super) const PROVENANCE: &str = "sandbox";
+/// What a run may take beyond the life of its sandbox: to start, and to write its bundle.
+const AROUND: u64 = 15 * 60 * 1000;
+/// Longest run.
+const LONGEST: u64 = 24 * 3600 * 1000;
+/// What can be asked of every sandbox, beside what its setup needs.
+const COMMANDS: [&str; 7] = [
+    "inspect-mounted-inputs",
+    "wordpress.run-php",
+    "wordpress.wp-cli",
+    "wordpress.http-request",
+    "wordpress.rest-request",
+    "wordpress.ability",
+    "wordpress.runtime-discovery",
+];
+/// What running a program needs.
+const EXEC: &str = "command-agent-run";
+
+pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
+    let settings = Settings::resolve(&args.place.paths);
+    let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
+    let ttl_ms = match &args.ttl {
+        None => profile.ttl.default_ms,
+        Some(text) => duration::positive(ErrorCode::InputInvalid, "--ttl", text)?,
+    };
+    let seed = Seed {
+        profile: text,
+        source: match &args.source {
+            None => None,
+            Some(source) => Some(absolute(source)?),
+        },
+        snapshot: args.from_snapshot.clone(),
+        ttl_ms,
+        scope: args.scope.map_or(profile.scope_default, Into::into),
+        actor: args.place.actor.clone(),
+        instead_of: None,
+    };
+    let judged = judge(&args.place, seed)?;
+    judged.make(Spawned::new(RunMode::Detached)?)
+}
+
+/// A sandbox that could be made, as far as can be told without making one.
+#[derive(Debug)]
+pub(super) struct Judged {
+    seed: Seed,
+    request: RunRequest,
+    site: SiteId,
+    settings: Settings,
+}
+
+/// Judges a seed: its profile, its times, its workspace, its secrets and what lies around it.
+pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> {
+    let settings = Settings::resolve(&place.paths);
+    let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
+    if seed.ttl_ms > profile.ttl.max_ms {
+        let shown = |ms| humantime::format_duration(std::time::Duration::from_millis(ms));
+        let message = format!(
+            "--ttl {} is longer than the {} that the profile allows",
+            shown(seed.ttl_ms),
+            shown(profile.ttl.max_ms)
+        );
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    }
+    Ok(Judged {
+        request: request_of(&profile, &seed, &settings, place)?,
+        site: site(place)?,
+        seed,
+        settings,
+    })
+}
+
+impl Judged {
+    /// Makes it and waits until it is ready.
+    pub(super) fn make(self, supervisor: Spawned) -> Result<Value, ErrorBody> {
+        let Self {
+            seed,
+            request,
+            site,
+            settings,
+        } = self;
+        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+        let ready = supervisor.until_ready(&request, |_| {})?;
+        state.become_owner().map_err(|e| e.body())?;
+        seed.write(&state, &site, &request.run_id)?;
+        let run = FoundRun {
+            path: state
+                .path()
+                .join("sites")
+                .join(site.as_str())
+                .join("runs")
+                .join(request.run_id.as_str()),
+            site,
+            run_id: request.run_id,
+        };
+        let mut document = shown::document(&state, &run)?;
+        // It said so itself, and may have too much to do to say it again.
+        if document["state"] == "provisioning" {
+            document["state"] = json!("ready");
+            document["expiresAt"] = json!(ready.get("expiresAt"));
+        }
+        Ok(document)
+    }
+}
+
+fn absolute(path: &str) -> Result<String, ErrorBody> {
+    let invalid = |why: String| ErrorBody::new(ErrorCode::MountSourceInvalid, why);
+    let path = std::path::absolute(path).map_err(|e| invalid(format!("--source {path:?}: {e}")))?;
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| invalid("--source is not valid UTF-8".to_owned()))
+}
+
+/// The directory of the workspace, when the sandbox sees one.
+fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorBody> {
+    let workspace = &profile.workspace;
+    let named = seed.source.as_ref().or(workspace.source.as_ref());
+    match (workspace.access, named) {
+        (None, Some(_)) => Err(ErrorBody::new(
+            ErrorCode::MountInvalid,
+            "--source has no use: the profile's workspace.access is none",
+        )),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(ErrorBody::new(
+            ErrorCode::MountInvalid,
+            "the profile has a workspace but names no directory for it: give --source",
+        )),
+        (Some(mode), Some(source)) => Ok(Some(MountRequest {
+            source: source.clone(),
+            target: workspace.target.clone(),
+            mode,
+            exclude: Vec::new(),
+            git: workspace.git,
+            metadata: None,
+        })),
+    }
+}
+
+fn request_of(
+    profile: &Profile,
+    seed: &Seed,
+    settings: &Settings,
+    place: &PlaceArgs,
+) -> Result<RunRequest, ErrorBody> {
+    let wordpress = settings.wordpress.as_deref().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })?;
+    let secrets = secrets(profile)?;
+    let identity = SandboxIdentity {
+        profile: profile.id.clone(),
+        version: profile.version.clone(),
+        profile_sha256: profile.sha256.to_string(),
+        scope: seed.scope,
+        actor: seed.actor.clone(),
+    };
+    let mut provenance = Map::from_iter([("requester".to_owned(), json!(seed.actor))]);
+    let mut told = json!(identity);
+    if let Some(before) = &seed.instead_of {
+        told["insteadOf"] = json!(before);
+    }
+    provenance.insert(PROVENANCE.to_owned(), told);
+    let mut limits = profile.resources.clone();
+    limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
+    let spec = TaskSpec {
+        // Text for whoever works there; nothing runs it.
+        goal: profile.setup.instructions.trim().to_owned(),
+        mode: RunMode::Detached,
+        policy: Some(policy_of(profile, &secrets)?),
+        mounts: source(profile, seed)?.into_iter().collect(),
+        commands: profile.setup.commands.clone(),
+        hold: Some(Hold {
+            ttl_ms: seed.ttl_ms,
+            max_ttl_ms: profile.ttl.max_ms,
+            idle_ms: profile.ttl.idle_ms,
+            preview: profile.reachability.preview.then(PreviewRequest::default),
+            identity: Some(identity),
+            snapshot: seed.snapshot.clone(),
+        }),
+        limits,
+        secrets,
+        provenance,
+        ..TaskSpec::default()
+    };
+    let paths = request::run_paths(settings, wordpress)?;
+    Ok(spec.into_request(request::new_run_id()?, site(place)?, paths))
+}
+
+fn policy_of(
+    profile: &Profile,
+    secrets: &[SecretBinding],
+) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    let mut commands: Vec<String> = COMMANDS.map(str::to_owned).to_vec();
+    if profile.reachability.exec {
+        commands.push(EXEC.to_owned());
+    }
+    let setup = profile.setup.commands.iter();
+    commands.extend(setup.map(|call| call.command.clone()));
+    commands.retain(|command| descriptor(command).is_some());
+    commands.sort();
+    commands.dedup();
+    let mut policy = policy::defaults(commands);
+    policy.network = profile.network.clone();
+    policy.minimum_isolation = profile.isolation;
+    if !secrets.is_empty() {
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    policy::parse(&json!(policy)).map_err(|e| e.body())
+}
+
+/// Values come from this process's environment, now; nothing keeps them.
+fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
+    let refs = profile.setup.secret_refs.iter();
+    refs.map(|secret| {
+        let name = &secret.name;
+        let value = std::env::var(name).map_err(|_| {
+            let message = format!("the profile needs the secret {name}, and this command's environment has no text variable of that name; export it");
+            ErrorBody::new(ErrorCode::SecretInvalid, message)
+        })?;
+        Ok(SecretBinding {
+            env: name.clone(),
+            value,
+            hosts: secret.hosts.clone(),
+        })
+    })
+    .collect()
+}

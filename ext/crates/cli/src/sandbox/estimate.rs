@@ -1,0 +1,141 @@
+//! What a sandbox may use, from what this host's finished runs used; else from its limits.
+
+use super::args::EstimateArgs;
+use super::create::PROVENANCE;
+use super::open;
+use crate::{Settings, duration, profile};
+use serde::Serialize;
+use serde_json::{Value, json};
+use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunStatus, RunView, schema_id};
+use wp_codebox_recipe::Profile;
+use wp_codebox_runtime::{FoundRun, ListFilter, StatusFilter, cost, list};
+
+/// Records of finished runs that are looked at, newest first.
+const RECORDS: usize = 1000;
+/// Results that are read.
+const MOST: usize = 100;
+/// Largest result that is read, bytes.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// Fewer say nothing.
+const FEWEST: usize = 3;
+
+pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
+    let settings = Settings::resolve(&args.place.paths);
+    let profile = profile::load(&args.profile, &settings.state_dir)?.profile;
+    let wall_ms = match &args.duration {
+        None => profile.ttl.default_ms,
+        Some(text) => duration::positive(ErrorCode::InputInvalid, "--duration", text)?,
+    };
+    if wall_ms > profile.ttl.max_ms {
+        let message = "--duration is longer than the profile's ttl.max";
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    }
+    let (state, site) = open(&args.place)?;
+    let filter = ListFilter {
+        status: StatusFilter::Only(RunStatus::Ended),
+        limit: RECORDS,
+        offset: 0,
+    };
+    let (_, runs) = list(&state, &[site], filter).map_err(|e| e.body())?;
+    let (basis, costs) = basis(&profile, runs);
+    let limits = profile
+        .resources
+        .resolve()
+        .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
+    Ok(json!({
+        "schema": schema_id::SANDBOX_ESTIMATE,
+        "success": true,
+        "profile": profile.id,
+        "version": profile.version,
+        "durationMs": wall_ms,
+        "basis": basis,
+        "samples": costs.len(),
+        "measured": measured(&costs, wall_ms),
+        "atMost": {
+            "memoryBytes": limits.memory_bytes,
+            "diskBytes": limits.disk_bytes,
+            "processes": limits.processes,
+        },
+        "costClass": profile.metadata.cost_class,
+        "note": "medians of what finished runs on this host used, scaled by time: of sandboxes of this profile and version where enough are known (basis profile), else of all runs of this site (basis site), else there are none (basis limits); no share of the processor is limited, so its time has no bound but the number of processors",
+    }))
+}
+
+/// What an estimate is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Basis {
+    /// Finished sandboxes of the same profile and version.
+    Profile,
+    /// Finished runs of the site, whatever they were.
+    Site,
+    /// Nothing was measured.
+    Limits,
+}
+
+/// What finished runs used, newest first: of the profile, else of the site.
+fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
+    let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
+    let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {
+        let told = view.provenance.get(PROVENANCE);
+        let says =
+            |name: &str, value: &str| told.and_then(|told| told[name].as_str()) == Some(value);
+        says("profile", &profile.id) && says("version", &profile.version)
+    });
+    let of_profile: Vec<Cost> = same.iter().take(MOST).filter_map(read).collect();
+    if of_profile.len() >= FEWEST {
+        return (Basis::Profile, of_profile);
+    }
+    let known = of_profile.len();
+    let others = others.iter().take(MOST).filter_map(read);
+    let of_site: Vec<Cost> = of_profile
+        .into_iter()
+        .chain(others.take(MOST - known))
+        .collect();
+    if of_site.len() >= FEWEST {
+        return (Basis::Site, of_site);
+    }
+    (Basis::Limits, Vec::new())
+}
+
+/// Medians; null when too few runs are known.
+fn measured(costs: &[Cost], wall_ms: u64) -> Value {
+    if costs.len() < FEWEST {
+        return Value::Null;
+    }
+    let share = median(costs, |cost| {
+        cost.cpu_ms.saturating_mul(1000) / cost.wall_ms.max(1)
+    });
+    json!({
+        "cpuMs": wall_ms.saturating_mul(share) / 1000,
+        "cpuPerThousand": share,
+        "peakMemoryBytes": median(costs, |cost| cost.peak_memory_bytes),
+    })
+}
+
+fn median(costs: &[Cost], of: impl Fn(&Cost) -> u64) -> u64 {
+    let mut all: Vec<u64> = costs.iter().map(of).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_scaled_by_time_and_few_runs_say_nothing() {
+        let cost = |wall_ms, cpu_ms, peak_memory_bytes| Cost {
+            wall_ms,
+            cpu_ms,
+            peak_memory_bytes,
+            model: None,
+        };
+        let costs = [cost(1000, 500, 10), cost(1000, 100, 30), cost(0, 0, 20)];
+        let told = measured(&costs, 60_000);
+        assert_eq!(told["cpuPerThousand"], 100);
+        assert_eq!(told["cpuMs"], 6000);
+        assert_eq!(told["peakMemoryBytes"], 20);
+        assert!(measured(&costs[..2], 60_000).is_null());
+    }
+}

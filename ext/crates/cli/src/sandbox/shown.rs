@@ -1,0 +1,412 @@
+//! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
+//! their record and journal.
+
+use crate::live;
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::terminal_text::plain_line;
+use wp_codebox_contracts::{
+    CONTROL_SOCKET, ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView,
+    schema_id,
+};
+use wp_codebox_control::Patience;
+use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, view};
+
+/// How long a sandbox may take to say how it is.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a dying supervisor is waited for.
+const DYING: Duration = Duration::from_secs(5);
+/// Events at the end of a journal in which its end is looked for.
+const TAIL: u64 = 64;
+
+/// Whether a sandbox has a socket that hears requests.
+pub(super) fn is_held(run: &FoundRun) -> bool {
+    run.path.join(CONTROL_SOCKET).exists()
+}
+
+/// `sandbox/v1`.
+pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
+    let mut view = view(state, run).map_err(|e| e.body())?;
+    let mut told = Told::Nothing;
+    if view.status == RunStatus::Running {
+        told = asked(run);
+        if let Told::HungUp = told {
+            view = last_look(state, run, view)?;
+        }
+    }
+    let mut document = json!({
+        "schema": schema_id::SANDBOX,
+        "success": true,
+        "id": view.run_id,
+        "createdAt": view.created_at,
+        "identity": view.provenance.get(super::create::PROVENANCE),
+    });
+    match view.status {
+        RunStatus::Running => living(told, &mut document),
+        RunStatus::Ended => dead(state, run, &view, &mut document),
+    }
+    Ok(document)
+}
+
+/// What a supervisor says of its sandbox.
+enum Told {
+    State(Map<String, Value>),
+    /// It is being made, or has too much to do.
+    Nothing,
+    /// Nobody hears, although somebody did: it is dying.
+    HungUp,
+}
+
+fn asked(run: &FoundRun) -> Told {
+    let began = Instant::now();
+    match live::ask(
+        run,
+        "cli",
+        LiveRequest::Status {},
+        Patience::AtMost(PATIENCE),
+    ) {
+        Ok(Value::Object(told)) => Told::State(told),
+        Ok(_) => Told::Nothing,
+        Err(_) if is_held(run) && began.elapsed() < PATIENCE => Told::HungUp,
+        Err(_) => Told::Nothing,
+    }
+}
+
+/// Whether a sandbox says that it is not ready yet.
+pub(super) fn is_being_made(run: &FoundRun) -> bool {
+    let Told::State(told) = asked(run) else {
+        return false;
+    };
+    let state = told.get("state").and_then(Value::as_str);
+    matches!(state, Some("requested" | "provisioning"))
+}
+
+/// A supervisor that was killed hangs up before the kernel lets go of what it held.
+fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
+    let until = Instant::now() + DYING;
+    while seen.status == RunStatus::Running && Instant::now() < until {
+        std::thread::sleep(super::LOOK_AGAIN);
+        seen = view(state, run).map_err(|e| e.body())?;
+    }
+    Ok(seen)
+}
+
+fn living(told: Told, document: &mut Value) {
+    document["state"] = json!("provisioning");
+    if let Told::State(told) = told {
+        for (name, value) in told {
+            // What it was made from is known better here.
+            let known = name == "schema" || name == "identity";
+            if !known && !value.is_null() {
+                document[name] = value;
+            }
+        }
+        // Its guest is gone, but its bundle is still being written.
+        if document["state"] == "destroyed" {
+            document["state"] = json!("destroying");
+        }
+    }
+}
+
+fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) {
+    document["state"] = json!("destroyed");
+    let limits = PageLimits {
+        count: usize::try_from(TAIL).unwrap_or(usize::MAX),
+        bytes: 4 * 1024 * 1024,
+    };
+    let after = view.last_event.saturating_sub(TAIL);
+    let tail = events(state, run, after, limits).map(|page| page.events);
+    document["tombstone"] = tombstone(view, &tail.unwrap_or_default());
+    if let Some(bundle) = &view.bundle_id {
+        document["bundleId"] = json!(bundle);
+    }
+}
+
+/// How it ended, when, why and on whose word.
+fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
+    // What came first is why; what follows is how it went.
+    let last = tail
+        .iter()
+        .find(|event| event.kind == EventType::StateChanged && is_end(event));
+    let text = |event: &LifecycleEvent, name: &str| event.data.get(name).cloned();
+    let (how, reason, actor) = match last {
+        Some(event) => (
+            match text(event, "to").as_ref().and_then(Value::as_str) {
+                Some("expired") => "expired",
+                Some("failed") => "failed",
+                _ => "destroyed",
+            },
+            text(event, "reason"),
+            text(event, "actor"),
+        ),
+        // It came to no end of its own: it did not start, or its supervisor was killed.
+        None => ("died", None, None),
+    };
+    let why = view.error.as_ref().map(|error| error.message.clone());
+    let why = why.or_else(|| view.summary.clone());
+    json!({
+        "endedAt": view.updated_at,
+        "how": how,
+        "reason": reason.unwrap_or_else(|| json!(why.unwrap_or_default())),
+        "actor": actor.unwrap_or_else(|| json!("supervisor")),
+        "outcome": view.outcome,
+        "error": view.error,
+        "salvaged": view.salvaged,
+    })
+}
+
+fn is_end(event: &LifecycleEvent) -> bool {
+    let to = event.data.get("to").and_then(Value::as_str);
+    matches!(to, Some("expired" | "failed" | "destroying"))
+}
+
+/// For people.
+pub(super) fn lines(document: &Value) -> Vec<String> {
+    if let Some(rows) = document["sandboxes"].as_array() {
+        let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
+        let mut lines = vec![head];
+        lines.extend(rows.iter().map(one_line));
+        return lines;
+    }
+    if let Some(rows) = document["snapshots"].as_array() {
+        let head = format!(
+            "{:<37}  {:<24}  {:>9}  NAME, {SANDBOX}",
+            "SNAPSHOT", "MADE", "SIZE"
+        );
+        let mut lines = vec![head];
+        lines.extend(rows.iter().map(|row| {
+            let (id, at, size) = (text(row, "id"), text(row, "created_at"), size(row));
+            let name = plain_line(&text(row, "name"));
+            format!(
+                "{id:<37}  {at:<24}  {size:>9}  {name}, {}",
+                text(row, "run_id")
+            )
+        }));
+        let damaged = document["damaged"].as_array().into_iter().flatten();
+        lines.extend(damaged.map(|id| {
+            format!(
+                "{}  cannot be read; remove-snapshot removes it",
+                id.as_str().unwrap_or_default()
+            )
+        }));
+        return lines;
+    }
+    match document["schema"].as_str() {
+        Some(schema_id::SANDBOX) => sandbox(document),
+        Some(schema_id::SANDBOX_SNAPSHOT) => snapshot(document),
+        Some(schema_id::PREVIEW) => preview(document),
+        _ => {
+            let members = document.as_object().into_iter().flatten();
+            members
+                .filter(|(name, value)| !value.is_null() && *name != "schema" && *name != "success")
+                .map(|(name, _)| format!("{name}: {}", text(document, name)))
+                .collect()
+        }
+    }
+}
+
+const SANDBOX: &str = "SANDBOX";
+const PROFILE: &str = "PROFILE";
+
+fn text(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// `1.5 MiB`.
+fn size(row: &Value) -> String {
+    let bytes = row["total_bytes"].as_u64().unwrap_or_default();
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20),
+    }
+}
+
+fn one_line(row: &Value) -> String {
+    let identity = &row["identity"];
+    format!(
+        "{:<36}  {:<12}  {}@{}",
+        text(row, "id"),
+        text(row, "state"),
+        text(identity, "profile"),
+        text(identity, "version"),
+    )
+}
+
+fn sandbox(document: &Value) -> Vec<String> {
+    let mut lines = vec![one_line(document)];
+    let mut add = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("  {name:<10} {}", plain_line(&value)));
+        }
+    };
+    add("isolation", text(document, "isolation"));
+    add("network", text(document, "network"));
+    add("preview", text(&document["preview"], "url"));
+    for row in document["executions"].as_array().into_iter().flatten() {
+        let (id, by) = (text(row, "id"), text(row, "actor"));
+        add("runs", format!("{} ({id}, by {by})", text(row, "program")));
+    }
+    let expires = text(document, "expiresAt");
+    let left = left(&expires, &now_rfc3339());
+    add(
+        "expires",
+        left.map_or(expires.clone(), |left| format!("{expires} ({left})")),
+    );
+    let told = &document["tombstone"];
+    if told.is_object() {
+        let (how, by) = (text(told, "how"), text(told, "actor"));
+        add(
+            "ended",
+            format!("{} ({how} by {by})", text(told, "endedAt")),
+        );
+        add("reason", text(told, "reason"));
+    }
+    add("bundle", text(document, "bundleId"));
+    lines
+}
+
+fn preview(document: &Value) -> Vec<String> {
+    let link = match text(document, "accessUrl") {
+        link if link.is_empty() => text(document, "url"),
+        link => link,
+    };
+    let mut lines = vec![format!("{link} until {}", text(document, "expiresAt"))];
+    let login = text(document, "loginUrl");
+    if !login.is_empty() {
+        lines.push(format!("login, works once: {login}"));
+    }
+    lines
+}
+
+fn snapshot(document: &Value) -> Vec<String> {
+    let (id, run) = (text(document, "id"), text(document, "run_id"));
+    vec![
+        format!("{id}  {}", plain_line(&text(document, "name"))),
+        format!(
+            "  {} of {run}, made {}",
+            size(document),
+            text(document, "created_at")
+        ),
+        format!("  wp-codebox sandbox restore {run} {id}"),
+    ]
+}
+
+/// `in 29 min`, of two moments of the same day or month; none when it is not worth saying.
+fn left(until: &str, now: &str) -> Option<String> {
+    let seconds = |text: &str| -> Option<u64> {
+        let part = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
+        let (days, hours) = (part(8..10)?, part(11..13)?);
+        Some(((days * 24 + hours) * 60 + part(14..16)?) * 60 + part(17..19)?)
+    };
+    // Nothing lives for a month: in the next one days begin anew.
+    if until.get(..7)? != now.get(..7)? {
+        return None;
+    }
+    match seconds(until)?.checked_sub(seconds(now)?)? {
+        left @ 0..120 => Some(format!("in {left} s")),
+        left @ 120..7200 => Some(format!("in {} min", left / 60)),
+        left => Some(format!("in {} h", left / 3600)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> RunView {
+        serde_json::from_value(json!({
+            "schema": "wp-codebox/run/v1", "run_id": format!("run_{:032x}", 1), "status": "ended",
+            "mode": "detached", "created_at": "a", "updated_at": "b", "summary": "what it came to",
+            "outcome": "succeeded", "last_event": 3,
+        }))
+        .unwrap()
+    }
+
+    fn event(seq: u64, kind: &str, data: Value) -> LifecycleEvent {
+        serde_json::from_value(json!({
+            "id": format!("evt-{seq}"), "seq": seq, "type": kind, "timestamp": "t", "data": data,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn every_death_has_a_reason_and_an_actor() {
+        let change = |to: &str, reason: &str, actor: &str| {
+            event(
+                1,
+                "runtime.state.changed",
+                json!({"to": to, "reason": reason, "actor": actor}),
+            )
+        };
+        for (to, how) in [
+            ("expired", "expired"),
+            ("destroying", "destroyed"),
+            ("failed", "failed"),
+        ] {
+            let told = tombstone(
+                &view(),
+                &[
+                    change("ready", "x", "y"),
+                    change(to, "why", "who"),
+                    change("destroyed", "gone", "supervisor"),
+                ],
+            );
+            assert_eq!(
+                (told["how"].as_str(), told["reason"].as_str()),
+                (Some(how), Some("why"))
+            );
+            assert_eq!(told["actor"], "who");
+        }
+        let told = tombstone(&view(), &[change("ready", "x", "y")]);
+        assert_eq!(
+            (told["how"].as_str(), told["reason"].as_str()),
+            (Some("died"), Some("what it came to"))
+        );
+    }
+
+    #[test]
+    fn people_are_told_what_they_need_and_no_terminal_is_led_astray() {
+        let kept = json!({
+            "schema": "wp-codebox/sandbox-snapshot/v1", "id": "snap_1", "name": "a\u{1b}[2Jb",
+            "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",
+        });
+        let told = lines(&kept).join("\n");
+        assert!(told.contains("a[2Jb") && told.contains("1.5 MiB"), "{told}");
+        assert!(told.contains("sandbox restore run_1 snap_1"), "{told}");
+        let listed = lines(&json!({"snapshots": [kept], "damaged": ["snap_2"]}));
+        assert!(
+            listed[0].starts_with("SNAPSHOT") && listed.len() == 3,
+            "{listed:?}"
+        );
+        assert!(!listed.concat().contains('\u{1b}'));
+        let held = lines(&json!({
+            "schema": "wp-codebox/sandbox/v1", "id": "run_1", "state": "active", "isolation": "full",
+            "network": "deny", "preview": {"url": "http://127.0.0.1:1/"}, "expiresAt": "e",
+            "executions": [{"id": "exec-1", "program": "sleep", "actor": "me"}],
+        }));
+        for part in [
+            "full",
+            "deny",
+            "http://127.0.0.1:1/",
+            "sleep (exec-1, by me)",
+        ] {
+            assert!(
+                held.iter().any(|line| line.contains(part)),
+                "{part}: {held:?}"
+            );
+        }
+        let at = |minute: &str| format!("2026-11-22T16:{minute}.000Z");
+        assert_eq!(
+            left(&at("30:05"), &at("00:59")).as_deref(),
+            Some("in 29 min")
+        );
+        assert_eq!(left(&at("01:05"), &at("00:59")).as_deref(), Some("in 6 s"));
+        assert_eq!(left(&at("00:05"), &at("00:59")), None);
+        assert_eq!(left("e", &at("00:59")), None);
+    }
+}

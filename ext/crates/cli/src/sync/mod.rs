@@ -1,0 +1,382 @@
+//! `wp-codebox sync`: a directory here and one in a held sandbox.
+//!
+//! Both are compared with what they had in common when they were synced last. The sandbox judges
+//! every file once more when it is written, by the digest that it had when it was looked at; so
+//! does this side. Nothing that changed here is overwritten unless that was asked for.
+
+mod args;
+mod compare;
+mod line;
+mod local;
+mod record;
+mod shown;
+
+pub(crate) use args::SyncArgs;
+
+use super::Settings;
+use super::output::Output;
+use args::{OnConflict, SidesArgs, SyncAction, sides};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use compare::{File, Sides, Verdict, compare};
+use line::Line;
+use local::Local;
+use record::Record;
+use serde_json::Value;
+use shown::{Carried, Report};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use wp_codebox_artifacts::sha256;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn, SyncOut};
+use wp_codebox_runtime::{StateDir, find};
+
+/// Largest file that is carried, bytes.
+const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
+
+pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
+    let done = match &args.action {
+        SyncAction::Push(push) => {
+            let way = Way {
+                verdict: Verdict::Push,
+                on_conflict: push.on_conflict,
+                write_back: true,
+                carry: !push.dry_run,
+            };
+            run(args, &push.sides, Some(way))
+        }
+        SyncAction::Pull(pull) => {
+            let way = Way {
+                verdict: Verdict::Pull,
+                on_conflict: pull.on_conflict,
+                write_back: pull.write_back,
+                carry: !pull.dry_run,
+            };
+            run(args, &pull.sides, Some(way))
+        }
+        SyncAction::Status(status) => run(args, &status.sides, None),
+    };
+    match done {
+        Ok(report) => report.show(output),
+        Err(error) => output.failure("sync", &error),
+    }
+}
+
+/// Which way files go, and what may happen to them.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    verdict: Verdict,
+    on_conflict: OnConflict,
+    write_back: bool,
+    carry: bool,
+}
+
+fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
+    let settings = Settings::resolve(&given.place.paths);
+    // Root is kept where it is had: the files here may be anybody's.
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let wanted = given.place.sites(&state)?;
+    let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
+    let (directory, guest) = sides(&given.sides);
+    if way.is_some_and(|way| way.carry && way.verdict == Verdict::Pull) {
+        // A copy may begin with nothing.
+        let _ = std::fs::create_dir(&directory);
+    }
+    let local = Local::open(&directory)?;
+    let line = Line {
+        run: run.clone(),
+        actor: "cli:sync".to_owned(),
+    };
+    let guest = guest.map(GuestPath::new).transpose();
+    let guest = guest.map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+    let (top, mut seen, mut left_out) = look(&line, guest)?;
+    let here = local.files(MOST)?;
+    left_out.extend(
+        here.left_out
+            .iter()
+            .map(|(path, why)| (path.clone(), (*why).to_owned())),
+    );
+    let record = Record::of(&run.path, &directory, top.as_str())?;
+    seen.local = here.files;
+    seen.base = record.load()?;
+    let verdicts: BTreeMap<String, Verdict> = compare(&seen)
+        .into_iter()
+        .filter(|(path, _)| !is_left_out(&left_out, path))
+        .collect();
+    let mut sync = Sync {
+        line: &line,
+        local: &local,
+        top: &top,
+        seen,
+        report: Report::new(
+            way.map(|way| way.verdict),
+            run.run_id.as_str(),
+            &top,
+            left_out,
+        ),
+    };
+    sync.decide(&verdicts, way)?;
+    let begun = sync.seen.base.clone();
+    let carried = sync.carry(way);
+    // What was carried is known, whatever broke off the rest.
+    let base = sync.agreed();
+    if base != begun && way.is_some_and(|way| way.carry) {
+        record.save(base)?;
+    }
+    carried?;
+    Ok(sync.report)
+}
+
+/// Whether a path, or a directory it lies in, takes no part.
+fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
+    left_out.iter().any(|(out, _)| {
+        let below = path.strip_prefix(out.as_str());
+        // Nothing at all takes part when the directory itself does not.
+        out.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+type Looked = (GuestPath, Sides, Vec<(String, String)>);
+
+/// What the sandbox has.
+fn look(line: &Line, guest: Option<GuestPath>) -> Result<Looked, ErrorBody> {
+    let changes = line.ask(LiveRequest::SyncOut(SyncOut {
+        path: guest,
+        content: false,
+        everything: false,
+    }))?;
+    let mounts: Vec<&str> = texts(&changes["mounts"]);
+    let top = match (changes["path"].as_str(), mounts.as_slice()) {
+        (Some(path), _) => path,
+        (None, [only]) => only,
+        (None, several) => {
+            let message = "name the directory in the sandbox, behind a colon";
+            return Err(ErrorBody::new(ErrorCode::InputInvalid, message)
+                .hint(format!("writable mounts: {}", several.join(", "))));
+        }
+    };
+    let top =
+        GuestPath::new(top).map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
+    let tree = line.ask(LiveRequest::SyncOut(SyncOut {
+        path: Some(top.clone()),
+        content: false,
+        everything: true,
+    }))?;
+    let mut seen = Sides::default();
+    let mut left_out = Vec::new();
+    for row in rows(&changes) {
+        let Some(path) = below(&top, row) else {
+            continue;
+        };
+        if row["link"] == Value::Bool(true) {
+            left_out.push((path, "it is a link in the sandbox".to_owned()));
+            continue;
+        }
+        let began = row["sourceSha256"].as_str().map(str::to_owned);
+        seen.began.insert(path, began);
+    }
+    for row in tree["leftOut"].as_array().into_iter().flatten() {
+        let path = row["path"].as_str();
+        if let Some(path) = path.and_then(|path| path.strip_prefix(top.as_str())) {
+            let reason = row["reason"].as_str().unwrap_or_default();
+            left_out.push((path.trim_start_matches('/').to_owned(), reason.to_owned()));
+        }
+    }
+    for row in rows(&tree) {
+        let (Some(path), Some(digest)) = (below(&top, row), row["sha256"].as_str()) else {
+            continue;
+        };
+        if row["bytes"]
+            .as_u64()
+            .is_none_or(|bytes| bytes > MOST as u64)
+        {
+            left_out.push((path, "it is too large in the sandbox".to_owned()));
+            continue;
+        }
+        let file = File {
+            sha256: digest.to_owned(),
+            executable: row["executable"] == Value::Bool(true),
+        };
+        seen.guest.insert(path, file);
+    }
+    Ok((top, seen, left_out))
+}
+
+fn rows(answer: &Value) -> &[Value] {
+    answer["files"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .map(|list| list.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default()
+}
+
+/// The path of a row below the synced directory. Its names are the guest's: they are judged
+/// when a file is opened.
+fn below(top: &GuestPath, row: &Value) -> Option<String> {
+    let rest = row["path"].as_str()?.strip_prefix(top.as_str())?;
+    let rest = rest.strip_prefix('/')?;
+    (!rest.is_empty()).then(|| rest.to_owned())
+}
+
+/// One sync under way.
+struct Sync<'a> {
+    line: &'a Line,
+    local: &'a Local,
+    top: &'a GuestPath,
+    seen: Sides,
+    report: Report,
+}
+
+impl Sync<'_> {
+    /// Which files shall be carried. Conflicts that nobody decided end it here.
+    fn decide(
+        &mut self,
+        verdicts: &BTreeMap<String, Verdict>,
+        way: Option<Way>,
+    ) -> Result<(), ErrorBody> {
+        for (path, verdict) in verdicts {
+            let Some(way) = way else {
+                self.report.pending(path, *verdict);
+                continue;
+            };
+            let wins = match (way.verdict, way.on_conflict) {
+                (Verdict::Push, OnConflict::Ours) | (Verdict::Pull, OnConflict::Theirs) => true,
+                (_, OnConflict::Fail | OnConflict::Ours | OnConflict::Theirs) => false,
+            };
+            match verdict {
+                Verdict::Conflict if way.on_conflict == OnConflict::Fail => {
+                    self.report.conflict(path, &self.seen);
+                }
+                Verdict::Conflict if !wins => {
+                    self.report
+                        .left_out(path, "the other side's was not wanted");
+                }
+                verdict if *verdict == way.verdict || *verdict == Verdict::Conflict => {
+                    let exists = self.seen.local.contains_key(path);
+                    if way.verdict == Verdict::Pull && exists && !way.write_back {
+                        self.report
+                            .left_out(path, "it exists here; --write-back changes it");
+                    } else {
+                        self.report.pending(path, way.verdict);
+                    }
+                }
+                _ => {}
+            }
+        }
+        match way {
+            Some(_) => self.report.assert_no_conflict(),
+            None => Ok(()),
+        }
+    }
+
+    fn carry(&mut self, way: Option<Way>) -> Result<(), ErrorBody> {
+        let Some(way) = way.filter(|way| way.carry) else {
+            return Ok(());
+        };
+        for path in self.report.take_pending() {
+            let carried = match way.verdict {
+                Verdict::Push => self.push(&path),
+                Verdict::Pull | Verdict::Conflict => self.pull(&path),
+            };
+            match carried {
+                Ok(carried) => self.report.carried(&path, carried),
+                Err(error) if error.code == ErrorCode::SyncConflict => {
+                    self.report.conflict(&path, &self.seen);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.report.assert_no_conflict()
+    }
+
+    fn at(&self, path: &str) -> Result<GuestPath, ErrorBody> {
+        GuestPath::new(format!("{}/{path}", self.top.as_str()))
+            .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))
+    }
+
+    fn push(&mut self, path: &str) -> Result<Carried, ErrorBody> {
+        let base = self.seen.guest.get(path).map(|file| file.sha256.clone());
+        let file = match self.seen.local.get(path) {
+            Some(_) => Some(self.local.read(path, MOST)?),
+            None => None,
+        };
+        self.line.ask(LiveRequest::SyncIn(SyncIn {
+            path: self.at(path)?,
+            base64: file.as_ref().map(|(bytes, _)| STANDARD.encode(bytes)),
+            executable: file.as_ref().is_some_and(|(_, executable)| *executable),
+            base_sha256: Some(base.unwrap_or_default()),
+        }))?;
+        match file {
+            Some((bytes, executable)) => {
+                let sha256 = sha256(&bytes).as_str().to_owned();
+                let file = File { sha256, executable };
+                self.seen.guest.insert(path.to_owned(), file.clone());
+                self.seen.local.insert(path.to_owned(), file);
+                Ok(Carried::Written)
+            }
+            None => {
+                self.seen.guest.remove(path);
+                Ok(Carried::Deleted)
+            }
+        }
+    }
+
+    fn pull(&mut self, path: &str) -> Result<Carried, ErrorBody> {
+        // Whoever works here meanwhile must not lose it.
+        let now = self.local.look(path, MOST)?;
+        if !compare::same(now.as_ref(), self.seen.local.get(path)) {
+            let message = format!("{path} changed here meanwhile");
+            return Err(ErrorBody::new(ErrorCode::SyncConflict, message));
+        }
+        if !self.seen.guest.contains_key(path) {
+            self.local.remove(path)?;
+            self.seen.local.remove(path);
+            return Ok(Carried::Deleted);
+        }
+        let answer = self.line.ask(LiveRequest::SyncOut(SyncOut {
+            path: Some(self.at(path)?),
+            content: true,
+            everything: false,
+        }))?;
+        let row = rows(&answer)
+            .first()
+            .filter(|row| row["base64"].is_string());
+        let Some(row) = row else {
+            let message = format!("{path} is no file in the sandbox any more");
+            return Err(ErrorBody::new(ErrorCode::SyncConflict, message));
+        };
+        let bytes = STANDARD
+            .decode(row["base64"].as_str().unwrap_or_default())
+            .map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
+        if row["sha256"] != sha256(&bytes).as_str() {
+            let message = format!("{path} holds a secret of the run, which does not leave it");
+            return Err(ErrorBody::new(ErrorCode::RunFailed, message));
+        }
+        let executable = row["executable"] == Value::Bool(true);
+        self.local.write(path, &bytes, executable)?;
+        let sha256 = sha256(&bytes).as_str().to_owned();
+        let file = File { sha256, executable };
+        self.seen.guest.insert(path.to_owned(), file.clone());
+        self.seen.local.insert(path.to_owned(), file);
+        Ok(Carried::Written)
+    }
+
+    /// What both sides have now, and what they had where they differ.
+    fn agreed(&self) -> compare::Files {
+        let seen = &self.seen;
+        let mut agreed: compare::Files = seen
+            .local
+            .iter()
+            .filter(|(path, file)| seen.guest.get(*path) == Some(file))
+            .map(|(path, file)| (path.clone(), file.clone()))
+            .collect();
+        for (path, file) in &seen.base {
+            let gone = !seen.local.contains_key(path) && !seen.guest.contains_key(path);
+            if !gone {
+                agreed.entry(path.clone()).or_insert_with(|| file.clone());
+            }
+        }
+        agreed
+    }
+}

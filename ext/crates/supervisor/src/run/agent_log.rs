@@ -1,0 +1,254 @@
+//! What the bundle holds of an agent's loop: its turns and its calls, bounded in all.
+//!
+//! Rows arrive redacted and bounded one by one. Here they are bounded together: beyond the
+//! totals texts are left out, then rows, and the documents say how many.
+
+use serde_json::{Value, json};
+use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
+use wp_codebox_artifacts::EvidenceDocument;
+use wp_codebox_contracts::{ModelUsage, schema_id};
+
+/// Words of all turns.
+const TEXT: usize = 1024 * 1024;
+/// Arguments and answers of all calls.
+const CALLS: usize = 4 * 1024 * 1024;
+/// Rows of each kind.
+const ROWS: usize = 4096;
+/// What was done to texts before they got here.
+const REDACTION: &str = "known-secrets-and-token-forms";
+
+/// Who carries out the tool of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolType {
+    /// The runner, in the guest.
+    Sandbox,
+    /// The parent.
+    Parent,
+    /// Nobody: there is no such tool in this run.
+    Unknown,
+}
+
+impl ToolType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Parent => "parent",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CallRow {
+    turn: u32,
+    call_id: String,
+    tool: String,
+    status: &'static str,
+    /// As the tool call transcript has it.
+    row: Value,
+}
+
+/// Turns and calls of one loop.
+#[derive(Debug, Default)]
+pub(super) struct AgentLog {
+    turns: Vec<TurnRecord>,
+    calls: Vec<CallRow>,
+    text_bytes: usize,
+    call_bytes: usize,
+    /// Rows that were left out.
+    turns_cut: usize,
+    calls_cut: usize,
+    usage: ModelUsage,
+    ended: Option<(&'static str, String)>,
+}
+
+impl AgentLog {
+    pub(super) fn turn(&mut self, mut turn: TurnRecord, usage: ModelUsage) {
+        self.usage = usage;
+        if self.turns.len() >= ROWS {
+            self.turns_cut += 1;
+            return;
+        }
+        self.text_bytes += turn.text.len();
+        if self.text_bytes > TEXT {
+            turn.text = format!("[{} bytes left out]", turn.text.len());
+        }
+        self.turns.push(turn);
+    }
+
+    pub(super) fn call(&mut self, call: CallRecord, kind: ToolType) {
+        if self.calls.len() >= ROWS {
+            self.calls_cut += 1;
+            return;
+        }
+        let mut row = json!({
+            "call_id": call.call_id,
+            "tool_name": call.tool,
+            "tool_type": kind.name(),
+            "phase": "agent",
+            "status": call.status.name(),
+            "redaction": {"policy": REDACTION},
+            "turn": call.turn,
+            "duration_ms": call.duration_ms,
+            "executions": call.executions,
+        });
+        self.call_bytes += call.answer.len() + call.arguments.to_string().len();
+        if self.call_bytes > CALLS {
+            row["omitted"] = json!(true);
+        } else {
+            // PHP would turn an empty object into a list.
+            if call.arguments.as_object().is_some_and(|o| !o.is_empty()) {
+                row["arguments"] = call.arguments;
+            }
+            row["answer"] = json!(call.answer);
+        }
+        self.calls.push(CallRow {
+            turn: call.turn,
+            call_id: call.call_id,
+            tool: call.tool,
+            status: call.status.name(),
+            row,
+        });
+    }
+
+    pub(super) fn end(&mut self, ended: &Ended) {
+        self.ended = Some((ended.how.name(), ended.summary.clone()));
+    }
+
+    /// What the model says of the whole task; absent when it said nothing.
+    pub(super) fn summary(&self) -> Option<&str> {
+        let (_, summary) = self.ended.as_ref()?;
+        (!summary.is_empty()).then_some(summary)
+    }
+
+    /// What the transcript has beside its executions.
+    pub(super) fn transcript(&self) -> Value {
+        let turns: Vec<Value> = self
+            .turns
+            .iter()
+            .map(|turn| {
+                let calls: Vec<Value> = self
+                    .calls
+                    .iter()
+                    .filter(|call| call.turn == turn.turn)
+                    .map(|call| json!({"callId": call.call_id, "tool": call.tool, "status": call.status}))
+                    .collect();
+                json!({
+                    "turn": turn.turn,
+                    "text": turn.text,
+                    "stop": turn.stop,
+                    "model": turn.model,
+                    "usage": turn.usage(),
+                    "calls": calls,
+                })
+            })
+            .collect();
+        let mut value = json!({"turns": turns, "usage": self.usage});
+        if let Some((how, summary)) = &self.ended {
+            value["ending"] = json!({"kind": how, "summary": summary});
+        }
+        for (name, cut) in [("turnsCut", self.turns_cut), ("callsCut", self.calls_cut)] {
+            if cut > 0 {
+                value[name] = json!(cut);
+            }
+        }
+        value
+    }
+
+    /// `tool-call-transcript/v1`.
+    pub(super) fn tool_calls(&self) -> EvidenceDocument {
+        let rows: Vec<&Value> = self.calls.iter().map(|call| &call.row).collect();
+        let mut document = json!({
+            "schema": schema_id::TOOL_CALL_TRANSCRIPT,
+            "redaction": {"policy": REDACTION},
+            "tool_calls": rows,
+        });
+        if self.calls_cut > 0 {
+            document["calls_cut"] = json!(self.calls_cut);
+        }
+        EvidenceDocument {
+            name: "tool-call-transcript.json",
+            key: "toolCallTranscript",
+            kind: "tool-call-transcript",
+            values: vec![document],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_agent::{CallStatus, Counted, Ending, TokenUsage};
+
+    fn turn(number: u32, text: &str) -> TurnRecord {
+        TurnRecord {
+            turn: number,
+            text: text.to_owned(),
+            calls: Vec::new(),
+            stop: "tools",
+            model: "m".to_owned(),
+            usage: TokenUsage::default(),
+            counted: Counted::Provider,
+        }
+    }
+
+    fn call(turn: u32, answer: &str) -> CallRecord {
+        CallRecord {
+            turn,
+            call_id: format!("c{turn}"),
+            tool: "workspace.read".to_owned(),
+            status: CallStatus::Ok,
+            arguments: json!({"path": "a"}),
+            answer: answer.to_owned(),
+            executions: vec!["exec-2".to_owned()],
+            duration_ms: 4,
+        }
+    }
+
+    #[test]
+    fn rows_have_what_the_verifiers_ask_for() {
+        let mut log = AgentLog::default();
+        log.turn(turn(1, "I look."), ModelUsage::default());
+        log.call(call(1, "<?php"), ToolType::Sandbox);
+        let mut without = call(1, "");
+        without.arguments = json!({});
+        log.call(without, ToolType::Unknown);
+        log.end(&Ended {
+            stop: None,
+            how: Ending::Finished,
+            summary: "Done.".to_owned(),
+        });
+        let document = &log.tool_calls().values[0];
+        let row = &document["tool_calls"][0];
+        for field in ["call_id", "tool_name", "tool_type", "phase", "status"] {
+            assert!(
+                row[field].as_str().is_some_and(|t| !t.is_empty()),
+                "{field}"
+            );
+        }
+        assert!(
+            row["redaction"]["policy"].is_string() && document["redaction"]["policy"].is_string()
+        );
+        assert!(document["tool_calls"][1].get("arguments").is_none());
+        let transcript = log.transcript();
+        assert_eq!(transcript["turns"][0]["calls"][0]["status"], "ok");
+        assert_eq!(transcript["ending"]["kind"], "finished");
+        assert_eq!(log.summary(), Some("Done."));
+    }
+
+    #[test]
+    fn a_long_loop_stays_small() {
+        let mut log = AgentLog::default();
+        for number in 0..6_000 {
+            log.turn(turn(number, &"t".repeat(4_000)), ModelUsage::default());
+            log.call(call(number, &"a".repeat(8_000)), ToolType::Parent);
+        }
+        let transcript = log.transcript();
+        let document = &log.tool_calls().values[0];
+        assert_eq!(transcript["turnsCut"], 6_000 - ROWS);
+        assert_eq!(document["calls_cut"], 6_000 - ROWS);
+        assert_eq!(document["tool_calls"][ROWS - 1]["omitted"], true);
+        assert!(transcript.to_string().len() < 3 << 20);
+        assert!(document.to_string().len() < 6 << 20);
+    }
+}

@@ -1,0 +1,176 @@
+//! The guest that checks: fresh, from the template and the captured change.
+
+use super::agents;
+use super::context::RunContext;
+use super::egress;
+use super::guest::{guest, spec};
+use super::recorder::Recorder;
+use super::work::Work;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    CheckReport, CheckStatus, ErrorBody, GuestPhase, IsolationReport, SandboxAudit,
+};
+use wp_codebox_runtime::{Cancellation, ExecutionEnd, Runtime, Stop, Usage, check_program};
+
+/// End of a check's output kept in its report, bytes.
+const CHECK_TAIL: usize = 4 * 1024;
+
+/// What the checking guest did.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    pub reports: Vec<CheckReport>,
+    pub stopped: Option<Stop>,
+    /// What the guest's own probes saw; absent when there was none.
+    pub isolation: Option<IsolationReport>,
+    /// What was around the guest's launcher; empty when no guest was needed.
+    pub outer: Vec<SandboxAudit>,
+    pub usage: Usage,
+}
+
+/// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
+pub(super) fn check(
+    context: &RunContext<'_>,
+    cancellation: &Arc<Cancellation>,
+    recorder: &mut Recorder<'_>,
+    work: &Work,
+) -> Result<Checked, ErrorBody> {
+    let lines = &context.prepared.request.checks;
+    let pointless =
+        matches!(work.stopped, Some(Stop::Timeout | Stop::Cancelled)) || !work.moved.is_empty();
+    if lines.is_empty() || pointless {
+        return Ok(Checked::default());
+    }
+    let (mut runtime, egress) = match checking_guest(context, work) {
+        Ok(guest) => guest,
+        // The work is done: a guest that cannot start makes the checks fail, not the run.
+        Err(error) => return Ok(Checked::unable(lines, &error)),
+    };
+    let mut checked = Checked {
+        isolation: Some(runtime.isolation().clone()),
+        outer: vec![runtime.outer_sandbox().clone()],
+        ..Checked::default()
+    };
+    let ended =
+        match agents::load_components(context, recorder, runtime.as_mut(), GuestPhase::Check) {
+            Ok(None) => run_checks(context, recorder, runtime.as_mut(), &mut checked),
+            Ok(Some(stop)) => {
+                checked.stopped = Some(stop);
+                Ok(())
+            }
+            // The change may be what broke it, so it is the checks that fail.
+            Err(error) => {
+                checked.reports = Checked::unable(lines, &error).reports;
+                Ok(())
+            }
+        };
+    checked.usage = runtime.destroy().usage;
+    egress.close(GuestPhase::Check, recorder)?;
+    ended?;
+    if cancellation.reason().is_some() {
+        checked.stopped = Some(Stop::Cancelled);
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    /// No check could run, and why.
+    fn unable(lines: &[String], error: &ErrorBody) -> Self {
+        let reports = lines
+            .iter()
+            .map(|line| CheckReport {
+                command: line.clone(),
+                exit_code: None,
+                status: CheckStatus::Error,
+                output_tail: tail_of(&error.message, CHECK_TAIL),
+                duration_ms: 0,
+            })
+            .collect();
+        Self {
+            reports,
+            ..Self::default()
+        }
+    }
+}
+
+type CheckingGuest = (Box<dyn Runtime>, egress::Open);
+
+fn checking_guest(context: &RunContext<'_>, work: &Work) -> Result<CheckingGuest, ErrorBody> {
+    let layers = work.layers.as_ref().map_err(ErrorBody::clone)?;
+    let lowers = |index: usize| {
+        layers[index]
+            .iter()
+            .cloned()
+            .chain(context.mounts[index].lowers.iter().cloned())
+            .collect()
+    };
+    let egress = egress::prepare(context, GuestPhase::Check)?;
+    let spec = spec(context, GuestPhase::Check, lowers, egress.guest())?;
+    let mut runtime = guest(context, &spec)?;
+    let egress = egress.open(runtime.as_mut())?;
+    Ok((runtime, egress))
+}
+
+fn run_checks(
+    context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+    checked: &mut Checked,
+) -> Result<(), ErrorBody> {
+    let deadline = match &context.prepared.request.hold {
+        None => context.clock.deadline,
+        // The time that the sandbox was held is not the checks'.
+        Some(_) => Instant::now() + Duration::from_millis(context.prepared.limits.wall_clock_ms),
+    };
+    for line in &context.prepared.request.checks {
+        let started = Instant::now();
+        let call = context.check_call(check_program(line, &context.cwd)?);
+        let step = recorder.run(runtime, &call, deadline)?;
+        let (status, note) = match &step.result.end {
+            ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
+            ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
+                (CheckStatus::Failed, String::new())
+            }
+            ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => {
+                (CheckStatus::Error, error.message.clone())
+            }
+            ExecutionEnd::TimedOut => (CheckStatus::Error, "the run's deadline passed".to_owned()),
+            ExecutionEnd::Cancelled => (CheckStatus::Error, "the run was cancelled".to_owned()),
+            ExecutionEnd::GuestDied { death } => (CheckStatus::Error, death.to_string()),
+        };
+        let output = format!("{}{}{note}", step.stdout, step.stderr);
+        checked.reports.push(CheckReport {
+            command: line.clone(),
+            exit_code: step.exit_code(),
+            status,
+            output_tail: tail_of(&output, CHECK_TAIL),
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        checked.stopped = match step.result.end {
+            ExecutionEnd::TimedOut => Some(Stop::Timeout),
+            ExecutionEnd::Cancelled => Some(Stop::Cancelled),
+            _ => None,
+        };
+        if checked.stopped.is_some()
+            || matches!(
+                step.result.end,
+                ExecutionEnd::GuestDied { .. } | ExecutionEnd::LimitReached { .. }
+            )
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The last `bytes` of a text, cut on a character border and saying so.
+fn tail_of(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let mut start = text.len() - bytes;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("[{start} bytes cut]\n{}", &text[start..])
+}

@@ -1,0 +1,71 @@
+//! What every guest of a run shares once its mounts, components and template are ready.
+
+use super::materialise::Materialised;
+use super::prepare::Prepared;
+use super::preset::model_environment;
+use super::ready_components::ReadyComponent;
+use super::sources::PHP_SETTINGS;
+use std::sync::Arc;
+use std::time::Instant;
+use wp_codebox_agent::Parent;
+use wp_codebox_backend_native::NativeBackend;
+use wp_codebox_contracts::{GuestPath, GuestPhase, IsolationLevel, StagedFile};
+use wp_codebox_policy::Redactor;
+use wp_codebox_proxy::mail::Mailbox;
+use wp_codebox_runtime::{Call, GuestMount, RunDir};
+
+/// When the caller began to ask for the run, and when the run must end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub asked: Instant,
+    /// The limit counts from when the run was prepared: a slow caller does not shorten it.
+    pub deadline: Instant,
+}
+
+/// A run that is ready to start guests; nothing in it changes afterwards but the mailbox.
+pub(super) struct RunContext<'a> {
+    pub prepared: &'a Prepared,
+    pub run_dir: &'a RunDir,
+    pub backend: NativeBackend,
+    /// What every guest of this run is asked to be.
+    pub level: IsolationLevel,
+    pub mounts: Vec<Materialised>,
+    pub guest_mounts: Vec<GuestMount>,
+    pub components: Vec<ReadyComponent>,
+    pub cwd: GuestPath,
+    pub staged: Vec<StagedFile>,
+    pub clock: Clock,
+    /// Who answers for tools outside of the guest.
+    pub parent: &'a dyn Parent,
+    pub redactor: &'a Redactor,
+    /// What its guests sent.
+    pub mailbox: Arc<Mailbox>,
+}
+
+impl RunContext<'_> {
+    /// The call with what the working guest holds of the run's secrets, and where its model is.
+    pub(super) fn work_call(&self, mut call: Call) -> Call {
+        let prepared = self.prepared;
+        if let Some(workflow) = &prepared.request.workflow {
+            call.env.extend(workflow.env.clone());
+            if !workflow.php_ini.is_empty() {
+                // Empty first: what PHP was built to read is read before.
+                let scan = format!(":{PHP_SETTINGS}");
+                call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
+            }
+        }
+        call.env
+            .extend(prepared.secrets.environment(GuestPhase::Work));
+        if let Some(model) = &prepared.guest_model {
+            call.env.extend(model_environment(model));
+        }
+        call
+    }
+
+    /// The call with what the checking guest holds of the run's secrets: nothing of the model.
+    pub(super) fn check_call(&self, mut call: Call) -> Call {
+        let secrets = self.prepared.secrets.environment(GuestPhase::Check);
+        call.env.extend(secrets);
+        call
+    }
+}

@@ -1,0 +1,230 @@
+//! The egress bridge in a run: ready before a guest is built, serving before anything
+//! foreign runs in it, stopped when it is dead.
+//!
+//! Each guest of a run has a bridge of its own under the same policy. Every request is a
+//! row of `files/runtime-evidence/egress.jsonl`; the journal gets one observation per
+//! guest, so that a guest cannot flood it.
+
+use super::context::RunContext;
+use super::mail;
+use super::recorder::Recorder;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use wp_codebox_artifacts::EvidenceDocument;
+use wp_codebox_backend_native::GuestEgress;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, NetworkPolicy, RuntimePolicy};
+use wp_codebox_policy::{EgressRules, check_model};
+use wp_codebox_proxy::egress::{
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, ModelRoute, Network,
+    PreparedBridge, Trust,
+};
+use wp_codebox_proxy::mail::Mailbox;
+use wp_codebox_runtime::Runtime;
+
+/// Different refusals listed in the journal and named to the caller, per guest.
+const LISTED: usize = 16;
+
+/// A way out that is ready, and where mail goes instead of out.
+pub(super) struct Ready {
+    /// None when the policy denies the network.
+    bridge: Option<PreparedBridge>,
+    mailbox: Arc<Mailbox>,
+    phase: GuestPhase,
+}
+
+/// A way out that is open, and the mail capture of the same guest.
+pub(super) struct Open {
+    bridge: Option<Bridge>,
+    mail: mail::Open,
+}
+
+/// Prepares the bridge of one guest.
+pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Ready, ErrorBody> {
+    let prepared = context.prepared;
+    let ready = |bridge| Ready {
+        bridge,
+        mailbox: Arc::clone(&context.mailbox),
+        phase,
+    };
+    let rules = match &prepared.policy.network {
+        NetworkPolicy::Posture(_) => return Ok(ready(None)),
+        NetworkPolicy::Rules(rules) => EgressRules::compile(rules).map_err(|issues| {
+            let first = issues.first().map_or("", |issue| issue.message.as_str());
+            unavailable(&format!("its rules do not compile: {first}"))
+        })?,
+    };
+    Bridge::prepare(BridgeConfig {
+        rules,
+        model: model(context, phase)?,
+        site: None,
+        secrets: prepared.secrets.swaps(),
+        limits: BridgeLimits::default(),
+        trust: Trust::System,
+        network: Network::system(),
+        deadline: context.clock.deadline,
+    })
+    .map(|bridge| ready(Some(bridge)))
+    .map_err(|e| e.body())
+}
+
+/// The way to the model: only for programs that work, never for those that check them.
+fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
+    let prepared = context.prepared;
+    let endpoint = match (phase, &prepared.guest_model) {
+        (GuestPhase::Check, _) | (_, None) => return Ok(None),
+        (GuestPhase::Work, Some(endpoint)) => endpoint,
+    };
+    let base = check_model(endpoint).map_err(|e| e.body())?;
+    Ok(Some(ModelRoute {
+        base,
+        api: endpoint.api,
+        key: endpoint
+            .secret
+            .as_deref()
+            .and_then(|name| prepared.secrets.swap(name)),
+    }))
+}
+
+fn unavailable(why: &str) -> ErrorBody {
+    let message = format!("the egress bridge cannot start: {why}");
+    ErrorBody::new(ErrorCode::EgressUnavailable, message)
+}
+
+impl Ready {
+    /// What the guest is built with.
+    pub(super) fn guest(&self) -> GuestEgress {
+        match &self.bridge {
+            None => GuestEgress::Denied,
+            Some(bridge) => match bridge.authority_pem() {
+                None => GuestEgress::Tunnel,
+                Some(pem) => GuestEgress::Terminate {
+                    authority_pem: pem.to_owned(),
+                },
+            },
+        }
+    }
+
+    /// Serves on the sockets of a guest in which nothing foreign runs yet.
+    pub(super) fn open(self, runtime: &mut dyn Runtime) -> Result<Open, ErrorBody> {
+        let mail = mail::open(self.mailbox, runtime, self.phase)?;
+        let Some(bridge) = self.bridge else {
+            return Ok(Open { bridge: None, mail });
+        };
+        let sockets = runtime
+            .take_egress()
+            .ok_or_else(|| unavailable("the guest came without its sockets"))?;
+        let bridge = bridge.serve(sockets.unix, sockets.tcp);
+        bridge
+            .map(|bridge| Open {
+                bridge: Some(bridge),
+                mail,
+            })
+            .map_err(|e| e.body())
+    }
+}
+
+impl Open {
+    /// Ends the bridge and the mail capture of a dead guest and records what they did.
+    pub(super) fn close(
+        self,
+        phase: GuestPhase,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ErrorBody> {
+        self.mail.close(phase, recorder)?;
+        let Some(bridge) = self.bridge else {
+            return Ok(());
+        };
+        let log = bridge.stop();
+        let denied = denials(&log);
+        recorder.notices.extend(notices(&log, &denied));
+        let summary = json!({
+            "phase": phase.name(),
+            "counts": log.counts,
+            "rowsCut": log.cut,
+            "denied": denied,
+        });
+        recorder.egress.extend(rows(log, phase));
+        let detail = summary.as_object().cloned().unwrap_or_default();
+        recorder.observe("egress", summary, detail)
+    }
+}
+
+/// Different refusals, in order of appearance.
+fn denials(log: &EgressLog) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    log.rows
+        .iter()
+        .filter(|row| row.decision == EgressDecision::Denied)
+        .map(sentence)
+        .filter(|text| seen.insert(text.clone()))
+        .take(LISTED)
+        .collect()
+}
+
+pub(super) fn sentence(row: &EgressRow) -> String {
+    let EgressRow {
+        method,
+        host,
+        port,
+        path,
+        reason,
+        ..
+    } = row;
+    if host.is_empty() {
+        return (*reason).to_owned();
+    }
+    if *port == 0 {
+        return format!("{method} {host}{path} ({reason})");
+    }
+    format!("{method} {host}:{port}{path} ({reason})")
+}
+
+fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
+    let mut notices = Vec::new();
+    if log.counts.denied > 0 {
+        notices.push(format!(
+            "the network policy refused {} of the guest's requests, among them: {} [{}]",
+            log.counts.denied,
+            denied.join(", "),
+            ErrorCode::EgressDenied
+        ));
+    }
+    if log.cut > 0 {
+        notices.push(format!(
+            "{} requests of the guest were counted but not logged one by one",
+            log.cut
+        ));
+    }
+    notices
+}
+
+fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
+    let cut = (log.cut > 0).then(|| json!({"phase": phase.name(), "rowsCut": log.cut}));
+    log.rows
+        .into_iter()
+        .map(|row| {
+            let mut value = json!({"phase": phase.name()});
+            if let (Some(to), Ok(Value::Object(members))) =
+                (value.as_object_mut(), serde_json::to_value(row))
+            {
+                to.extend(members);
+            }
+            value
+        })
+        .chain(cut)
+        .collect()
+}
+
+/// The log of both guests; none where nothing could leave them.
+pub(super) fn evidence(policy: &RuntimePolicy, rows: &[Value]) -> Option<EvidenceDocument> {
+    match policy.network {
+        NetworkPolicy::Posture(_) => None,
+        NetworkPolicy::Rules(_) => Some(EvidenceDocument {
+            name: "egress.jsonl",
+            key: "egress",
+            kind: "egress-log",
+            values: rows.to_vec(),
+        }),
+    }
+}

@@ -1,0 +1,67 @@
+//! How a program of the working guest ended, and what that means for its run.
+
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
+
+/// How the agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AgentEnd {
+    /// The run has no agent.
+    None,
+    /// One of its success codes.
+    Success,
+    /// Anything else, or it never ran.
+    Failure,
+}
+
+/// Why the work stopped early, and how the agent ended.
+pub(super) type ProgramsEnd = (Option<Stop>, AgentEnd);
+
+/// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
+pub(super) fn stop_of(
+    call: &Call,
+    step: &Step,
+    success: &[i32],
+) -> Result<Option<Stop>, ErrorBody> {
+    let program = call.argv.first().map_or("", String::as_str);
+    let error = |what: String| {
+        let code = if step.result.disk_full {
+            ErrorCode::DiskLimit
+        } else {
+            ErrorCode::RunFailed
+        };
+        let disk = if step.result.disk_full {
+            "; the guest's disk was full: raise the disk limit"
+        } else {
+            ""
+        };
+        ErrorBody::new(code, format!("{program} {what}{disk}"))
+    };
+    let failed = |what| {
+        let hint = wp_codebox_policy::shell_hint(&call.argv);
+        let error = hint.into_iter().fold(error(what), ErrorBody::hint);
+        Ok(Some(Stop::Failed(error)))
+    };
+    match &step.result.end {
+        ExecutionEnd::Exited { code } if success.contains(code) => Ok(None),
+        ExecutionEnd::Exited { code } => failed(format!("exited with {code}")),
+        ExecutionEnd::Signalled { signal } => failed(format!("was ended by signal {signal}")),
+        ExecutionEnd::NotStarted { error } if error.code == ErrorCode::AgentProgramMissing => {
+            let error = ErrorBody::new(
+                error.code,
+                format!("{program:?} does not exist in the guest, or is not executable there"),
+            );
+            let hint = wp_codebox_policy::shell_hint(&call.argv).unwrap_or_else(|| {
+                "programs of the host's /usr are there; stage a file of your own or mount its directory".to_owned()
+            });
+            Err(error.hint(hint))
+        }
+        ExecutionEnd::NotStarted { error } => Err(error.clone()),
+        ExecutionEnd::TimedOut => Ok(Some(Stop::Timeout)),
+        ExecutionEnd::Cancelled => Ok(Some(Stop::Cancelled)),
+        ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
+        ExecutionEnd::GuestDied { death } => Ok(Some(Stop::Failed(
+            death.told_in(error(format!("was lost: {death}"))),
+        ))),
+    }
+}

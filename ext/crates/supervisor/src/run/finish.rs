@@ -1,0 +1,245 @@
+//! From evidence to a bundle and an answer.
+
+use super::checks::Checked;
+use super::context::RunContext;
+use super::inputs::{Seen, inputs};
+use super::left_out;
+use super::recorder::Recorder;
+use super::salvage;
+use super::verdict::Verdict;
+use super::work::Work;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use wp_codebox_artifacts::{
+    Approvable, BundleError, BundleInputs, BundleSigner, Dir, HostKey, MountChanges, WrittenBundle,
+    write_bundle,
+};
+use wp_codebox_contracts::{
+    Cost, ErrorBody, ErrorCode, EventType, Outcome, RunArtifacts, RunResult, SandboxAudit,
+    schema_id,
+};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Scratch, Usage};
+
+/// A run without an outcome, and whether its scratch holds work worth keeping.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub error: ErrorBody,
+    pub scratch: Scratch,
+}
+
+impl Failure {
+    /// The scratch holds work: it stays.
+    pub(super) fn keep(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Keep,
+        }
+    }
+}
+
+impl From<ErrorBody> for Failure {
+    fn from(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Remove,
+        }
+    }
+}
+
+/// Everything the guests left.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub work: Work,
+    pub checks: Checked,
+    pub verdict: Verdict,
+}
+
+impl Evidence {
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            work: &self.work,
+            checks: &self.checks,
+            verdict: &self.verdict,
+        }
+    }
+
+    /// What was around the launcher, one row per guest.
+    fn sandbox_audits(&self) -> Vec<SandboxAudit> {
+        self.seen().sandbox_audits()
+    }
+}
+
+/// Writes the bundle and answers the result of the run.
+pub(super) fn bundle(
+    context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
+    redactor: &Redactor,
+    mut evidence: Evidence,
+) -> Result<RunResult, Failure> {
+    let state = context.prepared.state.path();
+    let site = context.prepared.request.site.as_str();
+    // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
+    let key = Dir::open(state)
+        .map_err(|e| write_failed(context, &evidence, &e.to_string()))
+        .and_then(|dir| {
+            HostKey::load_or_create(&dir).map_err(|e| kept(context, &evidence.work, e.body()))
+        })?;
+    let parent = context
+        .prepared
+        .state
+        .ensure(&["sites", site, "artifacts"])
+        .map_err(|e| kept(context, &evidence.work, e.body()))?;
+    let directory =
+        Dir::open(&parent).map_err(|e| write_failed(context, &evidence, &e.to_string()))?;
+    let run_id = &context.prepared.request.run_id;
+    let attempt = |inputs: &BundleInputs| {
+        let signer = BundleSigner::Host(&key);
+        write_bundle(&directory, run_id, inputs, redactor, signer)
+    };
+    let write = |inputs: &BundleInputs| match attempt(inputs) {
+        // What was written for the case that this process dies may be what fills the disk.
+        Err(BundleError::NoSpace) if salvage::discard(context.run_dir) > 0 => attempt(inputs),
+        answer => answer,
+    };
+    let mut inputs = inputs(context, recorder, evidence.seen(), redactor)
+        .map_err(|e| kept(context, &evidence.work, e))?;
+    let written = match write(&inputs) {
+        Err(error @ BundleError::Secret { .. }) => {
+            block_on_secret(&mut evidence, &error);
+            inputs = super::inputs::inputs(context, recorder, evidence.seen(), redactor)
+                .map_err(|e| kept(context, &evidence.work, e))?;
+            write(&inputs)
+        }
+        answer => answer,
+    }
+    .map_err(|e| not_written(context, &evidence, &e.body()))?;
+    // The bundle is in its place, so the copies that the run worked on are of no use. Their
+    // removal can take longer than the run: it is done before the clock is read.
+    context.run_dir.discard_scratch();
+    salvage::discard(context.run_dir);
+    recorder.event(
+        EventType::ArtifactsCollected,
+        None,
+        json!({"id": written.id}),
+    )?;
+    Ok(result(
+        context,
+        recorder,
+        evidence,
+        written,
+        parent.join(run_id.as_str()),
+        &inputs,
+    ))
+}
+
+/// The work must not be lost with the bundle: it stays in the run's scratch.
+fn not_written(context: &RunContext<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
+    let message = format!("the bundle could not be written: {}", error.message);
+    kept(context, &evidence.work, ErrorBody::new(error.code, message))
+}
+
+/// An end without a bundle; the error says where the work is.
+pub(super) fn kept(context: &RunContext<'_>, work: &Work, error: ErrorBody) -> Failure {
+    let run = context.run_dir.path();
+    let saved = work
+        .layers
+        .as_ref()
+        .is_ok_and(|layers| layers.iter().any(Option::is_some));
+    let hint = if saved {
+        format!(
+            "the captured change stays in {}",
+            run.join("scratch").display()
+        )
+    } else {
+        format!("the journal stays in {}", run.display())
+    };
+    Failure::keep(error.hint(hint))
+}
+
+fn write_failed(context: &RunContext<'_>, evidence: &Evidence, why: &str) -> Failure {
+    not_written(
+        context,
+        evidence,
+        &ErrorBody::new(ErrorCode::BundleWriteFailed, why),
+    )
+}
+
+/// A patch with a secret in it is evidence nobody should hold: the run says where, not what.
+fn block_on_secret(evidence: &mut Evidence, error: &BundleError) {
+    let body = error.body();
+    evidence.verdict.outcome = Outcome::Blocked;
+    evidence.verdict.approvable = Approvable::No {
+        code: body.code,
+        reason: body.message.clone(),
+    };
+    evidence.verdict.error = Some(body);
+    for changes in evidence.work.changes.iter_mut().flatten() {
+        *changes = MountChanges::default();
+    }
+    evidence.verdict.counts = Default::default();
+}
+
+fn result(
+    context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
+    evidence: Evidence,
+    written: WrittenBundle,
+    path: PathBuf,
+    inputs: &BundleInputs,
+) -> RunResult {
+    let sandbox_audits = evidence.sandbox_audits();
+    let mut notices = std::mem::take(&mut recorder.notices);
+    notices.extend(left_out::notices(context));
+    notices.extend(written.notices);
+    RunResult {
+        schema: schema_id::RUN_RESULT.to_owned(),
+        run_id: context.prepared.request.run_id.clone(),
+        outcome: evidence.verdict.outcome,
+        summary: inputs.summary.clone(),
+        summary_detail: inputs.summary_detail.clone(),
+        error: evidence.verdict.error,
+        artifacts: Some(RunArtifacts {
+            path: path.to_string_lossy().into_owned(),
+            bundle_id: written.id.as_str().to_owned(),
+            manifest_sha256: written.manifest_sha256.as_str().to_owned(),
+        }),
+        mounts: left_out::reports(context),
+        changed_files: written.changed_files,
+        approvable: evidence.verdict.approvable == Approvable::Yes,
+        checks: evidence.checks.reports,
+        isolation: evidence.work.isolation,
+        sandbox_audits,
+        cost: cost(
+            context,
+            recorder,
+            &[evidence.work.usage, evidence.checks.usage],
+        ),
+        completion_outcome: written.completion_outcome,
+        agent_result: written.agent_result,
+        transcript: written.transcript,
+        workflow: recorder.workflow.take(),
+        notices,
+    }
+}
+
+fn cost(context: &RunContext<'_>, recorder: &Recorder<'_>, guests: &[Usage]) -> Cost {
+    let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let own = Duration::new(
+        u64::try_from(own.tv_sec).unwrap_or_default(),
+        u32::try_from(own.tv_nsec).unwrap_or_default(),
+    );
+    let cpu: Duration = guests.iter().map(|g| g.cpu).sum::<Duration>() + own;
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+    Cost {
+        wall_ms: millis(context.clock.asked.elapsed()),
+        cpu_ms: millis(cpu),
+        peak_memory_bytes: guests
+            .iter()
+            .map(|g| g.peak_memory_bytes)
+            .max()
+            .unwrap_or_default(),
+        model: recorder.model_usage,
+    }
+}

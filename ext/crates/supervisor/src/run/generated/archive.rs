@@ -1,0 +1,388 @@
+//! Zip archives: looked at without unpacking, and unpacked while counting.
+//!
+//! What an archive says of itself is not believed: names, kinds and sizes are judged before
+//! anything is written, and bytes are counted again while they are.
+
+use super::write::write;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_recipe::{
+    ArchiveError, MAX_UNPACKED_BYTES, ZipEntry, ZipKind, ZipUnreadable, check_archive,
+};
+
+/// Largest archive, bytes: it is looked at in memory.
+const PACKED_BYTES: u64 = 64 * 1024 * 1024;
+/// How far WordPress reads for a plugin header, bytes.
+const HEADER_BYTES: u64 = 8 * 1024;
+/// Bits of a file's kind in its mode.
+const KIND: u32 = 0o170_000;
+
+/// Why an archive is not unpacked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] ZipUnreadable),
+    #[error("is refused: {0}")]
+    Archive(#[from] ArchiveError),
+    #[error("has another sha256 than the one that is named; it may have changed")]
+    Digest,
+    #[error("has no directory {subdir:?}")]
+    Subdir { subdir: String },
+    #[error("cannot be unpacked: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+impl Refused {
+    pub(super) fn body(&self, of: &str) -> ErrorBody {
+        let code = match self {
+            Refused::Unreadable(_)
+            | Refused::Archive(_)
+            | Refused::Digest
+            | Refused::Subdir { .. } => ErrorCode::MountSourceInvalid,
+            Refused::Write(_) => ErrorCode::SandboxStartFailed,
+        };
+        ErrorBody::new(code, format!("the archive of {of} {self}"))
+    }
+}
+
+type Archive = zip::ZipArchive<Cursor<Vec<u8>>>;
+
+fn unreadable(reason: impl ToString) -> ZipUnreadable {
+    ZipUnreadable {
+        reason: reason.to_string(),
+    }
+}
+
+/// The directory of an archive, and the archive.
+pub struct Listed {
+    pub entries: Vec<ZipEntry>,
+    archive: Archive,
+    /// Lowercase hex sha256 of the archive.
+    pub sha256: String,
+}
+
+/// Reads the directory of an archive. Nothing is unpacked.
+pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
+    let mut bytes = Vec::new();
+    file.take(PACKED_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > PACKED_BYTES {
+        return Err(unreadable(format!(
+            "it is larger than {PACKED_BYTES} bytes; unpack it and name its directory"
+        )));
+    }
+    let sha256 = Sha256::digest(&bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            use std::fmt::Write as _;
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+    let declared = declared(&bytes);
+    let mut archive = Archive::new(Cursor::new(bytes)).map_err(unreadable)?;
+    // The reader keeps one entry of those that share a name.
+    if declared.is_some_and(|count| count != archive.len()) {
+        return Err(unreadable(
+            "it does not hold what its directory says: a name stands twice in it",
+        ));
+    }
+    let entries = (0..archive.len())
+        .map(|index| {
+            let entry = archive.by_index_raw(index).map_err(unreadable)?;
+            let name = std::str::from_utf8(entry.name_raw())
+                .map_err(|_| unreadable("a name in it is not UTF-8"))?
+                .to_owned();
+            if entry.encrypted() {
+                return Err(unreadable("it is encrypted"));
+            }
+            let plain = entry
+                .unix_mode()
+                .is_none_or(|mode| matches!(mode & KIND, 0 | 0o100_000 | 0o040_000));
+            Ok(ZipEntry {
+                name,
+                size: entry.size(),
+                special: if plain {
+                    ZipKind::Plain
+                } else {
+                    ZipKind::Special
+                },
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Listed {
+        entries,
+        archive,
+        sha256,
+    })
+}
+
+/// How many entries the archive's last record says there are; none where the record has no
+/// room for the number.
+fn declared(bytes: &[u8]) -> Option<usize> {
+    let from = bytes.len().saturating_sub(22 + 65_536);
+    let at = bytes[from..].windows(4).rposition(|w| w == b"PK\x05\x06")? + from;
+    let count = u16::from_le_bytes(bytes.get(at + 10..at + 12)?.try_into().ok()?);
+    (count != u16::MAX).then_some(usize::from(count))
+}
+
+impl Listed {
+    /// The one directory that everything lies in, with a slash at its end; else nothing.
+    pub fn top(&self) -> String {
+        let first = self.entries.first().and_then(|e| e.name.split_once('/'));
+        match first {
+            Some((top, _)) => {
+                let top = format!("{top}/");
+                let all = self.entries.iter().all(|e| e.name.starts_with(&top));
+                if all { top } else { String::new() }
+            }
+            None => String::new(),
+        }
+    }
+
+    /// What lies below a prefix directly, and begins like PHP files of plugins do.
+    pub fn heads(&mut self, prefix: &str) -> BTreeMap<String, String> {
+        let mut heads = BTreeMap::new();
+        for index in 0..self.archive.len() {
+            let Ok(entry) = self.archive.by_index(index) else {
+                continue;
+            };
+            let name = String::from_utf8_lossy(entry.name_raw()).into_owned();
+            let Some(rest) = name.strip_prefix(prefix) else {
+                continue;
+            };
+            if rest.contains('/') || !rest.ends_with(".php") {
+                continue;
+            }
+            let mut head = Vec::new();
+            if entry.take(HEADER_BYTES).read_to_end(&mut head).is_ok() {
+                heads.insert(rest.to_owned(), String::from_utf8_lossy(&head).into_owned());
+            }
+        }
+        heads
+    }
+}
+
+/// The file of a plugin among files and how they begin: `<slug>.php`, `plugin.php`, else the
+/// only one with a header.
+pub fn plugin_header(heads: &BTreeMap<String, String>, slug: &str) -> Option<String> {
+    let headed = |name: &String| heads.get(name).is_some_and(|t| t.contains("Plugin Name:"));
+    let usual = [format!("{slug}.php"), "plugin.php".to_owned()];
+    if let Some(name) = usual.into_iter().find(headed) {
+        return Some(name);
+    }
+    let mut others = heads.keys().filter(|name| headed(name));
+    match (others.next(), others.next()) {
+        (Some(name), None) => Some(name.clone()),
+        (None, _) | (Some(_), Some(_)) => None,
+    }
+}
+
+/// Unpacks an archive, or a directory of it, into an empty directory of ours.
+pub(super) fn unpack(
+    file: File,
+    sha256: Option<&str>,
+    subdir: Option<&str>,
+    into: &Path,
+) -> Result<(), Refused> {
+    unpack_within(file, sha256, subdir, into, MAX_UNPACKED_BYTES)
+}
+
+fn unpack_within(
+    file: File,
+    sha256: Option<&str>,
+    subdir: Option<&str>,
+    into: &Path,
+    most: u64,
+) -> Result<(), Refused> {
+    let mut listed = list(file)?;
+    if sha256.is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&listed.sha256)) {
+        return Err(Refused::Digest);
+    }
+    check_archive(&listed.entries)?;
+    let prefix = match subdir {
+        Some(subdir) => {
+            let below = format!("{subdir}/");
+            let top = listed.top();
+            // A path of the archive, or below the one directory everything lies in.
+            [below.clone(), format!("{top}{below}")]
+                .into_iter()
+                .find(|p| listed.entries.iter().any(|e| e.name.starts_with(p)))
+                .ok_or_else(|| Refused::Subdir {
+                    subdir: subdir.to_owned(),
+                })?
+        }
+        None => listed.top(),
+    };
+    let mut left = most;
+    for index in 0..listed.archive.len() {
+        let entry = listed.archive.by_index(index).map_err(unreadable)?;
+        let name = listed.entries[index].name.clone();
+        let Some(rest) = name.strip_prefix(&prefix).filter(|rest| !rest.is_empty()) else {
+            continue;
+        };
+        if rest.ends_with('/') {
+            std::fs::create_dir_all(into.join(rest))?;
+            continue;
+        }
+        let mut bytes = Vec::new();
+        // One byte more than there may be tells a bomb from a full archive.
+        entry
+            .take(left + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        left = left
+            .checked_sub(bytes.len() as u64)
+            .ok_or(ArchiveError::Bytes)?;
+        write(into, rest, &bytes)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use zip::write::SimpleFileOptions;
+
+    fn packed(rows: &[(&str, &[u8], u32)]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes, mode) in rows {
+            let options = SimpleFileOptions::default().unix_permissions(*mode & 0o777);
+            if mode & KIND == 0o120_000 {
+                let target = std::str::from_utf8(bytes).unwrap();
+                writer.add_symlink(*name, target, options).unwrap();
+            } else {
+                writer.start_file(*name, options).unwrap();
+                writer.write_all(bytes).unwrap();
+            }
+        }
+        file.write_all(&writer.finish().unwrap().into_inner())
+            .unwrap();
+        file
+    }
+
+    fn unpacked(rows: &[(&str, &[u8], u32)]) -> (Result<(), Refused>, tempfile::TempDir) {
+        let archive = packed(rows);
+        let into = tempfile::tempdir().unwrap();
+        let file = File::open(archive.path()).unwrap();
+        (unpack(file, None, None, into.path()), into)
+    }
+
+    #[test]
+    fn an_archive_is_unpacked_below_its_only_directory() {
+        let (answer, into) = unpacked(&[
+            ("shop/shop.php", b"<?php /* Plugin Name: Shop */", 0o644),
+            ("shop/lib/a.php", b"<?php", 0o644),
+        ]);
+        answer.unwrap();
+        assert!(into.path().join("shop.php").is_file());
+        assert!(into.path().join("lib/a.php").is_file());
+        let (answer, into) = unpacked(&[("shop.php", b"<?php", 0o644)]);
+        answer.unwrap();
+        assert!(into.path().join("shop.php").is_file());
+    }
+
+    #[test]
+    fn what_leads_out_or_is_a_link_is_refused_and_nothing_written() {
+        let ok: (&str, &[u8], u32) = ("a.php", b"<?php", 0o644);
+        for bad in [
+            ("../out.php", &b"x"[..], 0o644),
+            ("a/../../out.php", b"x", 0o644),
+            ("/tmp/out.php", b"x", 0o644),
+            ("link.php", b"/etc/passwd", 0o120_777),
+            ("A.PHP", b"x", 0o644),
+        ] {
+            let (answer, into) = unpacked(&[ok, bad]);
+            assert!(matches!(answer, Err(Refused::Archive(_))), "{bad:?}");
+            assert_eq!(
+                std::fs::read_dir(into.path()).unwrap().count(),
+                0,
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused_by_what_comes_out_of_it() {
+        let zeros = vec![0; 1000];
+        let rows: [(&str, &[u8], u32); 2] = [("a", &zeros, 0o644), ("b", &zeros, 0o644)];
+        let archive = packed(&rows);
+        let unpacked = |most| {
+            let into = tempfile::tempdir().unwrap();
+            let file = File::open(archive.path()).unwrap();
+            unpack_within(file, None, None, into.path(), most)
+        };
+        unpacked(2000).unwrap();
+        assert!(matches!(
+            unpacked(1999),
+            Err(Refused::Archive(ArchiveError::Bytes))
+        ));
+        // The same archive that says that its entries are small.
+        let mut bytes = std::fs::read(archive.path()).unwrap();
+        let mut at = 0;
+        while let Some(found) = bytes[at..].windows(4).position(|w| w == b"PK\x01\x02") {
+            at += found;
+            bytes[at + 24..at + 28].copy_from_slice(&1u32.to_le_bytes());
+            at += 4;
+        }
+        std::fs::write(archive.path(), bytes).unwrap();
+        assert!(unpacked(1999).is_err(), "a lie about sizes is no way in");
+    }
+
+    /// The archive with every `from` in it as `to`.
+    fn forged(archive: &tempfile::NamedTempFile, from: &[u8], to: &[u8]) -> File {
+        let mut bytes = std::fs::read(archive.path()).unwrap();
+        let at = |bytes: &[u8]| bytes.windows(from.len()).position(|w| w == from);
+        while let Some(at) = at(&bytes) {
+            bytes[at..at + from.len()].copy_from_slice(to);
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_and_an_entry_that_is_encrypted_are_refused() {
+        let archive = packed(&[("a.php", b"1", 0o644), ("b.php", b"2", 0o644)]);
+        let listed = |from: &[u8], to: &[u8]| list(forged(&archive, from, to)).map(drop);
+        listed(b"b.php", b"c.php").unwrap();
+        let twice = listed(b"b.php", b"a.php").unwrap_err();
+        assert!(twice.reason.contains("twice"), "{twice}");
+        // The flags of the first entry, in the central directory.
+        let mut bytes = std::fs::read(archive.path()).unwrap();
+        let at = bytes.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
+        bytes[at + 8] |= 1;
+        std::fs::write(archive.path(), bytes).unwrap();
+        let encrypted = list(File::open(archive.path()).unwrap())
+            .map(drop)
+            .unwrap_err();
+        assert!(encrypted.reason.contains("encrypted"), "{encrypted}");
+    }
+
+    #[test]
+    fn digest_and_subdirectory() {
+        let archive = packed(&[
+            ("top/one/a.php", b"1", 0o644),
+            ("top/two/b.php", b"2", 0o644),
+        ]);
+        let open = || File::open(archive.path()).unwrap();
+        let sha256 = list(open()).unwrap().sha256;
+        let into = tempfile::tempdir().unwrap();
+        unpack(open(), Some(&sha256), Some("two"), into.path()).unwrap();
+        assert!(into.path().join("b.php").is_file());
+        assert!(!into.path().join("one").exists());
+        let other = "0".repeat(64);
+        let refused = unpack(open(), Some(&other), None, into.path());
+        assert!(matches!(refused, Err(Refused::Digest)));
+        let refused = unpack(open(), None, Some("three"), into.path());
+        assert!(matches!(refused, Err(Refused::Subdir { .. })));
+    }
+}

@@ -1,0 +1,151 @@
+//! Directories that are made for a run: out of an archive, a part of a directory, or text.
+//!
+//! What they are made of was opened and judged before root was given up; they are made after,
+//! by the owner of the state directory, in the scratch of their run. Nothing that dies leaves
+//! more than what is reaped with its run.
+
+mod archive;
+mod write;
+
+pub use archive::{list, plugin_header};
+
+use super::sources::{OpenMount, Shown, open_source};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, OmitReason, Omitted, copy_tree};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MadeDirectory, MadeFrom, RunRequest};
+use wp_codebox_policy as policy;
+use wp_codebox_runtime::RunDir;
+use write::write;
+
+/// How the directory of a mount or component is made, if it is.
+pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a MadeDirectory> {
+    let workflow = request.workflow.as_ref()?;
+    workflow.made.iter().find(|row| row.of == name)
+}
+
+/// Opens what a directory is to be made of.
+pub(super) fn open(
+    row: &MadeDirectory,
+    source: &str,
+    subject: &str,
+    request: &RunRequest,
+) -> Result<(OwnedFd, PathBuf), ErrorBody> {
+    match &row.from {
+        MadeFrom::Copy { .. } => open_source(source, subject, request),
+        MadeFrom::Archive { .. } => open_archive(source, subject, request),
+        // Nothing of the host is in it; the descriptor is never read.
+        MadeFrom::Files { .. } => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())
+                .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+            Ok((nothing, PathBuf::from("/dev/null")))
+        }
+    }
+}
+
+fn open_archive(
+    source: &str,
+    subject: &str,
+    request: &RunRequest,
+) -> Result<(OwnedFd, PathBuf), ErrorBody> {
+    let fail =
+        |what: String| ErrorBody::new(ErrorCode::MountSourceInvalid, format!("{subject} {what}"));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(source, flags, Mode::empty())
+        .map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(fail("is no archive: it is no regular file".to_owned()));
+    }
+    // Named by the kernel, for the file that is open.
+    let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+        .map_err(|e| fail(format!("cannot be named: {e}")))?;
+    let canonical = path
+        .to_str()
+        .ok_or_else(|| fail("has a path that is not UTF-8".to_owned()))?;
+    let authority = policy::MountAuthority {
+        paths: &request.paths,
+    };
+    policy::check_staged_source(canonical, subject, authority).map_err(|e| e.body())?;
+    Ok((fd, path))
+}
+
+/// Makes the directory of one mount, which from then on is a mount of that directory.
+pub(super) fn build(
+    mount: &mut OpenMount,
+    row: &MadeDirectory,
+    run_dir: &RunDir,
+    number: usize,
+) -> Result<(), ErrorBody> {
+    let failed = |what: String| {
+        let message = format!("the directory for {} cannot be made: {what}", row.of);
+        ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+    };
+    let directory = run_dir
+        .scratch(&format!("made-{number}"))
+        .map_err(|e| e.body())?;
+    let open = |path: &Path| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.to_string()))
+    };
+    match &row.from {
+        MadeFrom::Archive { sha256, subdir } => {
+            let file = fs::File::from(
+                mount
+                    .source
+                    .try_clone()
+                    .map_err(|e| failed(e.to_string()))?,
+            );
+            archive::unpack(file, sha256.as_deref(), subdir.as_deref(), &directory)
+                .map_err(|e| e.body(&row.of))?;
+        }
+        MadeFrom::Copy { without } => {
+            let to = open(&directory)?;
+            let rules = ExcludeRules::of_paths(without);
+            let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
+            let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)
+                .map_err(|e| e.body())?;
+            // What the request left out itself is not news.
+            let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
+            mount.left_out = copied.omitted.into_iter().filter(unasked).collect();
+        }
+        MadeFrom::Files { files } => {
+            for (name, content) in files {
+                write(&directory, name, content.as_bytes()).map_err(|e| failed(e.to_string()))?;
+            }
+        }
+    }
+    mount.source = open(&directory)?;
+    mount.path = directory;
+    // A directory of the run, which launchers see with the state directory.
+    if mount.shown == Shown::Never {
+        mount.shown = Shown::ByView;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_outside() {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        write(&inner, "a/b.txt", b"x").unwrap();
+        assert_eq!(fs::read(inner.join("a/b.txt")).unwrap(), b"x");
+        for name in ["../c", "a/../../c", "/c", "./c", "a//c", "", "a/b.txt"] {
+            assert!(write(&inner, name, b"x").is_err(), "{name:?}");
+        }
+        let mut names: Vec<_> = fs::read_dir(outer.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["inner"]);
+    }
+}

@@ -1,0 +1,115 @@
+//! The cgroup of a run or a self-test, from before root is given up until its last guest is dead.
+
+use crate::keeper::Keeper;
+use std::path::Path;
+use std::sync::Arc;
+use wp_codebox_backend_native::{
+    Cgroup, CgroupError, CgroupPlace, Intent, RunCgroup, reap_cgroups,
+};
+use wp_codebox_contracts::{Limits, RunId};
+use wp_codebox_runtime::StateDir;
+
+/// Who removes the group.
+#[derive(Debug)]
+enum Remover {
+    /// This process may.
+    Own,
+    /// Root made it: a process that stayed root.
+    Keeper(Keeper),
+}
+
+/// What must be undone when the run has ended.
+#[derive(Debug)]
+struct Held {
+    intent: Intent,
+    remover: Remover,
+}
+
+/// The group of a run, or why there is none. Removed when dropped.
+#[derive(Debug)]
+pub struct RunGroup {
+    cgroup: Arc<Cgroup>,
+    held: Option<Held>,
+}
+
+/// Makes the group with the rights this process has now. A host without is no error here:
+/// whether a run may go on without is a question of its policy.
+pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
+    // What earlier runs left; only root can remove what root made.
+    let _ = reap_cgroups(state);
+    match attempt(state, named, run_id, limits) {
+        Ok(group) => group,
+        Err(reason) => RunGroup {
+            cgroup: Arc::new(Cgroup::none(reason)),
+            held: None,
+        },
+    }
+}
+
+fn place(named: Option<&Path>) -> Result<CgroupPlace, CgroupError> {
+    match named {
+        Some(named) => CgroupPlace::named(named),
+        None => CgroupPlace::own(),
+    }
+}
+
+fn attempt(
+    state: &StateDir,
+    named: Option<&Path>,
+    run_id: &RunId,
+    limits: &Limits,
+) -> Result<RunGroup, String> {
+    let place = place(named).map_err(|e| e.to_string())?;
+    let directories = RunCgroup::directories(&place, run_id);
+    let intent = Intent::announce(state, run_id, &directories)
+        .map_err(|e| format!("it cannot be written down in the state directory: {e}"))?;
+    let group = match RunCgroup::make(&place, run_id, limits) {
+        Ok(group) => group,
+        Err(error) => {
+            intent.done();
+            return Err(error.to_string());
+        }
+    };
+    let remover = if rustix::process::geteuid().is_root() {
+        match Keeper::start(&intent.path(state), &directories) {
+            Ok(keeper) => Remover::Keeper(keeper),
+            Err(error) => {
+                group.remove();
+                intent.done();
+                return Err(format!(
+                    "the process that would remove it cannot start: {error}"
+                ));
+            }
+        }
+    } else {
+        Remover::Own
+    };
+    Ok(RunGroup {
+        cgroup: Arc::new(Cgroup::Group(group)),
+        held: Some(Held { intent, remover }),
+    })
+}
+
+impl RunGroup {
+    /// For the backend.
+    pub fn cgroup(&self) -> Arc<Cgroup> {
+        Arc::clone(&self.cgroup)
+    }
+}
+
+impl Drop for RunGroup {
+    fn drop(&mut self) {
+        let (Cgroup::Group(group), Some(held)) = (self.cgroup.as_ref(), self.held.take()) else {
+            return;
+        };
+        match held.remover {
+            Remover::Own => {
+                group.remove();
+                if !group.exists() {
+                    held.intent.done();
+                }
+            }
+            Remover::Keeper(keeper) => keeper.finish(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The kernel identity of a run's guests, made while the supervisor is still root.
+//!
+//! As root, the state directory, the share directory and the sources of mounts become views in
+//! which their owner is the guest's user. A source that has none is copied into the state
+//! directory, which always has one. A user with subordinate ids has no views: sources are copied
+//! into the guests' store.
+
+use super::sources::{OpenMount, Shown};
+use super::subordinate_ids;
+use crate::peer::Caller;
+use rustix::fs::{Mode, OFlags, fstat, openat};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeError, scan_tree};
+use wp_codebox_backend_native::{
+    GUEST_ID, GuestIdentity, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
+};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, GuestIds, IdentityChoice, KernelIds, RunRequest, ViewAccess,
+};
+use wp_codebox_runtime::{Owner, StateDir};
+
+/// Directories of the state directory that no guest's launcher opens.
+const COVERED: [&str; 1] = ["keys"];
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Which kind of identity.
+    pub choice: IdentityChoice,
+    /// The ids that guests may have.
+    pub ids: GuestIds,
+    /// The launcher that starts the spawner.
+    pub launcher: &'a Path,
+    /// Programs and files that guests read.
+    pub share_dir: &'a Path,
+}
+
+impl<'a> Wanted<'a> {
+    /// As a caller's request says.
+    pub(super) fn of(request: &'a RunRequest, caller: &Caller) -> Self {
+        let paths = &request.paths;
+        Self {
+            choice: paths.identity,
+            ids: caller.guest_ids(request),
+            launcher: Path::new(&paths.launcher),
+            share_dir: Path::new(&paths.share_dir),
+        }
+    }
+}
+
+/// Gives guests a kernel uid of their own, unless the request or the host says otherwise.
+pub fn make(
+    state: &StateDir,
+    wanted: &Wanted<'_>,
+    caller: &Caller,
+    mounts: &mut [&mut OpenMount],
+) -> Result<GuestIdentity, ErrorBody> {
+    let choice = wanted.choice;
+    if choice == IdentityChoice::Shared {
+        return Ok(GuestIdentity::shared("the request asks for the runner's"));
+    }
+    if !rustix::process::geteuid().is_root() {
+        return match of_user(state, wanted, mounts) {
+            Ok(identity) => Ok(identity),
+            Err(NotOwn::Exhausted(error)) => Err(*error),
+            Err(NotOwn::Because(why)) => {
+                fallback(choice, &format!("root did not start the runner, and {why}"))
+            }
+        };
+    }
+    let share = caller.with_its_rights(|| open(wanted.share_dir))?;
+    match start(state, wanted, caller, mounts, share.as_ref()) {
+        Ok(identity) => Ok(identity),
+        Err(error @ SpawnerError::Exhausted { .. }) => Err(exhausted(&error, wanted.ids)),
+        Err(error) => fallback(choice, &error.to_string()),
+    }
+}
+
+fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
+    ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
+        .hint("wait until a sandbox has ended, or set aside more: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
+        .with("first", ids.first)
+        .with("count", ids.count)
+}
+
+/// Why a user's guests do not get an id of their own.
+enum NotOwn {
+    /// They could another time.
+    Exhausted(Box<ErrorBody>),
+    /// One clause.
+    Because(String),
+}
+
+/// Limits of the copies that `auto` makes: a larger source costs more time and memory than a
+/// caller expects.
+const COPIED: CaptureLimits = CaptureLimits {
+    entries: 5000,
+    total_bytes: 256 * 1024 * 1024,
+    ..CaptureLimits::TREE
+};
+
+/// One of the user's subordinate ids. Sources are copied once the run has somewhere to copy to.
+fn of_user(
+    state: &StateDir,
+    wanted: &Wanted<'_>,
+    mounts: &mut [&mut OpenMount],
+) -> Result<GuestIdentity, NotOwn> {
+    let owner = ids_of(state);
+    let own = KernelIds {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    };
+    if owner != own {
+        let why = "the state directory belongs to another user or group";
+        return Err(NotOwn::Because(why.to_owned()));
+    }
+    let ids = subordinate_ids::find(own.uid, wanted.ids).map_err(NotOwn::Because)?;
+    if wanted.choice == IdentityChoice::Auto {
+        small_enough(mounts)?;
+    }
+    let (spawner, _) = Spawner::start(SpawnerRequestSpec {
+        launcher: wanted.launcher,
+        owner,
+        guest_id: GUEST_ID,
+        ids,
+        state_dir: state.path(),
+        share_dir: wanted.share_dir,
+        views: Vec::new(),
+    })
+    .map_err(|error| match error {
+        SpawnerError::Exhausted { .. } => NotOwn::Exhausted(Box::new(exhausted(&error, ids))),
+        error => NotOwn::Because(error.to_string()),
+    })?;
+    for mount in mounts.iter_mut() {
+        mount.shown = Shown::Stored;
+    }
+    Ok(GuestIdentity::Own(Arc::new(spawner)))
+}
+
+/// Counts what would be copied. What cannot be read is told when it is needed.
+fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
+    let mut left = COPIED;
+    for mount in mounts.iter().filter(|mount| is_directory(&mount.source)) {
+        match scan_tree(mount.source.as_fd(), &ExcludeRules::default(), &left) {
+            Ok(scan) => {
+                left.entries = left.entries.saturating_sub(scan.entries);
+                left.total_bytes = left.total_bytes.saturating_sub(scan.bytes);
+            }
+            Err(TreeError::Limit { .. }) => {
+                return Err(NotOwn::Because(format!(
+                    "the mounts have more than {} files or {} MiB, which are copied for such a guest only when --identity own asks for it",
+                    COPIED.entries,
+                    COPIED.total_bytes >> 20
+                )));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn ids_of(state: &StateDir) -> KernelIds {
+    let Owner { uid, gid } = state.owner();
+    KernelIds { uid, gid }
+}
+
+/// The runner's own, where that is enough.
+fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBody> {
+    match choice {
+        IdentityChoice::Auto | IdentityChoice::Shared => Ok(GuestIdentity::shared(why)),
+        IdentityChoice::Own => {
+            let message = format!("the sandbox cannot have a kernel user of its own: {why}");
+            Err(ErrorBody::new(ErrorCode::IsolationUnavailable, message)
+                .hint("start it as root or through the service's socket (wp_codebox.runner_socket), give this user ids in /etc/subuid and /etc/subgid (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST; package uidmap), or ask for --identity auto"))
+        }
+    }
+}
+
+fn start(
+    state: &StateDir,
+    wanted: &Wanted<'_>,
+    caller: &Caller,
+    mounts: &mut [&mut OpenMount],
+    share: Option<&OwnedFd>,
+) -> Result<GuestIdentity, SpawnerError> {
+    let owner = ids_of(state);
+    let mut views = vec![ViewSource {
+        name: "state".to_owned(),
+        directory: state.as_fd(),
+        owner,
+        access: ViewAccess::Write,
+        path: state.path().to_string_lossy().into_owned(),
+        covered: COVERED.map(str::to_owned).into(),
+    }];
+    let read = |name: String, directory, owner, path: &str| ViewSource {
+        name,
+        directory,
+        owner,
+        access: ViewAccess::Read,
+        path: path.to_owned(),
+        covered: Vec::new(),
+    };
+    if let Some((directory, of)) = share.and_then(|share| Some((share, owner_of(share)?)))
+        && caller.has_rights_of(of)
+    {
+        views.push(read(
+            "share".to_owned(),
+            directory.as_fd(),
+            of,
+            &wanted.share_dir.to_string_lossy(),
+        ));
+    }
+    // Position of each mount that has a view, in the order of the views.
+    let first = views.len();
+    let mut shown = Vec::new();
+    for (position, mount) in mounts.iter().enumerate() {
+        let (Some(of), Some(path)) = (owner_of(&mount.source), mount.path.to_str()) else {
+            continue;
+        };
+        if is_directory(&mount.source) && caller.has_rights_of(of) {
+            let name = format!("mount-{position}");
+            views.push(read(name, mount.source.as_fd(), of, path));
+            shown.push(position);
+        }
+    }
+    let (spawner, states) = Spawner::start(SpawnerRequestSpec {
+        launcher: wanted.launcher,
+        owner,
+        guest_id: GUEST_ID,
+        ids: wanted.ids,
+        state_dir: state.path(),
+        share_dir: wanted.share_dir,
+        views,
+    })?;
+    let mut states = states.into_iter();
+    if let Some(ViewState::Refused(errno)) = states.next() {
+        return Err(SpawnerError::Step {
+            step: "view".to_owned(),
+            subject: "the state directory's file system".to_owned(),
+            errno,
+        });
+    }
+    for mount in mounts.iter_mut() {
+        mount.shown = Shown::Never;
+    }
+    for (position, view) in shown.into_iter().zip(states.skip(first - 1)) {
+        let Some(mount) = mounts.get_mut(position) else {
+            continue;
+        };
+        match view {
+            ViewState::Refused(_) => {}
+            ViewState::Shown => mount.shown = Shown::ByView,
+            ViewState::ShownWith(own) => {
+                // The state's owner reads it as its own, also files of mode 0600.
+                if let Ok(directory) = reopen(&own) {
+                    mount.source = directory;
+                    mount.shown = Shown::ByView;
+                }
+            }
+        }
+    }
+    Ok(GuestIdentity::Own(Arc::new(spawner)))
+}
+
+fn open(path: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).ok()
+}
+
+fn reopen(mount: &OwnedFd) -> Result<OwnedFd, rustix::io::Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(mount, ".", flags, Mode::empty())
+}
+
+fn owner_of(directory: &OwnedFd) -> Option<KernelIds> {
+    let stat = fstat(directory).ok()?;
+    Some(KernelIds {
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    })
+}
+
+/// Of an archive that is unpacked for the run there is none.
+fn is_directory(source: &OwnedFd) -> bool {
+    fstat(source).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory
+    })
+}

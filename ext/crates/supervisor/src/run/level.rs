@@ -1,0 +1,345 @@
+//! Which level a run gets, and whether what its guests saw is enough for its policy.
+//!
+//! The level is chosen from a self-test only where the policy leaves a choice; what is
+//! believed of a guest is its own report. Anything below the policy's demands is refused
+//! before a foreign byte runs, with the row that fell short.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use wp_codebox_backend_native::{
+    Cgroup, GuestIdentity, HostFacts, HostLayout, ProcessSandbox, SelfTest, SelfTestRequest,
+    causes, run_self_test, self_test, weaknesses,
+};
+use wp_codebox_contracts::{
+    AxisReport, Enforcement, ErrorBody, ErrorCode, IsolationAxis, IsolationLevel, IsolationReport,
+    NetworkPolicy, NetworkPosture, RunRequest, RuntimePolicy,
+};
+
+/// The level to ask for: `full`, unless the policy is content with less and this host has only less.
+pub(super) fn choose_level(
+    policy: &RuntimePolicy,
+    tested: impl FnOnce() -> SelfTest,
+) -> Result<IsolationLevel, ErrorBody> {
+    #[cfg(test)]
+    if let Some(level) = FORCED.get() {
+        return Ok(level);
+    }
+    match policy.minimum_isolation {
+        // The guest itself will say whether it holds.
+        IsolationLevel::Full | IsolationLevel::None => return Ok(IsolationLevel::Full),
+        IsolationLevel::Reduced => {}
+    }
+    let test = tested();
+    match test.level() {
+        IsolationLevel::Full => Ok(IsolationLevel::Full),
+        // Its guest can make no socket at all.
+        IsolationLevel::Reduced
+            if policy.network != NetworkPolicy::Posture(NetworkPosture::Deny) =>
+        {
+            let message = "this host isolates at level reduced only, where nothing can leave the sandbox, but the policy has network rules; set network to \"deny\", or make level full possible";
+            Err(explained(
+                ErrorBody::new(ErrorCode::IsolationUnavailable, message),
+                &test,
+            ))
+        }
+        IsolationLevel::Reduced => Ok(IsolationLevel::Reduced),
+        IsolationLevel::None => Err(below(&test)),
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static FORCED: std::cell::Cell<Option<IsolationLevel>> = const { std::cell::Cell::new(None) };
+}
+
+/// Makes the runs of this thread ask for a level, whatever this host can do.
+#[cfg(test)]
+pub fn force_for_test(level: IsolationLevel) {
+    FORCED.set(Some(level));
+}
+
+/// The self-test of the request's own launcher, kept or new.
+pub(super) fn tested(request: &RunRequest, sandbox: &Arc<dyn ProcessSandbox>) -> SelfTest {
+    with_request(request, sandbox, self_test)
+}
+
+fn with_request(
+    request: &RunRequest,
+    sandbox: &Arc<dyn ProcessSandbox>,
+    ask: impl Fn(&SelfTestRequest<'_>) -> SelfTest,
+) -> SelfTest {
+    ask(&SelfTestRequest {
+        launcher: Path::new(&request.paths.launcher),
+        sandbox: sandbox.as_ref(),
+        // No level depends on it.
+        cgroup: &Cgroup::none("this self-test only chooses a level"),
+        identity: &GuestIdentity::shared("this self-test only chooses a level"),
+        host: &HostLayout::probe(),
+        state_dir: Path::new(&request.paths.state_dir),
+    })
+}
+
+/// Neither level holds here.
+fn below(test: &SelfTest) -> ErrorBody {
+    let why = test
+        .trials
+        .iter()
+        .map(|trial| format!("{}: {}", trial.level.name(), reason(&trial.report)))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let message = format!("this host isolates at none of the levels the policy allows ({why})");
+    let error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
+    explained(error, test)
+}
+
+/// The first row that falls short of its level.
+fn reason(report: &IsolationReport) -> String {
+    report
+        .axes
+        .iter()
+        .find(|row| row.enforced < row.requested)
+        .map_or_else(
+            || "nothing was seen".to_owned(),
+            |row| {
+                let (axis, seen) = (row.axis.name(), row.enforced.name());
+                format!("{axis} is {seen}, {}", row.evidence)
+            },
+        )
+}
+
+/// A launch that failed for want of a mechanism, with what a self-test says about it.
+pub(super) fn explain(
+    error: ErrorBody,
+    request: &RunRequest,
+    sandbox: &Arc<dyn ProcessSandbox>,
+) -> ErrorBody {
+    let told = error
+        .data
+        .as_ref()
+        .is_some_and(|data| data.contains_key("axes"));
+    if error.code != ErrorCode::IsolationUnavailable || told {
+        return error;
+    }
+    explained(error, &with_request(request, sandbox, run_self_test))
+}
+
+fn explained(mut error: ErrorBody, test: &SelfTest) -> ErrorBody {
+    let named: Vec<String> = causes(test)
+        .into_iter()
+        .map(|cause| format!("{} {}", cause.message, cause.fix))
+        .collect();
+    if !named.is_empty() {
+        error.hints = named;
+    }
+    let rows = test.trials.first().map(|trial| &trial.report.axes);
+    error.with("axes", json!(rows))
+}
+
+/// Refuses a guest below the policy's level or floors.
+pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<(), ErrorBody> {
+    let missed: Vec<Missed<'_>> = demands(policy)
+        .filter_map(|(axis, demanded)| {
+            let row = report.axes.iter().find(|row| row.axis == axis);
+            let observed = row.map_or(Enforcement::NotEnforced, |row| row.enforced);
+            (observed < demanded).then_some(Missed {
+                axis,
+                demanded,
+                observed,
+                row,
+            })
+        })
+        .collect();
+    if report.level >= policy.minimum_isolation && missed.is_empty() {
+        return Ok(());
+    }
+    let mut what: Vec<String> = missed.iter().map(Missed::sentence).collect();
+    if report.level < policy.minimum_isolation {
+        let (is, wanted) = (report.level.name(), policy.minimum_isolation.name());
+        what.insert(
+            0,
+            format!("the level is {is}, demanded is at least {wanted}"),
+        );
+    }
+    let message = format!(
+        "the sandbox isolates less than the policy demands: {}",
+        what.join("; ")
+    );
+    let mut error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
+    for cause in weaknesses(&HostFacts::read(), report) {
+        if missed.iter().any(|missed| cause.concerns(missed.axis)) {
+            error = error.hint(format!("{} {}", cause.message, cause.fix));
+        }
+    }
+    for missed in &missed {
+        let axis = missed.axis.name();
+        error = error.hint(format!(
+            "Or accept less: set isolation_floors.{axis} to {:?} in the policy.",
+            missed.observed.name()
+        ));
+    }
+    let rows: Vec<Value> = missed.iter().map(Missed::document).collect();
+    Err(error
+        .with("level", report.level.name())
+        .with("minimumIsolation", policy.minimum_isolation.name())
+        .with("missed", rows)
+        .with("axes", json!(report.axes)))
+}
+
+fn demands(policy: &RuntimePolicy) -> impl Iterator<Item = (IsolationAxis, Enforcement)> + '_ {
+    policy
+        .isolation_floors
+        .iter()
+        .map(|(axis, floor)| (*axis, *floor))
+}
+
+/// A floor that was not reached.
+struct Missed<'a> {
+    axis: IsolationAxis,
+    demanded: Enforcement,
+    observed: Enforcement,
+    row: Option<&'a AxisReport>,
+}
+
+impl Missed<'_> {
+    fn sentence(&self) -> String {
+        let evidence = self
+            .row
+            .map_or("no row in the report", |row| row.evidence.as_str());
+        let (axis, demanded) = (self.axis.name(), self.demanded.name());
+        let observed = self.observed.name();
+        format!("axis {axis} must be {demanded} and is {observed} ({evidence})")
+    }
+
+    fn document(&self) -> Value {
+        json!({"axis": self.axis, "demanded": self.demanded, "observed": self.observed})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use wp_codebox_backend_native::{LauncherIdentity, Trial};
+    use wp_codebox_contracts::{OuterSandboxKind, schema_id};
+    use wp_codebox_policy::defaults;
+
+    fn report(level: IsolationLevel, memory: Enforcement) -> IsolationReport {
+        let axes = IsolationAxis::ALL.map(|axis| AxisReport {
+            axis,
+            requested: IsolationLevel::Full.requested(axis),
+            enforced: if axis == IsolationAxis::Memory {
+                memory
+            } else {
+                level.requested(axis)
+            },
+            by: "x".to_owned(),
+            evidence: "seen so".to_owned(),
+        });
+        IsolationReport {
+            schema: schema_id::ISOLATION_REPORT.to_owned(),
+            level,
+            kernel: "6.18".to_owned(),
+            landlock_abi: 7,
+            axes: axes.into(),
+        }
+    }
+
+    fn tested(full: IsolationLevel, reduced: IsolationLevel) -> SelfTest {
+        let trial = |asked, seen| Trial {
+            level: asked,
+            report: report(seen, Enforcement::BestEffort),
+            failure: None,
+        };
+        SelfTest {
+            schema: schema_id::SELF_TEST.to_owned(),
+            facts: HostFacts::default(),
+            launcher: LauncherIdentity::default(),
+            outer: OuterSandboxKind::None,
+            trials: vec![
+                trial(IsolationLevel::Full, full),
+                trial(IsolationLevel::Reduced, reduced),
+            ],
+        }
+    }
+
+    fn policy(minimum: IsolationLevel) -> RuntimePolicy {
+        RuntimePolicy {
+            minimum_isolation: minimum,
+            ..defaults(Vec::new())
+        }
+    }
+
+    #[test]
+    fn full_is_asked_for_unless_the_policy_is_content_with_less_and_there_is_only_less() {
+        use IsolationLevel::{Full, None, Reduced};
+        let never = || -> SelfTest { unreachable!("a policy without a choice needs no self-test") };
+        assert_eq!(choose_level(&policy(Full), never), Ok(Full));
+        for (full, reduced, level) in [
+            (Full, None, Full),
+            (Full, Reduced, Full),
+            (None, Reduced, Reduced),
+        ] {
+            let chosen = choose_level(&policy(Reduced), || tested(full, reduced));
+            assert_eq!(chosen, Ok(level));
+        }
+        let error = choose_level(&policy(Reduced), || tested(None, None)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::IsolationUnavailable);
+        assert_eq!(error.code.exit_status(), 125);
+        assert!(error.message.contains("files is not-enforced"), "{error}");
+        let data = error.data.unwrap();
+        assert_eq!(
+            data["axes"].as_array().unwrap().len(),
+            IsolationAxis::ALL.len()
+        );
+    }
+
+    #[test]
+    fn a_guest_below_the_level_or_a_floor_is_refused_with_the_row() {
+        let whole = report(IsolationLevel::Full, Enforcement::BestEffort);
+        let mut rules = policy(IsolationLevel::Full);
+        assert_eq!(check(&rules, &whole), Ok(()));
+
+        let memory = |floor| BTreeMap::from([(IsolationAxis::Memory, floor)]);
+        rules.isolation_floors = memory(Enforcement::BestEffort);
+        assert_eq!(check(&rules, &whole), Ok(()));
+        rules.isolation_floors = memory(Enforcement::Enforced);
+        let error = check(&rules, &whole).unwrap_err();
+        assert_eq!(error.code, ErrorCode::IsolationUnavailable);
+        let told = "axis memory must be enforced and is best-effort (seen so)";
+        assert!(error.message.contains(told), "{error}");
+        assert!(
+            error
+                .hints
+                .iter()
+                .any(|hint| hint.contains("control group")),
+            "{error:?}"
+        );
+        assert!(
+            error
+                .hints
+                .iter()
+                .any(|hint| hint.contains("isolation_floors.memory"))
+        );
+        let data = error.data.unwrap();
+        assert_eq!(data["missed"][0]["axis"], "memory");
+        // The same floor holds on a host with a control group.
+        let limited = report(IsolationLevel::Full, Enforcement::Enforced);
+        assert_eq!(check(&rules, &limited), Ok(()));
+
+        let less = report(IsolationLevel::Reduced, Enforcement::BestEffort);
+        let error = check(&policy(IsolationLevel::Full), &less).unwrap_err();
+        assert!(error.message.contains("reduced") && error.message.contains("full"));
+        assert_eq!(check(&policy(IsolationLevel::Reduced), &less), Ok(()));
+    }
+
+    #[test]
+    fn an_axis_without_a_row_is_not_enforced() {
+        let mut silent = report(IsolationLevel::Full, Enforcement::Enforced);
+        silent.axes.retain(|row| row.axis != IsolationAxis::Disk);
+        let mut rules = policy(IsolationLevel::Full);
+        rules.isolation_floors = BTreeMap::from([(IsolationAxis::Disk, Enforcement::BestEffort)]);
+        let error = check(&rules, &silent).unwrap_err();
+        assert!(error.message.contains("no row"), "{error}");
+    }
+}

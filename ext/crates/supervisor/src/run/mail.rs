@@ -1,0 +1,419 @@
+//! The mail capture in a run: it receives before anything foreign runs in a guest, and stops when
+//! that guest is dead. The mailbox is the run's, so a guest that replaces another adds to it.
+
+use super::recorder::Recorder;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, IsolationLevel};
+use wp_codebox_policy::Redactor;
+use wp_codebox_proxy::mail::{Mail, MailCounts, MailServer, Mailbox, links};
+use wp_codebox_runtime::Runtime;
+
+/// What the caller of a run without a mail capture is told.
+pub(super) fn notice(level: IsolationLevel) -> Option<String> {
+    match level {
+        IsolationLevel::Full => None,
+        IsolationLevel::Reduced | IsolationLevel::None => Some(format!(
+            "mail is not captured at level {}: wp_mail(), mail() and sendmail fail there",
+            level.name()
+        )),
+    }
+}
+
+/// The mail capture of one guest.
+pub(super) struct Open {
+    /// None at level `reduced`, where a guest has no network of its own, and after too much mail.
+    server: Option<MailServer>,
+    mailbox: Arc<Mailbox>,
+}
+
+/// Begins to receive, before any program of the run starts in the guest.
+pub(super) fn open(
+    mailbox: Arc<Mailbox>,
+    runtime: &mut dyn Runtime,
+    phase: GuestPhase,
+) -> Result<Open, ErrorBody> {
+    // An earlier guest of the run sent too much: dropping the socket refuses clients at once.
+    let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
+    let server = socket
+        .map(|socket| MailServer::start(socket, Arc::clone(&mailbox), phase))
+        .transpose()
+        .map_err(|error| {
+            let message = format!("the mail capture cannot start: {error}");
+            ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+        })?;
+    Ok(Open { server, mailbox })
+}
+
+impl Open {
+    /// Ends the capture of a dead guest and records what it received.
+    pub(super) fn close(
+        self,
+        phase: GuestPhase,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ErrorBody> {
+        let Some(server) = self.server else {
+            return Ok(());
+        };
+        let received = server.stop();
+        if self.mailbox.counts().ended {
+            recorder
+                .notices
+                .push("the guest sent so much mail that the mail capture was closed".to_owned());
+        }
+        let by = match phase {
+            GuestPhase::Work => "",
+            GuestPhase::Check => " by the checks",
+        };
+        match received {
+            0 => return Ok(()),
+            1 => recorder.notices.push(format!(
+                "1 mail was sent{by} and captured; it did not leave the sandbox"
+            )),
+            many => recorder.notices.push(format!(
+                "{many} mails were sent{by} and captured; they did not leave the sandbox"
+            )),
+        }
+        let summary = json!({"phase": phase.name(), "received": received});
+        let detail = summary.as_object().cloned().unwrap_or_default();
+        recorder.observe("mail", summary, detail)
+    }
+}
+
+/// What the bundle holds of the mails: the messages and their list. Both are redacted when they
+/// are written. Bytes that are no text cannot be redacted: a message of those that holds a
+/// secret is left out.
+pub(super) fn evidence(
+    mailbox: &Mailbox,
+    redactor: &Redactor,
+) -> (Vec<ArtifactFile>, Option<EvidenceDocument>) {
+    let counts = mailbox.counts();
+    if counts.received == 0 {
+        return (Vec::new(), None);
+    }
+    let mut files = Vec::new();
+    let mut values = mailbox.map(|mail| {
+        let kept = content(mail, redactor).map(|content| {
+            files.push(ArtifactFile {
+                path: path_of(mail.number),
+                kind: "mail-message",
+                media: "message/rfc822",
+                content,
+            });
+        });
+        row(mail, kept, redactor)
+    });
+    values.push(sums(counts, values.len()));
+    let list = EvidenceDocument {
+        name: "mail.jsonl",
+        key: "mail",
+        kind: "mail-log",
+        values,
+    };
+    (files, Some(list))
+}
+
+/// The same while the run goes on: the list, and one message where one is asked for.
+pub(super) fn look(
+    mailbox: &Mailbox,
+    redactor: &Redactor,
+    number: Option<u32>,
+) -> Result<Value, ErrorBody> {
+    let mut found = None;
+    let mails = mailbox.map(|mail| {
+        let content = content(mail, redactor);
+        let kept = content.as_ref().map(drop).map_err(|reason| *reason);
+        let row = redactor.redact_value(row(mail, kept, redactor));
+        if number.is_some_and(|number| usize::try_from(number) == Ok(mail.number)) {
+            found = Some((row.clone(), content.ok()));
+        }
+        row
+    });
+    let mut answer = sums(mailbox.counts(), mails.len());
+    let Some(number) = number else {
+        answer["mails"] = json!(mails);
+        return Ok(answer);
+    };
+    let Some((row, content)) = found else {
+        let message = format!("the run has no mail with the number {number}");
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    };
+    answer["mails"] = json!([row]);
+    let bytes = match content {
+        Some(ArtifactContent::Text(text)) => Some(redactor.redact(&text).into_owned().into_bytes()),
+        Some(ArtifactContent::Bytes(bytes)) => Some(bytes),
+        Some(ArtifactContent::Document(_)) | None => None,
+    };
+    // As text, control characters would make it up to six times as long on the line.
+    answer["contentBase64"] = json!(bytes.map(|bytes| STANDARD.encode(bytes)));
+    Ok(answer)
+}
+
+/// What an inspection asks for.
+pub(super) struct Inspection<'a> {
+    /// Most messages; the newest ones are shown.
+    pub limit: usize,
+    /// Address that a shown message goes to.
+    pub recipient: Option<&'a str>,
+    /// What is shown instead of it.
+    pub label: Option<&'a str>,
+    /// Text in the subject.
+    pub subject: Option<&'a str>,
+    /// Text in a link.
+    pub link: Option<&'a str>,
+}
+
+/// What `host/smtp.inspect` prints: rows of the list with the links of their texts.
+pub(super) fn inspect(mailbox: &Mailbox, redactor: &Redactor, asked: &Inspection<'_>) -> Value {
+    let (mut rows, received) = mailbox.map_since_reset(|mail| inspected(mail, redactor, asked));
+    let matched = rows.len();
+    let mut room = DOCUMENT;
+    let fitting = rows.iter().rev().take(asked.limit).take_while(|row| {
+        let size = row.to_string().len();
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let shown = fitting.count();
+    let messages = rows.split_off(matched - shown);
+    json!({"service": "mail", "messages": messages, "matched": matched, "received": received})
+}
+
+fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option<Value> {
+    let is_asked = |to: &String| {
+        asked
+            .recipient
+            .is_some_and(|one| to.eq_ignore_ascii_case(one))
+    };
+    if asked.recipient.is_some() && !mail.to.iter().any(is_asked)
+        || asked
+            .subject
+            .is_some_and(|text| !mail.subject.contains(text))
+    {
+        return None;
+    }
+    let content = content(mail, redactor);
+    let found = match &content {
+        Ok(ArtifactContent::Text(text)) => links(text, LINKS, |link| {
+            asked.link.is_none_or(|text| link.contains(text))
+        }),
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    if asked.link.is_some() && found.is_empty() {
+        return None;
+    }
+    let mut row = row(mail, content.map(drop), redactor);
+    row["links"] = json!(found);
+    if let Some(label) = asked.label {
+        let to = mail.to.iter().map(|to| match is_asked(to) {
+            true => label,
+            false => to,
+        });
+        row["to"] = to.collect();
+    }
+    Some(redactor.redact_value(row))
+}
+
+/// Links that are shown of one message.
+const LINKS: usize = 10;
+/// Bytes of the messages in one inspection; older ones are left out.
+const DOCUMENT: usize = 256 * 1024;
+
+/// Where a bundle has a message.
+pub fn path_of(number: usize) -> String {
+    format!("files/mail/{number:04}.eml")
+}
+
+/// Where it has the list.
+pub const LIST: &str = "files/runtime-evidence/mail.jsonl";
+
+fn sums(counts: MailCounts, listed: usize) -> Value {
+    json!({
+        "schema": SCHEMA, "received": counts.received, "listed": listed, "ended": counts.ended,
+    })
+}
+
+/// Bytes before the cut of a truncated message in which a token may have begun.
+const MARGIN: usize = 1024;
+
+/// Characters of a subject in the list.
+const SUBJECT: usize = 200;
+
+/// Format of a row of the list.
+const SCHEMA: &str = "wp-codebox/mail-message/v1";
+
+/// A message's kept bytes, as text where they are text.
+fn content(mail: &Mail, redactor: &Redactor) -> Result<ArtifactContent, &'static str> {
+    let bytes = mail.content.as_ref().ok_or("too-many-bytes")?;
+    let bytes = match is_truncated(mail) {
+        // No half of a secret stays at the cut, where it could not be told from other text.
+        true => &bytes[..redactor.safe_cut(bytes, bytes.len().saturating_sub(MARGIN))],
+        false => bytes.as_slice(),
+    };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(ArtifactContent::Text(text.to_owned())),
+        // The cut went through a character.
+        Err(error) if is_truncated(mail) && error.error_len().is_none() => {
+            let text = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            Ok(ArtifactContent::Text(text.into_owned()))
+        }
+        Err(_) if redactor.find(bytes).is_some() => Err("contains-secret"),
+        Err(_) => Ok(ArtifactContent::Bytes(bytes.to_vec())),
+    }
+}
+
+fn is_truncated(mail: &Mail) -> bool {
+    let kept = mail.content.as_ref().map_or(0, Vec::len);
+    mail.content.is_some() && (kept as u64) < mail.bytes
+}
+
+/// The subject as a list shows it.
+fn subject<'a>(mail: &'a Mail, redactor: &Redactor) -> &'a str {
+    let text = mail.subject.as_str();
+    let Some((wanted, _)) = text.char_indices().nth(SUBJECT) else {
+        return text;
+    };
+    let cut = redactor.safe_cut(text.as_bytes(), wanted);
+    let border = (0..=cut).rev().find(|at| text.is_char_boundary(*at));
+    &text[..border.unwrap_or(0)]
+}
+
+fn row(mail: &Mail, kept: Result<(), &'static str>, redactor: &Redactor) -> Value {
+    let path = kept.map(|()| path_of(mail.number));
+    let mut row = json!({
+        "schema": SCHEMA, "number": mail.number, "phase": mail.phase.name(),
+        "receivedAt": mail.received_at, "from": mail.from, "to": mail.to,
+        "subject": subject(mail, redactor), "bytes": mail.bytes, "kept": path.as_ref().ok(),
+    });
+    if let Err(reason) = path {
+        row["reason"] = json!(reason);
+    }
+    if is_truncated(mail) {
+        row["truncated"] = json!(true);
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_proxy::mail::Received;
+
+    const SECRET: &str = "hunter2-hunter2-hunter2";
+
+    fn mail(content: Option<&[u8]>, bytes: u64) -> Mail {
+        Mail {
+            number: 1,
+            phase: GuestPhase::Work,
+            received_at: String::new(),
+            from: String::new(),
+            to: Vec::new(),
+            subject: String::new(),
+            bytes,
+            content: content.map(<[u8]>::to_vec),
+        }
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_redacted_are_kept_only_without_a_secret() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
+        // Text is redacted by the bundle.
+        let text = format!("x {SECRET}");
+        assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
+        let latin = [b"\xe4 ", text.as_bytes()].concat();
+        assert_eq!(of(&latin), Err("contains-secret"));
+        assert_eq!(of(b"\xe4"), Ok(ArtifactContent::Bytes(b"\xe4".to_vec())));
+        assert_eq!(content(&mail(None, 9), &redactor), Err("too-many-bytes"));
+    }
+
+    #[test]
+    fn an_inspection_is_bounded_and_keeps_the_newest() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let mailbox = Mailbox::default();
+        let to = |number: usize| -> Vec<String> {
+            let mut to = vec![format!("User{number}@x.test")];
+            to.extend((1..100).map(|n| format!("{n}@{}", "y".repeat(250))));
+            to
+        };
+        for number in 0..50 {
+            mailbox.deliver(
+                Received {
+                    from: "a@x.test".to_owned(),
+                    to: to(number),
+                    content: format!("Subject: n{number}\r\n\r\nhttp://x.test/{number}?k={SECRET}")
+                        .into_bytes(),
+                    bytes: 1,
+                },
+                GuestPhase::Work,
+            );
+        }
+        let all = Inspection {
+            limit: 100,
+            recipient: None,
+            label: None,
+            subject: None,
+            link: None,
+        };
+        let document = inspect(&mailbox, &redactor, &all);
+        assert!(document.to_string().len() < DOCUMENT + 1024);
+        assert_eq!(
+            (&document["matched"], &document["received"]),
+            (&json!(50), &json!(50))
+        );
+        let messages = document["messages"].as_array().unwrap();
+        assert!(messages.len() > 5 && messages.len() < 50);
+        assert_eq!(messages.last().unwrap()["subject"], "n49");
+        let one = Inspection {
+            recipient: Some("user7@X.test"),
+            label: Some("buyer"),
+            link: Some("/7"),
+            ..all
+        };
+        let document = inspect(&mailbox, &redactor, &one);
+        assert_eq!(document["messages"][0]["to"][0], "buyer");
+        assert!(
+            document["messages"][0]["links"][0]
+                .as_str()
+                .unwrap()
+                .starts_with("http://x.test/7?k=[REDACTED")
+        );
+        assert_eq!(document["matched"], 1);
+    }
+
+    #[test]
+    fn a_long_subject_ends_before_a_secret_that_its_cut_halves() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let shown = |text: String| {
+            let mail = Mail {
+                subject: text,
+                ..mail(None, 0)
+            };
+            row(&mail, Ok(()), &redactor)["subject"].clone()
+        };
+        let filler = "ä".repeat(SUBJECT - 3);
+        assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
+        assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
+        // Redacted by the bundle.
+        let short = format!("x {SECRET}");
+        assert_eq!(shown(short.clone()), short);
+    }
+
+    #[test]
+    fn a_truncated_message_ends_before_a_secret_that_its_cut_halves() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        for end in [SECRET.len(), SECRET.len() - 1, 3] {
+            let mut bytes = vec![b'x'; 4096];
+            bytes.extend_from_slice(&SECRET.as_bytes()[..end]);
+            let Ok(ArtifactContent::Text(text)) = content(&mail(Some(&bytes), 9999), &redactor)
+            else {
+                panic!("{end}");
+            };
+            assert!(!text.contains("hun"), "{end}");
+            assert!(text.len() > 3000);
+        }
+    }
+}

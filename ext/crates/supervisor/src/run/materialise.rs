@@ -1,0 +1,211 @@
+//! From an open mount source to directories an overlay can use, and back to the
+//! question whether the source stayed as it was.
+//!
+//! The host directory itself is the lower layer where the guest's user owns every
+//! inode and can reach it by path; otherwise a private copy is, made through the
+//! open descriptor.
+
+use super::git;
+use super::mask::{self, Mask};
+use super::pinned::{open_dir, pinned};
+use super::scratch_space::ScratchSpace;
+use super::sources::{OpenMount, OpenStaged, Shown};
+use std::os::fd::{AsFd, OwnedFd};
+use wp_codebox_artifacts::{
+    CaptureLimits, ExcludeRules, LeftOut, Links, Omitted, TreeScan, copy_tree, scan_tree,
+};
+use wp_codebox_backend_native::{PlannedCommits, PlannedGit};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, GitView, HostSource, IsolationLevel, MountAccess, MountView, Sha256Hex,
+    StagedFile,
+};
+use wp_codebox_runtime::RunDir;
+
+/// A mount that can be planned.
+#[derive(Debug)]
+pub(super) struct Materialised {
+    pub mount: OpenMount,
+    pub view: MountView,
+    /// Host directories the overlay or bind uses, topmost first.
+    pub lowers: Vec<HostSource>,
+    /// What a change is measured against: the source, or its copy.
+    pub baseline: OwnedFd,
+    /// Its repository in the guest.
+    pub git: Option<PlannedGit>,
+    /// What the guest does not get of it, whatever its view.
+    pub left_out: LeftOut,
+    fingerprint: Sha256Hex,
+}
+
+fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> ErrorBody {
+    let mut body = error.body();
+    body.message = format!("mount {}: {}", mount.target, body.message);
+    body.with("target", mount.target.as_str())
+}
+
+/// Scans the source and decides its view.
+pub(super) fn materialise(
+    index: usize,
+    mut mount: OpenMount,
+    space: ScratchSpace<'_>,
+) -> Result<Materialised, ErrorBody> {
+    let owner = space.owner;
+    let rules = ExcludeRules::new(&mount.request.exclude);
+    let scan = scan_tree(mount.source.as_fd(), &rules, &CaptureLimits::TREE)
+        .map_err(|e| describe(&mount, &e))?;
+    let maps = scan
+        .owners
+        .iter()
+        .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
+    // Without mounts everything is a copy, and so is what a change is measured against.
+    let visible = match mount.shown {
+        Shown::ByPath => reachable(&mount),
+        Shown::ByView => true,
+        Shown::Never | Shown::Stored => false,
+    };
+    let TreeScan {
+        fingerprint,
+        left_out,
+        ..
+    } = scan;
+    let direct = space.level == IsolationLevel::Full && maps && visible;
+    let git = git::at_level(&mount, space.level)?;
+    let mask = |tree, hidden: &[Omitted]| {
+        let layer = Mask { hidden, git };
+        mask::write(&mount.target, tree, &layer, space.run_dir, index)
+    };
+    // On a file system without whiteouts nothing can be hidden; a copy lacks these entries.
+    let layers = match direct {
+        true => mask(mount.source.as_fd(), &left_out.hidden).ok(),
+        false => None,
+    };
+    if let Some(mut lowers) = layers {
+        let baseline = mount
+            .source
+            .try_clone()
+            .map_err(|e| copy_failed(&mount, e))?;
+        let view = match mount.request.mode {
+            MountAccess::Readonly => MountView::Bind,
+            MountAccess::Readwrite => MountView::Overlay,
+        };
+        let source = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
+        lowers.push(source);
+        return Ok(Materialised {
+            git: git::write(&mount, git, (view, &lowers), space, index)?,
+            left_out: with_made(left_out, &mut mount),
+            mount,
+            view,
+            lowers,
+            baseline,
+            fingerprint,
+        });
+    }
+    let (baseline, copy) = space
+        .directory(&format!("mount-{index}"))
+        .map_err(|e| copy_failed(&mount, e))?;
+    copy_tree(
+        mount.source.as_fd(),
+        baseline.as_fd(),
+        &ExcludeRules::default(),
+        Links::AsTheyAre,
+        &CaptureLimits::TREE,
+    )
+    .map_err(|e| describe(&mount, &e))?;
+    let mut lowers = mask(baseline.as_fd(), &[])?;
+    lowers.push(pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?);
+    Ok(Materialised {
+        view: MountView::Copy,
+        git: git::write(&mount, git, (MountView::Copy, &lowers), space, index)?,
+        left_out: with_made(left_out, &mut mount),
+        lowers,
+        baseline,
+        fingerprint,
+        mount,
+    })
+}
+
+/// What was left out of the mount and of the directory that it was made of.
+fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
+    left_out.hidden.append(&mut mount.left_out);
+    left_out
+}
+
+fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::SandboxStartFailed,
+        format!("mount {}: its copy cannot be made: {error}", mount.target),
+    )
+}
+
+/// Whether the path leads to the open directory for the user the guest will be.
+fn reachable(mount: &OpenMount) -> bool {
+    let Ok(by_path) = open_dir(&mount.path) else {
+        return false;
+    };
+    let (Ok(a), Ok(b)) = (
+        rustix::fs::fstat(&by_path),
+        rustix::fs::fstat(&mount.source),
+    ) else {
+        return false;
+    };
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
+impl Materialised {
+    /// Whether anything below the source changed since it was scanned.
+    pub(super) fn source_changed(&self) -> bool {
+        scan_tree(
+            self.mount.source.as_fd(),
+            &self.rules(),
+            &CaptureLimits::TREE,
+        )
+        .map_or(true, |now| now.fingerprint != self.fingerprint)
+    }
+
+    /// What the source held when the run began: a digest over names, inodes, sizes and times.
+    pub(super) fn fingerprint(&self) -> &Sha256Hex {
+        &self.fingerprint
+    }
+
+    /// Which repository the guest has of it.
+    pub(super) fn git_view(&self) -> GitView {
+        match self.git.as_ref().map(|git| &git.commits) {
+            None => GitView::None,
+            Some(PlannedCommits::Base(_)) => GitView::Baseline,
+            Some(PlannedCommits::Objects(_)) => GitView::History,
+        }
+    }
+
+    /// Names left out of the capture.
+    pub(super) fn rules(&self) -> ExcludeRules {
+        ExcludeRules::new(&self.mount.request.exclude)
+    }
+}
+
+/// Writes staged files where the guest can have them bound, readable and not writable.
+pub(super) fn write_staged(
+    files: &[OpenStaged],
+    run_dir: &RunDir,
+) -> Result<Vec<StagedFile>, ErrorBody> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directory = run_dir.scratch("staged").map_err(|e| e.body())?;
+    files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| {
+            let path = directory.join(index.to_string());
+            std::fs::write(&path, &file.bytes).map_err(|e| {
+                ErrorBody::new(
+                    ErrorCode::SandboxStartFailed,
+                    format!("staged file {} cannot be written: {e}", file.target),
+                )
+            })?;
+            Ok(StagedFile {
+                source: path.to_string_lossy().into_owned(),
+                target: file.target.as_str().to_owned(),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,283 @@
+//! One run, from a prepared request to a signed bundle.
+//!
+//! Order matters and is fixed: agent in one guest → guest dead → capture → salvage written →
+//! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
+//! while the key is in memory, and nothing is captured while anything can write.
+
+mod agent_log;
+mod agent_output;
+mod agent_steps;
+mod agents;
+mod announce;
+mod attest;
+mod captured;
+mod checks;
+mod components;
+mod context;
+mod egress;
+mod ending;
+mod envelopes;
+mod episode;
+mod export;
+mod finish;
+mod generated;
+mod git;
+pub mod group;
+mod guest;
+mod hold;
+pub mod identity;
+mod inputs;
+mod kept;
+mod left_out;
+mod level;
+mod mail;
+mod mask;
+mod materialise;
+mod mounts;
+mod observe;
+mod output;
+mod pinned;
+mod prepare;
+pub mod preset;
+mod preview;
+mod queue;
+mod ready;
+mod ready_components;
+mod recorder;
+mod request_document;
+mod salvage;
+mod scratch_space;
+mod secrets;
+mod session;
+mod shown;
+mod sources;
+mod state;
+mod subordinate_ids;
+mod sync;
+mod test_files;
+mod verdict;
+mod work;
+mod workflow;
+
+pub use export::copy_bundle;
+pub use generated::{list as list_archive, plugin_header};
+pub(crate) use hold::resize;
+pub use mail::{LIST as MAIL_LIST, path_of as mail_path};
+pub(crate) use output::{PromptRedactor, StreamRedactor};
+pub use prepare::default_policy;
+pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use queue::{HoldMode, QueuedRequest, RequestQueue, Streams};
+pub(crate) use recorder::end_word;
+pub use request_document::task_document;
+pub use sync::FILE_BYTES as SYNC_FILE_BYTES;
+
+use context::Clock;
+use finish::{Evidence, Failure};
+use ready::{Outside, ready};
+use recorder::Recorder;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_agent::Parent;
+use wp_codebox_contracts::{
+    ErrorBody, EventType, LifecycleEvent, Outcome, RunId, RunMode, RunResult,
+};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
+
+/// A run that has its directory and its journal: whoever asks for it finds it.
+#[derive(Debug)]
+pub(crate) struct StartedRun {
+    prepared: Prepared,
+    run_dir: RunDir,
+    journal: Journal,
+    clock: Clock,
+}
+
+/// Gives a prepared run its directory, once what died before it is settled, unless too many
+/// runs of its site are alive. `asked` is when its caller began to ask for it.
+pub(crate) fn begin(
+    prepared: Prepared,
+    redactor: &Redactor,
+    asked: Instant,
+) -> Result<StartedRun, ErrorBody> {
+    let wall = Duration::from_millis(prepared.limits.wall_clock_ms);
+    let clock = Clock {
+        asked,
+        deadline: Instant::now() + wall,
+    };
+    let request = &prepared.request;
+    reap_dead(&prepared.state, &request.site).map_err(|e| e.body())?;
+    let goal = request.task.as_ref().map(|task| task.goal.as_str());
+    let provenance = redactor.redact_value(Value::Object(request.provenance.clone()));
+    let new = NewRun {
+        run_id: request.run_id.clone(),
+        mode: request.mode,
+        goal: goal.map(|goal| redactor.redact(goal).into_owned()),
+        provenance: match provenance {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        },
+    };
+    let limit = request.max_runs as usize;
+    let run_dir = RunDir::create(&prepared.state, &request.site, &new, limit)
+        .map_err(|e| redactor.redact_error(e.body()))?;
+    match Journal::create(run_dir.path()) {
+        Ok(journal) => Ok(StartedRun {
+            prepared,
+            run_dir,
+            journal,
+            clock,
+        }),
+        Err(error) => Err(failed(run_dir, error.body(), Scratch::Remove)),
+    }
+}
+
+impl StartedRun {
+    pub(crate) fn run_id(&self) -> &RunId {
+        &self.prepared.request.run_id
+    }
+
+    pub(crate) fn mode(&self) -> RunMode {
+        self.prepared.request.mode
+    }
+
+    /// Where requests of others will lie, when it keeps its guest for them.
+    pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
+        let request = &self.prepared.request;
+        let queue = RequestQueue::new(match request.hold {
+            Some(_) => HoldMode::Guest,
+            None => HoldMode::Nothing,
+        })?;
+        hold::States::new(&request.run_id, request.hold.as_ref()).show(&queue);
+        Ok(queue)
+    }
+
+    pub(crate) fn run_dir(&self) -> &RunDir {
+        &self.run_dir
+    }
+
+    /// It cannot go on.
+    pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
+        failed(self.run_dir, error, Scratch::Remove)
+    }
+}
+
+/// Settles a run that came to no outcome. Why it failed matters more than that its record
+/// could not be written; a later call settles it.
+fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
+    let ending = Ending {
+        outcome: Outcome::Failed,
+        summary: error.message.clone(),
+        summary_detail: None,
+        error: Some(error.clone()),
+        bundle_id: None,
+    };
+    let _ = run_dir.settle(ending, scratch);
+    error
+}
+
+/// Runs to the end. An error means that there is no outcome: the sandbox could not
+/// start, or our own evidence could not be written.
+pub(crate) fn execute(
+    started: StartedRun,
+    redactor: &Redactor,
+    cancellation: &Arc<Cancellation>,
+    parent: &dyn Parent,
+    queue: &Arc<RequestQueue>,
+    emit: &mut dyn FnMut(LifecycleEvent),
+) -> Result<RunResult, ErrorBody> {
+    let StartedRun {
+        prepared,
+        run_dir,
+        journal,
+        clock,
+    } = started;
+    let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
+    let outside = Outside {
+        cancellation,
+        parent,
+        redactor,
+    };
+    let answer = stages(prepared, outside, queue, &run_dir, &mut recorder, clock);
+    match answer {
+        Ok(result) => {
+            let result = clean(result, redactor);
+            run_dir.write_result(&result).map_err(|e| e.body())?;
+            let ending = Ending {
+                outcome: result.outcome,
+                summary: result.summary.clone(),
+                summary_detail: result.summary_detail.clone(),
+                error: result.error.clone(),
+                bundle_id: result.artifacts.as_ref().map(|a| a.bundle_id.clone()),
+            };
+            run_dir
+                .settle(ending, Scratch::Remove)
+                .map_err(|e| e.body())?;
+            Ok(result)
+        }
+        Err(Failure { error, scratch }) => {
+            Err(failed(run_dir, redactor.redact_error(error), scratch))
+        }
+    }
+}
+
+/// The parts of a result that no other hand has cleaned.
+fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
+    let text = |text: &mut String| *text = redactor.redact(text).into_owned();
+    result.error = result.error.map(|error| redactor.redact_error(error));
+    text(&mut result.summary);
+    let detail = result.summary_detail.as_mut();
+    detail
+        .and_then(|d| d.args.reason.as_mut())
+        .into_iter()
+        .for_each(text);
+    result.notices.iter_mut().for_each(text);
+    let mounts = result.mounts.iter_mut();
+    for entry in mounts.flat_map(|mount| &mut mount.left_out.entries) {
+        text(&mut entry.path);
+    }
+    for check in &mut result.checks {
+        text(&mut check.command);
+        text(&mut check.output_tail);
+    }
+    result
+}
+
+fn stages(
+    mut prepared: Prepared,
+    outside: Outside<'_>,
+    queue: &Arc<RequestQueue>,
+    run_dir: &RunDir,
+    recorder: &mut Recorder<'_>,
+    clock: Clock,
+) -> Result<RunResult, Failure> {
+    let Outside {
+        cancellation,
+        redactor,
+        ..
+    } = outside;
+    let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
+    announce::announce(&context, recorder)?;
+    let work = work::run(&context, cancellation, recorder, queue)?;
+    // From here on there is work: whatever dies or fails, it stays.
+    salvage::write(&context, recorder, redactor, &work);
+    let checks = checks::check(&context, cancellation, recorder, &work)
+        .and_then(|checks| {
+            let data = json!({"reason": "run-ended"});
+            recorder.event(EventType::Destroyed, None, data)?;
+            Ok(checks)
+        })
+        .map_err(|error| finish::kept(&context, &work, error))?;
+    let verdict = verdict::decide(&work, &checks, cancellation.reason());
+    finish::bundle(
+        &context,
+        recorder,
+        redactor,
+        Evidence {
+            work,
+            checks,
+            verdict,
+        },
+    )
+}

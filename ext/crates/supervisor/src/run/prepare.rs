@@ -1,0 +1,401 @@
+//! From a request to a checked run. Everything that may need root happens here:
+//! mount sources and staged files are opened, then root is given up for good.
+
+use super::components::{self, OpenComponents};
+use super::group::{self, RunGroup};
+use super::identity::{self, Wanted};
+use super::mounts::open_mount;
+use super::preset::{self, Equipped, Stock};
+use super::preview;
+use super::secrets::{ModelKey, Secrets};
+use super::sources::{OpenMount, OpenStaged, open_staged};
+use crate::peer::Caller;
+use std::path::Path;
+use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
+use wp_codebox_contracts::{
+    Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits,
+    ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
+};
+use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
+use wp_codebox_proxy::preview::Reservation;
+use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
+
+/// Command id that running an agent or a check needs.
+pub(super) const AGENT_COMMAND: &str = "command-agent-run";
+
+/// How a preset's program is spoken to.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    pub stdin: Vec<u8>,
+    pub result: PresetResult,
+    pub steps: Vec<PresetStep>,
+}
+
+/// A run that may start. Root is given up.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub request: RunRequest,
+    pub policy: RuntimePolicy,
+    pub limits: Limits,
+    pub state: StateDir,
+    pub secrets: Secrets,
+    pub mounts: Vec<OpenMount>,
+    pub components: OpenComponents,
+    pub staged: Vec<OpenStaged>,
+    /// Directories with programs of agents.
+    pub programs: Vec<ProgramDirectory>,
+    /// The model, where programs of the guest may ask it.
+    pub guest_model: Option<ModelEndpoint>,
+    /// What a preset gives its program on standard input, and how its last word is found.
+    pub manner: Option<Manner>,
+    pub group: RunGroup,
+    /// Whose kernel uid its guests get.
+    pub identity: GuestIdentity,
+    /// The address of the preview that the request asks for.
+    pub preview: Option<Reservation>,
+}
+
+/// Checks the request, opens what it names with the rights of who asked, and gives up root.
+pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, ErrorBody> {
+    caller.check(&request)?;
+    let mut opened = caller.with_its_rights(|| open(request))??;
+    let (state, request) = (&opened.state, &opened.request);
+    let Owner { uid, gid } = state.owner();
+    if !caller.has_rights_of(KernelIds { uid, gid }) {
+        let message = format!(
+            "the state directory belongs to uid {uid} and gid {gid}, whose rights the caller does not have: give it to the caller's own group"
+        );
+        return Err(ErrorBody::new(ErrorCode::Forbidden, message));
+    }
+    let named = request.paths.cgroup.as_deref().map(Path::new);
+    let group = group::make(state, named, &request.run_id, &opened.limits);
+    let rows = opened.mounts.iter_mut();
+    let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
+    let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
+    state.become_owner().map_err(|e| e.body())?;
+    // As its owner, who opens it later.
+    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let preview = preview
+        .map(|preview| preview::reserve(state, preview))
+        .transpose()?;
+    Ok(Prepared {
+        group,
+        identity,
+        preview,
+        request: opened.request,
+        policy: opened.policy,
+        limits: opened.limits,
+        state: opened.state,
+        secrets: opened.secrets,
+        mounts: opened.mounts,
+        components: opened.components,
+        staged: opened.staged,
+        programs: opened.programs,
+        guest_model: opened.guest_model,
+        manner: opened.manner,
+    })
+}
+
+/// A request that was checked, and what it names.
+struct Opened {
+    request: RunRequest,
+    policy: RuntimePolicy,
+    limits: Limits,
+    state: StateDir,
+    secrets: Secrets,
+    mounts: Vec<OpenMount>,
+    components: OpenComponents,
+    staged: Vec<OpenStaged>,
+    programs: Vec<ProgramDirectory>,
+    guest_model: Option<ModelEndpoint>,
+    manner: Option<Manner>,
+}
+
+fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
+    if request.schema != schema_id::RUN_REQUEST {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("the request is not {}", schema_id::RUN_REQUEST),
+        ));
+    }
+    if request
+        .task
+        .as_ref()
+        .is_some_and(|t| t.goal.trim().is_empty())
+    {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "the goal is empty: say what the agent should do",
+        ));
+    }
+    let limits = request
+        .limits
+        .resolve()
+        .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
+    let preset = preset::of(&request)?;
+    if let (Some(preset), None) = (&preset, &request.model) {
+        return Err(preset::no_model(preset));
+    }
+    let policy = effective_policy(&request, preset.as_ref())?;
+    check_programs(&request, &policy)?;
+    check_model(&request)?;
+    let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
+    let guest_model = guest_model(&request, &policy)?;
+    let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
+    let command = request.agent.as_ref().and_then(Agent::command);
+    let own = command.into_iter().flat_map(|agent| agent.env.keys());
+    // A preset may put the key's placeholder under the key's own name.
+    let preset_env = preset.iter().flat_map(|preset| preset.env.keys());
+    let preset_env = preset_env.filter(|name| key_name.as_ref() != Some(name));
+    let taken = own.chain(preset_env);
+    let secret_use = policy::SecretUse {
+        policy: &policy,
+        model: request.model.as_ref(),
+    };
+    policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
+        .map_err(|e| e.body())?;
+    let places = components::check(&request, &targets, &policy)?;
+    let key = match (&key_name, &guest_model) {
+        (None, _) => ModelKey::None,
+        (Some(name), Some(_)) => ModelKey::InGuest(name),
+        (Some(name), None) => ModelKey::Outside(name),
+    };
+    let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy, key)?;
+    let equipped = match &preset {
+        None => None,
+        Some(preset) => {
+            let stock = Stock {
+                model: guest_model.as_ref(),
+                secrets: &secrets,
+                workspace: &workspace(&request, &targets)?,
+            };
+            Some(preset::equip(preset, &mut request, stock)?)
+        }
+    };
+    // Before it is opened: a user's is made where there is none.
+    let wordpress = real_path(&request.paths.wordpress);
+    policy::check_state_place(&real_path(&request.paths.state_dir), &wordpress)?;
+    let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
+    let mounts = request
+        .mounts
+        .iter()
+        .zip(targets)
+        .map(|(mount, target)| open_mount(mount, target, &request))
+        .collect::<Result<Vec<_>, _>>()?;
+    let components = components::open(&request, places)?;
+    let mut staged = open_staged(&request)?;
+    staged.extend(components::bundle_files(&mut request)?);
+    let mut programs = Vec::new();
+    let manner = equipped.map(|equipped: Equipped| {
+        staged.extend(equipped.staged);
+        programs.push(equipped.programs);
+        Manner {
+            stdin: equipped.stdin,
+            result: equipped.result,
+            steps: equipped.steps,
+        }
+    });
+    Ok(Opened {
+        request,
+        policy,
+        limits,
+        state,
+        secrets,
+        mounts,
+        components,
+        staged,
+        programs,
+        guest_model,
+        manner,
+    })
+}
+
+/// The path without links. Of what is not there yet, the parent's real path counts: opening makes a
+/// user's state directory there.
+fn real_path(path: &str) -> String {
+    let path = Path::new(path);
+    let missing = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let real = path.canonicalize().ok().or_else(missing);
+    let real = real.unwrap_or_else(|| path.to_owned());
+    real.to_string_lossy().into_owned()
+}
+
+/// The policy given, else the default with what the preset needs.
+fn effective_policy(
+    request: &RunRequest,
+    preset: Option<&AgentPreset>,
+) -> Result<RuntimePolicy, ErrorBody> {
+    if let Some(given) = &request.policy {
+        let document = serde_json::to_value(given).unwrap_or_default();
+        let policy = policy::parse(&document).map_err(|e| e.body())?;
+        if let Some(preset) = preset {
+            preset::check_network(preset, &policy)?;
+        }
+        return Ok(policy);
+    }
+    let mut policy = default_policy(request);
+    if let Some(preset) = preset {
+        preset::open_network(preset, &mut policy);
+    }
+    Ok(policy)
+}
+
+/// The model, where the policy lets programs of the guest ask it. The built-in loop asks from
+/// outside, within a budget, so its tools find the way closed.
+fn guest_model(
+    request: &RunRequest,
+    policy: &RuntimePolicy,
+) -> Result<Option<ModelEndpoint>, ErrorBody> {
+    let access = match &policy.network {
+        NetworkPolicy::Posture(_) => ModelAccess::Closed,
+        NetworkPolicy::Rules(rules) => {
+            EgressRules::compile(rules).map_or(ModelAccess::Closed, |rules| rules.model())
+        }
+    };
+    let agent = request.agent.as_ref();
+    match access {
+        ModelAccess::Open if agent.is_none_or(Agent::uses_model_in_guest) => {}
+        ModelAccess::Open | ModelAccess::Closed => return Ok(None),
+    }
+    let Some(model) = &request.model else {
+        return Err(ErrorBody::new(
+            ErrorCode::ModelMissing,
+            "the network preset model was asked for, but the run has no model: name one, or leave the preset out",
+        ));
+    };
+    Ok(Some(model.clone()))
+}
+
+/// Where programs of the guest will start.
+fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, ErrorBody> {
+    let paths = mount_paths(targets).map_err(|e| e.body())?;
+    let mounts: Vec<GuestMount> = request
+        .mounts
+        .iter()
+        .zip(paths)
+        .map(|(mount, paths)| GuestMount {
+            target: paths.target,
+            workspace: paths.workspace,
+            access: mount.mode,
+        })
+        .collect();
+    working_directory(&mounts)
+}
+
+/// The default policy with exactly the commands this request needs.
+pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
+    let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
+    if request.agent.is_some() || !request.checks.is_empty() {
+        commands.push(AGENT_COMMAND.to_owned());
+    }
+    let steps = request.workflow.iter().flat_map(|w| &w.steps);
+    commands.extend(steps.map(|step| step.call.command.clone()));
+    // Whoever comes later can do what a run could have been asked for.
+    if request.hold.is_some() {
+        let held = policy::registry().filter(|c| match c.handler {
+            Handler::Program(_)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Mail(_)
+            | Handler::Right { .. } => true,
+            Handler::Unsupported { .. } => false,
+        });
+        commands.extend(held.map(|c| c.id.to_owned()));
+    }
+    // What the tools of the built-in loop take; which tools there are, the tool policy says.
+    if let Some(Agent::Model(_)) = request.agent {
+        commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
+    }
+    let needed = commands.iter().flat_map(|c| policy::required_commands(c));
+    let mut commands: Vec<String> = needed.map(str::to_owned).collect();
+    commands.sort();
+    commands.dedup();
+    commands.retain(|c| policy::descriptor(c).is_some());
+    policy::defaults(commands)
+}
+
+/// The tools of the built-in loop.
+pub(super) fn tool_set(
+    request: &RunRequest,
+    runtime: &RuntimePolicy,
+) -> Result<policy::ToolSet, ErrorBody> {
+    let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
+    policy::ToolSet::resolve(
+        request.tool_policy.as_ref(),
+        allowed.unwrap_or_default(),
+        request.parent_tools.as_ref(),
+        runtime,
+    )
+    .map_err(|e| e.body())
+}
+
+/// Every program the run would start is checked before anything starts.
+fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
+    let idle = request.agent.is_none()
+        && request.commands.is_empty()
+        && request.workflow.is_none()
+        && request.hold.is_none();
+    if idle {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "nothing to run: name an agent or a command",
+        ));
+    }
+    let steps = request.workflow.iter().flat_map(|w| &w.steps);
+    for call in request.commands.iter().chain(steps.map(|step| &step.call)) {
+        if policy::descriptor(&call.command).is_none() {
+            return Err(policy::CommandError::Unknown {
+                command: call.command.clone(),
+            }
+            .body());
+        }
+        let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
+        // What its arguments mean together is known to whoever makes a program of them.
+        if let Handler::Program(_) = found.handler {
+            command_program(call, &[], &working_directory(&[])?)?;
+        }
+    }
+    if let Some(Agent::Preset(_)) = &request.agent {
+        assert_agent(policy, wp_codebox_backend_native::AGENTS)?;
+    }
+    if let Some(agent) = request.agent.as_ref().and_then(Agent::command) {
+        assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
+        for name in agent.env.keys() {
+            policy::check_env_name(name).map_err(|e| e.body(name))?;
+        }
+    }
+    if let Some(Agent::Ability(_)) = &request.agent {
+        // The guest's own PHP runs it, as any program.
+        assert_agent(policy, "php")?;
+    }
+    if let Some(Agent::Model(_)) = request.agent {
+        tool_set(request, policy)?;
+    }
+    for check in &request.checks {
+        let argv = shell_words::split(check).map_err(|e| {
+            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
+        })?;
+        assert_agent(policy, argv.first().map_or("", String::as_str))?;
+    }
+    Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
+}
+
+fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
+    let call = CommandCall {
+        command: AGENT_COMMAND.to_owned(),
+        args: vec![format!("command={program}")],
+    };
+    policy::assert_command(policy, &call)
+        .map(|_| ())
+        .map_err(|e| e.body())
+}

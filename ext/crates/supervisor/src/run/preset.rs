@@ -1,0 +1,278 @@
+//! Presets of command-line agents: read from the installation, filled in, equipped.
+//!
+//! What a preset makes of a run is an ordinary program of the guest: a directory of the host
+//! that the guest may read, files that it may read, arguments and environment. Nothing of it
+//! is decided by the task's author but the name.
+
+use super::pinned::pinned;
+use super::secrets::Secrets;
+use super::sources::OpenStaged;
+use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use wp_codebox_backend_native::{
+    AGENTS, GuestEgress, ProgramDirectory, egress_environment, environment,
+};
+use wp_codebox_contracts::{
+    Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, ModelApi, ModelEndpoint, NetworkPolicy,
+    NetworkRules, PresetResult, PresetStep, RunRequest, RuntimePolicy,
+};
+use wp_codebox_policy::{
+    MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, check_preset_name, parse_preset,
+    resolve_preset,
+};
+
+/// Where presets lie below the share directory.
+const DIRECTORY: &str = "agents";
+/// Where the guest sees the files of its preset.
+const FILES: &str = "/run/codebox/staged/.agent";
+/// What programs that insist on a key are given when the model needs none.
+const NO_KEY: &str = "codebox-no-key-needed";
+
+/// What a preset adds to a run, besides the program itself.
+#[derive(Debug)]
+pub struct Equipped {
+    /// What the program reads.
+    pub stdin: Vec<u8>,
+    /// How its last word is found.
+    pub result: PresetResult,
+    /// How its lines are shown to people.
+    pub steps: Vec<PresetStep>,
+    /// Files it reads.
+    pub staged: Vec<OpenStaged>,
+    /// Where its program is.
+    pub programs: ProgramDirectory,
+}
+
+/// The preset of this name.
+pub fn load(share_dir: &Path, name: &str) -> Result<AgentPreset, ErrorBody> {
+    check_preset_name(name).map_err(|e| e.body())?;
+    let path = share_dir.join(DIRECTORY).join(format!("{name}.json"));
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(&path)
+        .and_then(|file| file.take(PRESET_BYTES as u64 + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => parse_preset(name, &bytes).map_err(|e| e.body()),
+        Err(_) => Err(PresetError::Unknown {
+            name: name.to_owned(),
+            known: names(share_dir),
+        }
+        .body()),
+    }
+}
+
+/// Names of every preset, sorted.
+pub fn names(share_dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(share_dir.join(DIRECTORY))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            Some(
+                entry
+                    .file_name()
+                    .to_str()?
+                    .strip_suffix(".json")?
+                    .to_owned(),
+            )
+        })
+        .filter(|name| check_preset_name(name).is_ok())
+        .take(MAX_PRESETS)
+        .collect();
+    names.sort();
+    names
+}
+
+/// The preset that a request names, if it names one.
+pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
+    match &request.agent {
+        Some(Agent::Preset(agent)) => {
+            load(Path::new(&request.paths.share_dir), &agent.name).map(Some)
+        }
+        Some(Agent::Command(_) | Agent::Model(_) | Agent::Ability(_)) | None => Ok(None),
+    }
+}
+
+/// Opens what the preset needs in a policy that nobody wrote.
+pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
+    let mut rules = match &policy.network {
+        NetworkPolicy::Rules(rules) => rules.clone(),
+        NetworkPolicy::Posture(_) => NetworkRules::default(),
+    };
+    for name in &preset.network {
+        if !rules.presets.contains(name) {
+            rules.presets.push(name.clone());
+        }
+    }
+    if !preset.network.is_empty() {
+        policy.network = NetworkPolicy::Rules(rules);
+    }
+}
+
+/// Whether a policy that somebody wrote has what the preset needs.
+pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
+    let has = |name: &String| match &policy.network {
+        NetworkPolicy::Rules(rules) => rules.presets.contains(name),
+        NetworkPolicy::Posture(_) => false,
+    };
+    match preset.network.iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(missing) => Err(PresetError::Closed {
+            name: preset.name.clone(),
+            preset: missing.clone(),
+        }
+        .body()),
+    }
+}
+
+/// The refusal of a run whose preset has no model to ask.
+pub fn no_model(preset: &AgentPreset) -> ErrorBody {
+    let name = preset.name.clone();
+    PresetError::NoModel { name }.body().hint(
+        "at the shell --model NAME --model-url URL; in a task provider and model, or the site's settings",
+    )
+}
+
+/// What a run has for a preset to be filled with.
+#[derive(Debug, Clone, Copy)]
+pub struct Stock<'a> {
+    /// The run's model.
+    pub model: Option<&'a ModelEndpoint>,
+    /// The run's secrets.
+    pub secrets: &'a Secrets,
+    /// Where programs start.
+    pub workspace: &'a GuestPath,
+}
+
+/// Puts the preset's program in the place of its name and finds what it needs on the host.
+pub fn equip(
+    preset: &AgentPreset,
+    request: &mut RunRequest,
+    stock: Stock<'_>,
+) -> Result<Equipped, ErrorBody> {
+    let model = stock.model.ok_or_else(|| no_model(preset))?;
+    let Some(task) = &request.task else {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "no goal was given: say what the agent should do",
+        ));
+    };
+    let own = format!("{FILES}/");
+    if task
+        .staged_files
+        .iter()
+        .any(|f| f.target == FILES || f.target.starts_with(&own))
+    {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("{FILES} is where the agent's own files are; stage yours elsewhere"),
+        ));
+    }
+    let directory = guest_path(&format!("{AGENTS}/{}", preset.name))?;
+    let home = environment().remove("HOME").unwrap_or_default();
+    let key = model
+        .secret
+        .as_deref()
+        .and_then(|name| stock.secrets.placeholder(name));
+    let resolved = resolve_preset(
+        preset,
+        PresetContext {
+            goal: &task.goal,
+            model,
+            base_url: &base_url(),
+            key: key.unwrap_or(NO_KEY),
+            workspace: stock.workspace.as_str(),
+            home: &home,
+            files: FILES,
+            directory: directory.as_str(),
+        },
+    )
+    .map_err(|e| e.body())?;
+    let staged = resolved
+        .files
+        .into_iter()
+        .map(|(name, bytes)| {
+            let target = guest_path(&format!("{FILES}/{name}"))?;
+            Ok(OpenStaged { target, bytes })
+        })
+        .collect::<Result<_, ErrorBody>>()?;
+    let programs = locate(preset, request.paths.agents_dir.as_deref(), directory)?;
+    request.agent = Some(Agent::Command(resolved.command));
+    Ok(Equipped {
+        stdin: resolved.stdin,
+        result: preset.result.clone(),
+        steps: preset.steps.clone(),
+        staged,
+        programs,
+    })
+}
+
+/// The host directory with the preset's program in it. The host's settings name it, so the
+/// rules for mounts of callers do not apply.
+fn locate(
+    preset: &AgentPreset,
+    agents_dir: Option<&str>,
+    target: GuestPath,
+) -> Result<ProgramDirectory, ErrorBody> {
+    let Some(agents_dir) = agents_dir else {
+        let message = "this host has no directory for programs of agents";
+        return Err(ErrorBody::new(ErrorCode::AgentProgramMissing, message)
+            .hint("name one: wp_codebox.agents_dir in php.ini, or --agents-dir"));
+    };
+    let directory = Path::new(agents_dir).join(&preset.name);
+    let missing = |what: &str| {
+        let shown = directory.display();
+        ErrorBody::new(
+            ErrorCode::AgentProgramMissing,
+            format!("the agent {} is not installed: {shown} {what}", preset.name),
+        )
+        .hint(preset.install.replace("{directory}", &shown.to_string()))
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = rustix::fs::open(&directory, flags, Mode::empty())
+        .map_err(|_| missing("does not exist or cannot be read"))?;
+    // Named by the kernel, for the directory that is open.
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))
+        .map_err(|_| missing("cannot be named"))?;
+    let program = std::fs::metadata(path.join(&preset.program))
+        .map_err(|_| missing(&format!("has no {}", preset.program)))?;
+    if !program.is_file() || program.permissions().mode() & 0o111 == 0 {
+        return Err(missing(&format!(
+            "has a {} that is no program",
+            preset.program
+        )));
+    }
+    let source = pinned(&path, &open).map_err(|_| missing("cannot be read"))?;
+    Ok(ProgramDirectory { source, target })
+}
+
+fn guest_path(text: &str) -> Result<GuestPath, ErrorBody> {
+    GuestPath::new(text).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+}
+
+/// Where programs of the guest ask the model.
+fn base_url() -> String {
+    let bridge = egress_environment(&GuestEgress::Tunnel)
+        .remove("CODEBOX_EGRESS_URL")
+        .unwrap_or_default();
+    format!("{bridge}/model")
+}
+
+/// What programs of the guest are told of the model they may ask.
+pub fn model_environment(model: &ModelEndpoint) -> BTreeMap<String, String> {
+    let api = match model.api {
+        ModelApi::OpenaiChat => "openai-chat",
+        ModelApi::AnthropicMessages => "anthropic-messages",
+    };
+    [
+        ("CODEBOX_MODEL_BASE_URL", base_url()),
+        ("CODEBOX_MODEL", model.model.clone()),
+        ("CODEBOX_MODEL_API", api.to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

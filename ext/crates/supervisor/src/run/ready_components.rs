@@ -1,0 +1,81 @@
+//! Components as guests of a run are shown them.
+
+use super::components::{OpenComponents, entry, unavailable};
+use super::generated;
+use super::materialise::{Materialised, materialise};
+use super::scratch_space::ScratchSpace;
+use serde_json::{Value, json};
+use std::os::fd::AsFd;
+use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
+use wp_codebox_contracts::{Component, ErrorBody, RunRequest};
+use wp_codebox_runtime::RunDir;
+
+/// A component that can be shown.
+#[derive(Debug)]
+pub(super) struct ReadyComponent {
+    pub component: Component,
+    pub entry: String,
+    pub shown: Materialised,
+}
+
+/// Makes the directories of components that are made for this run, and finds what each is
+/// loaded by. `first` is the index after the last mount.
+pub(super) fn make(
+    open: &mut OpenComponents,
+    request: &RunRequest,
+    first: usize,
+    run_dir: &RunDir,
+) -> Result<(), ErrorBody> {
+    for (position, row) in open.rows.iter_mut().enumerate() {
+        let slug = &row.component.slug;
+        if let Some(made) = generated::of(request, slug) {
+            generated::build(&mut row.mount, made, run_dir, first + position)?;
+            row.entry = entry(row.mount.source.as_fd(), &row.component)
+                .map_err(|why| unavailable(slug, &why))?;
+        }
+    }
+    Ok(())
+}
+
+/// Decides how each component is shown. `first` is the index after the last mount.
+pub(super) fn ready(
+    open: OpenComponents,
+    first: usize,
+    space: ScratchSpace<'_>,
+) -> Result<Vec<ReadyComponent>, ErrorBody> {
+    open.rows
+        .into_iter()
+        .enumerate()
+        .map(|(position, row)| {
+            Ok(ReadyComponent {
+                shown: materialise(first + position, row.mount, space)?,
+                component: row.component,
+                entry: row.entry,
+            })
+        })
+        .collect()
+}
+
+/// The components as a guest's plan takes them.
+pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
+    let list: Vec<Value> = components
+        .iter()
+        .map(|row| {
+            json!({
+                "slug": row.component.slug,
+                "load_as": row.component.load_as,
+                "entry": row.entry,
+            })
+        })
+        .collect();
+    PlannedComponents {
+        rows: components
+            .iter()
+            .map(|row| PlannedComponent {
+                lowers: row.shown.lowers.clone(),
+                target: row.shown.mount.target.clone(),
+            })
+            .collect(),
+        list: Value::Array(list).to_string(),
+    }
+}

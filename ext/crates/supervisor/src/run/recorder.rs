@@ -1,0 +1,500 @@
+//! The journal, the live stream and the evidence of executions: one writer for all three.
+
+mod beside;
+mod files;
+mod output;
+mod transcript;
+
+pub(super) use beside::BesideEnd;
+pub(super) use transcript::TranscriptEntry;
+
+use super::agent_log::AgentLog;
+use super::agent_steps::AgentSteps;
+use super::kept::{KeptOutput, Memory};
+use super::output::StreamRedactor;
+use super::queue::RequestQueue;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, ModelUsage, OutputStream,
+};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{
+    Bounds, COMPONENTS, Call, Cut, Execution, ExecutionEnd, ExecutionResult, Journal, Runtime,
+    Step, now_rfc3339,
+};
+
+/// What the record keeps of a program's standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// All of it, redacted.
+    Text,
+    /// Its size: the caller takes the bytes, at most so many.
+    Size(u64),
+}
+
+/// A command that the supervisor carries out itself and that has begun.
+pub(super) struct Carried {
+    pub id: ExecutionId,
+    pub args: Vec<String>,
+    pub started_at: String,
+}
+
+/// Output of programs that have not been written off.
+#[derive(Debug, Default)]
+struct Beside {
+    open: BTreeMap<ExecutionId, KeptOutput>,
+    /// Bytes in memory, of those that ended, too.
+    total: usize,
+}
+
+/// An execution that has ended; its texts are clean.
+pub(in crate::run) struct Executed<'e> {
+    pub id: &'e ExecutionId,
+    pub command: &'e str,
+    pub args: Vec<String>,
+    pub phase: &'static str,
+    pub exit_code: Option<i32>,
+    pub started_at: String,
+    pub stdout: String,
+    pub stderr: String,
+    pub output_truncated: bool,
+    pub cut: Cut,
+}
+
+/// Writes what happens.
+pub(super) struct Recorder<'a> {
+    journal: Journal,
+    emit: &'a mut dyn FnMut(LifecycleEvent),
+    redactor: &'a Redactor,
+    output_bytes: u64,
+    count: u32,
+    /// Whether the guest may hold work.
+    worked: bool,
+    /// Programs that run beside others.
+    beside: Beside,
+    /// Where their output waits.
+    pub aside: Option<Arc<RequestQueue>>,
+    /// Who asked for what happens now, when it is not the run's own request.
+    pub actor: Option<String>,
+    pub executions: Vec<ExecutionRecord>,
+    pub transcript: Vec<TranscriptEntry>,
+    pub observations: Vec<Value>,
+    /// Requests that reached the egress bridge.
+    pub egress: Vec<Value>,
+    /// Things the caller should see, each one sentence.
+    pub notices: Vec<String>,
+    /// What the built-in loop used of its model.
+    pub model_usage: Option<ModelUsage>,
+    /// Turns and calls of the built-in loop.
+    pub agent: Option<AgentLog>,
+    /// How the next program's standard output is shown to people.
+    pub steps: Option<AgentSteps>,
+    /// The last word of a command-line agent, redacted.
+    pub last_word: Option<String>,
+    /// What the steps of a recipe came to, redacted.
+    pub workflow: Option<Value>,
+    /// The episode that a held sandbox is, while it goes on.
+    pub episode: Option<EpisodeBuilder<'a>>,
+    /// What the bundle holds of it.
+    pub episode_files: Option<EpisodeFiles>,
+    /// What became of the run's preview.
+    pub preview: Option<Value>,
+    /// What commands left for the bundle.
+    pub files: Vec<ArtifactFile>,
+    /// Content of files that a recipe names, one row each; none of them looks like a secret.
+    pub collected: Vec<Value>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(
+        journal: Journal,
+        redactor: &'a Redactor,
+        output_bytes: u64,
+        emit: &'a mut dyn FnMut(LifecycleEvent),
+    ) -> Self {
+        Self {
+            journal,
+            emit,
+            redactor,
+            output_bytes,
+            count: 0,
+            worked: false,
+            beside: Beside::default(),
+            aside: None,
+            actor: None,
+            executions: Vec::new(),
+            transcript: Vec::new(),
+            observations: Vec::new(),
+            egress: Vec::new(),
+            notices: Vec::new(),
+            model_usage: None,
+            agent: None,
+            steps: None,
+            last_word: None,
+            workflow: None,
+            episode: None,
+            episode_files: None,
+            preview: None,
+            files: Vec::new(),
+            collected: Vec::new(),
+        }
+    }
+
+    pub(super) fn redactor(&self) -> &'a Redactor {
+        self.redactor
+    }
+
+    /// Most bytes of both streams of one execution.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output_bytes
+    }
+
+    /// Journals and streams one event.
+    pub(super) fn event(
+        &mut self,
+        kind: EventType,
+        id: Option<&ExecutionId>,
+        data: Value,
+    ) -> Result<(), ErrorBody> {
+        // Output was cleaned as a stream already.
+        let data = match kind {
+            EventType::CommandOutput => data,
+            _ => self.redactor.redact_value(data),
+        };
+        let data = match data {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let event = self
+            .journal
+            .append(kind, id.cloned(), data)
+            .map_err(|e| e.body())?;
+        (self.emit)(event);
+        Ok(())
+    }
+
+    /// Records an observation in the bundle and says so in the journal; `detail` joins the event.
+    pub(super) fn observe(
+        &mut self,
+        kind: &str,
+        data: Value,
+        detail: Map<String, Value>,
+    ) -> Result<(), ErrorBody> {
+        let id = format!("observation-{}", self.observations.len() + 1);
+        let seen = json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()});
+        let mut event = Map::from_iter([
+            ("id".to_owned(), json!(id)),
+            ("type".to_owned(), json!(kind)),
+        ]);
+        event.extend(detail);
+        self.event(EventType::Observed, None, Value::Object(event))?;
+        self.observations.push(seen);
+        Ok(())
+    }
+
+    /// Every event so far.
+    pub(super) fn events(&self) -> Result<Vec<LifecycleEvent>, ErrorBody> {
+        self.journal.events().map_err(|e| e.body())
+    }
+
+    /// A text without what must not be shown.
+    pub(super) fn clean(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+
+    /// A document without what must not be shown.
+    pub(super) fn cleaned(&self, document: Value) -> Value {
+        self.redactor.redact_value(document)
+    }
+
+    /// Runs one call to its end.
+    pub(super) fn run(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Step, ErrorBody> {
+        let timeout = Duration::MAX;
+        self.run_within(runtime, call, Bounds { deadline, timeout })
+    }
+
+    /// Records a command that the runner carried out itself; its output is clean already.
+    pub(super) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
+        let begun = self.begin(call)?;
+        self.conclude(begun, call, step)
+    }
+
+    /// Records the beginning of a command that the runner carries out itself.
+    pub(super) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
+        let id = self.next_id()?;
+        let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
+        let started_at = now_rfc3339();
+        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
+        if let Some(actor) = &self.actor {
+            data["actor"] = json!(actor);
+        }
+        self.event(EventType::CommandStarted, Some(&id), data)?;
+        Ok(Carried {
+            id,
+            args,
+            started_at,
+        })
+    }
+
+    /// Records its end; its output is clean already.
+    pub(super) fn conclude(
+        &mut self,
+        begun: Carried,
+        call: &Call,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        for (stream, text) in [
+            (OutputStream::Stdout, &step.stdout),
+            (OutputStream::Stderr, &step.stderr),
+        ] {
+            if !text.is_empty() {
+                self.output(&begun.id, stream, text.as_bytes())?;
+            }
+        }
+        self.finished(&begun.id, call, begun.args, begun.started_at, step)
+    }
+
+    /// The same with a time of its own.
+    pub(super) fn run_within(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+    ) -> Result<Step, ErrorBody> {
+        let (step, _) = self.execute(runtime, call, bounds, Keep::Text)?;
+        Ok(step)
+    }
+
+    /// The same for a program whose output is the content of files: it is handed over as it is,
+    /// at most `most` bytes, and the record keeps its size. Whoever shows it redacts it.
+    pub(super) fn take(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+        most: u64,
+    ) -> Result<(Step, Vec<u8>), ErrorBody> {
+        self.execute(runtime, call, bounds, Keep::Size(most))
+    }
+
+    fn next_id(&mut self) -> Result<ExecutionId, ErrorBody> {
+        self.count += 1;
+        ExecutionId::new(format!("exec-{}", self.count))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+    }
+
+    fn execute(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+        keep: Keep,
+    ) -> Result<(Step, Vec<u8>), ErrorBody> {
+        let Carried {
+            id,
+            args,
+            started_at,
+        } = self.begin(call)?;
+        let execution = Execution {
+            id: id.clone(),
+            argv: call.argv.clone(),
+            env: call.env.clone(),
+            cwd: call.cwd.clone(),
+            stdin: call.stdin.clone(),
+            output_bytes: match keep {
+                // `KeptOutput` has the end of it, too.
+                Keep::Text => u64::MAX,
+                Keep::Size(most) => most,
+            },
+            stop_at: Instant::now()
+                .checked_add(bounds.timeout)
+                .map_or(bounds.deadline, |at| at.min(bounds.deadline)),
+            deadline: bounds.deadline,
+        };
+        let mut taken = Vec::new();
+        let mut kept = KeptOutput::new(self.output_bytes);
+        let mut streams = (
+            StreamRedactor::new(self.redactor),
+            StreamRedactor::new(self.redactor),
+        );
+        let mut failed = None;
+        let mut steps = self.steps.take();
+        let result = runtime.execute(&execution, &mut |stream, bytes| {
+            if bytes.is_empty() {
+                if let Err(error) = self.listen_aside() {
+                    failed.get_or_insert(error);
+                }
+                return;
+            }
+            if let (OutputStream::Stdout, Keep::Size(_)) = (stream, keep) {
+                taken.extend_from_slice(bytes);
+                return;
+            }
+            let redactor = match stream {
+                OutputStream::Stdout => &mut streams.0,
+                OutputStream::Stderr => &mut streams.1,
+            };
+            if let Some(clean) = redactor.push(bytes) {
+                let now = kept.push(stream, &clean, Memory::Free);
+                if let Err(error) = self.agent_output(&id, stream, now, steps.as_mut()) {
+                    failed.get_or_insert(error);
+                }
+            }
+        })?;
+        self.ran(call, &result.end);
+        for (stream, redactor) in [
+            (OutputStream::Stdout, &mut streams.0),
+            (OutputStream::Stderr, &mut streams.1),
+        ] {
+            if let Some(clean) = redactor.finish() {
+                let now = kept.push(stream, &clean, Memory::Free);
+                self.agent_output(&id, stream, now, steps.as_mut())?;
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Keep::Size(_) = keep {
+            let note = format!("({} bytes)\n", taken.len());
+            let now = kept.push(OutputStream::Stdout, note.as_bytes(), Memory::Free);
+            self.output(&id, OutputStream::Stdout, now)?;
+        }
+        let kept = self.rest(&id, kept, steps)?;
+        let step = Step {
+            result: ExecutionResult {
+                output_truncated: result.output_truncated || kept.cut.any(),
+                ..result
+            },
+            stdout: kept.stdout,
+            stderr: kept.stderr,
+            cut: kept.cut,
+        };
+        self.finished(&id, call, args, started_at, &step)?;
+        Ok((step, taken))
+    }
+
+    /// Keeps an execution for the bundle and for the transcript.
+    pub(in crate::run) fn record(&mut self, done: Executed<'_>) {
+        self.executions.push(ExecutionRecord {
+            id: done.id.as_str().to_owned(),
+            command: done.command.to_owned(),
+            args: done.args.clone(),
+            exit_code: done.exit_code,
+            stdout: done.stdout.clone(),
+            stderr: done.stderr.clone(),
+            started_at: done.started_at,
+            finished_at: now_rfc3339(),
+            phase: done.phase.to_owned(),
+            output_truncated: done.output_truncated,
+        });
+        self.transcript.push(TranscriptEntry {
+            command: done.command.to_owned(),
+            args: done.args,
+            exit_code: done.exit_code,
+            phase: done.phase,
+            stdout: done.stdout,
+            stderr: done.stderr,
+            output_truncated: done.output_truncated,
+            cut: done.cut,
+            parsed: None,
+        });
+    }
+
+    /// Whether the guest may hold work: a program of the run ran in it, or others could reach it.
+    pub(super) fn worked(&self) -> bool {
+        self.worked
+    }
+
+    /// Others may reach the guest from here on, and change it without a program.
+    pub(super) fn opened(&mut self) {
+        self.worked = true;
+    }
+
+    /// Noted before anything of it is recorded: a record that cannot be written loses no work.
+    fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
+        let began = !matches!(end, ExecutionEnd::NotStarted { .. });
+        self.worked |= began && call.phase != COMPONENTS;
+    }
+
+    /// Adds to the last call what its program answered beside its output.
+    pub(super) fn answered(&mut self, answer: Value) {
+        let answer = self.redactor.redact_value(answer);
+        if let Some(entry) = self.transcript.last_mut() {
+            entry.parsed = Some(answer);
+        }
+    }
+
+    fn finished(
+        &mut self,
+        id: &ExecutionId,
+        call: &Call,
+        args: Vec<String>,
+        started_at: String,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        self.ran(call, &step.result.end);
+        let mut data = json!({
+            "command": call.command,
+            "end": end_word(&step.result.end),
+            "durationMs": u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX),
+        });
+        if let Some(code) = step.exit_code() {
+            data["exitCode"] = json!(code);
+        }
+        if step.result.stopped {
+            data["stopped"] = json!(true);
+        }
+        self.tell_cut(&call.command, step.cut, &mut data);
+        if step.result.output_truncated && !step.cut.any() {
+            data["outputTruncated"] = json!(true);
+            self.notices.push(format!(
+                "{}: output beyond the limit of this command was dropped [{}]",
+                call.command,
+                ErrorCode::OutputLimit
+            ));
+        }
+        if step.result.disk_full {
+            data["diskFull"] = json!(true);
+            self.notices.push(format!(
+                "{}: the guest's disk was full; raise the disk limit [{}]",
+                call.command,
+                ErrorCode::DiskLimit
+            ));
+        }
+        self.event(EventType::CommandFinished, Some(id), data)?;
+        self.record(Executed {
+            id,
+            command: &call.command,
+            args,
+            phase: call.phase,
+            exit_code: step.exit_code(),
+            started_at,
+            stdout: step.stdout.clone(),
+            stderr: step.stderr.clone(),
+            output_truncated: step.result.output_truncated,
+            cut: step.cut,
+        });
+        Ok(())
+    }
+}
+
+pub(crate) fn end_word(end: &ExecutionEnd) -> &'static str {
+    match end {
+        ExecutionEnd::Exited { .. } => "exited",
+        ExecutionEnd::Signalled { .. } => "signalled",
+        ExecutionEnd::NotStarted { .. } => "not-started",
+        ExecutionEnd::TimedOut => "timed-out",
+        ExecutionEnd::Cancelled => "cancelled",
+        ExecutionEnd::LimitReached { .. } => "limit-reached",
+        ExecutionEnd::GuestDied { .. } => "guest-died",
+    }
+}

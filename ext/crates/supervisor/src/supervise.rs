@@ -1,0 +1,235 @@
+//! One process, one run: the frame socket on one side, the guest on the other.
+//!
+//! Until root is given up there is a single thread. Afterwards one listens (see `control`)
+//! and one writes to the caller (see `outbox`); neither touches the run itself.
+
+use crate::control::{self, ControlHandles};
+use crate::outbox::{CallerAttachment, Outbox, Patience};
+use crate::parent::{Answers, ParentLine};
+use crate::{peer, run};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, GuestIds, PROTOCOL_VERSION, RunRequest};
+use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{CancelReason, Cancellation};
+
+/// Longest time that a caller is believed to have taken before it asked.
+const LONGEST_ASKING: Duration = Duration::from_secs(3600);
+
+/// Starts a supervisor that inherits descriptor 3 and leaves: the caller waits for
+/// this process only, so no zombie of the supervisor is ever its.
+pub fn spawn_detached() -> ExitCode {
+    let Ok(program) = std::env::current_exe() else {
+        return ExitCode::from(125);
+    };
+    let child = Command::new(program)
+        .arg("supervise")
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
+    if child.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(125)
+    }
+}
+
+/// Supervises the run whose `start` frame arrives on `frames_fd`: a socket of the process
+/// that started this one, or the connection that a socket-activated service was started for.
+pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
+    let started = Instant::now();
+    // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
+    // hang-up is for its caller. It fails for a leader, which is its own already.
+    let _ = rustix::process::setsid();
+    wp_codebox_backend_native::raise_open_files();
+    let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
+        return ExitCode::from(125);
+    };
+    let service = guest_ids.map(GuestIds::parse).transpose();
+    let service = service.map_err(|e| ErrorBody::new(ErrorCode::ConfigInvalid, e.to_string()));
+    let caller = match service.and_then(|ids| peer::check(&fd, ids)) {
+        Ok(caller) => caller,
+        Err(error) => {
+            let status = error.code.exit_status();
+            let _ = write_frame(&UnixStream::from(fd), &Frame::Error { error });
+            return ExitCode::from(status);
+        }
+    };
+    let stream = UnixStream::from(fd);
+    match converse(&stream, &caller, started) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            let status = error.code.exit_status();
+            // A caller that is gone cannot be told.
+            let _ = write_frame(&stream, &Frame::Error { error });
+            ExitCode::from(status)
+        }
+    }
+}
+
+fn unavailable(e: std::io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::RunnerUnavailable,
+        format!("the frame socket failed: {e}"),
+    )
+}
+
+/// The standard error of a detached supervisor is lost: a panic also writes its place into the
+/// run's directory, for the call that settles the run.
+fn note_crashes(run: &run::StartedRun) {
+    let note = wp_codebox_runtime::crash_note(run.run_dir().path().to_owned());
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        note(info);
+        before(info);
+    }));
+}
+
+/// An error is one from before the run was accepted.
+fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
+    let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
+    let (request, asked_ns) = start(&mut reader)?;
+    let asked = asked_at(asked_ns, started);
+    // Made first: no error from here on names a secret.
+    let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
+    let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
+    let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
+    // Root is given up: threads may begin.
+    let run = run::begin(prepared, &redactor, asked)?;
+    note_crashes(&run);
+    let cancellation = Arc::new(Cancellation::default());
+    let attachment = Arc::new(CallerAttachment::new(run.mode()));
+    let answers = Arc::new(Answers::default());
+    let queue = match run.queue() {
+        Ok(queue) => Arc::new(queue),
+        Err(error) => return Err(run.abandon(unavailable(error))),
+    };
+    let handles = ControlHandles {
+        run_id: run.run_id().clone(),
+        cancellation: Arc::clone(&cancellation),
+        attachment: Arc::clone(&attachment),
+        record: Arc::clone(run.run_dir().record()),
+        answers: Arc::clone(&answers),
+        redactor: Arc::clone(&redactor),
+        queue: Arc::clone(&queue),
+        run_dir: run.run_dir().path().to_owned(),
+    };
+    let outbox = stream
+        .try_clone()
+        .and_then(|stream| Outbox::start(stream, Arc::clone(&attachment), Patience::default()))
+        .map_err(unavailable);
+    let heard = control::listen(reader, run.run_dir(), handles);
+    let outbox = match heard.and(outbox) {
+        Ok(outbox) => outbox,
+        Err(error) => return Err(run.abandon(error)),
+    };
+    outbox.send(&Frame::Accepted {
+        protocol: PROTOCOL_VERSION,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        run_id: run.run_id().clone(),
+    });
+    let parent = ParentLine {
+        answers: &answers,
+        outbox: &outbox,
+        attachment: &attachment,
+        cancellation: &cancellation,
+    };
+    let answer = run::execute(
+        run,
+        &redactor,
+        &cancellation,
+        &parent,
+        &queue,
+        &mut |event| {
+            queue.journalled(event.seq);
+            outbox.send(&Frame::Event { event });
+        },
+    );
+    // Of a run that failed early: whoever waits is told, and nobody waits for more events.
+    queue.close(&ErrorBody::new(
+        ErrorCode::SandboxNotHeld,
+        "the run has ended",
+    ));
+    queue.finish();
+    let status = match &answer {
+        Ok(result) => result.outcome.exit_status(),
+        Err(error) => error.code.exit_status(),
+    };
+    // The run is settled. A caller that is gone cannot be told; the record says it.
+    let told_to_stop = || cancellation.reason() == Some(CancelReason::Signal);
+    let frame = match answer {
+        Ok(mut result) => {
+            result.notices.extend(outbox.notice().map(str::to_owned));
+            Frame::Result { result }
+        }
+        Err(error) => Frame::Error { error },
+    };
+    outbox.finish(&frame, told_to_stop);
+    Ok(status)
+}
+
+/// When the caller began to ask. A caller in another time namespace has another clock, so a time
+/// that cannot be is replaced by the start of this process.
+fn asked_at(given: Option<u64>, started: Instant) -> Instant {
+    let before = given
+        .and_then(|given| monotonic_ns().checked_sub(given))
+        .map(Duration::from_nanos)
+        .filter(|before| *before <= LONGEST_ASKING);
+    before
+        .and_then(|before| Instant::now().checked_sub(before))
+        .map_or(started, |asked| asked.min(started))
+}
+
+fn start(reader: &mut FrameReader) -> Result<(RunRequest, Option<u64>), ErrorBody> {
+    match reader.next_frame() {
+        Ok(Some(Frame::Start {
+            protocol,
+            asked_ns,
+            request,
+        })) if protocol == PROTOCOL_VERSION => Ok((request, asked_ns)),
+        Ok(Some(Frame::Start { protocol, .. })) => Err(ErrorBody::new(
+            ErrorCode::ExtensionStale,
+            format!(
+                "the caller speaks protocol {protocol}, this runner {PROTOCOL_VERSION}: install extension and runner of one version"
+            ),
+        )),
+        Ok(_) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the first frame must be `start`",
+        )),
+        Err(e) => Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_counts_from_when_its_caller_says_that_it_began_to_ask() {
+        let started = Instant::now();
+        let minute = 60_000_000_000;
+        let asked = asked_at(Some(monotonic_ns() - minute), started);
+        assert!(started - asked >= Duration::from_secs(59), "{asked:?}");
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_is_replaced_by_the_start_of_the_supervisor() {
+        let started = Instant::now();
+        for given in [
+            None,
+            Some(u64::MAX),
+            Some(0),
+            Some(monotonic_ns() + 60_000_000_000),
+        ] {
+            // A machine that is up for less than an hour may mean zero.
+            if given != Some(0) || monotonic_ns() > 3_600_000_000_000 {
+                assert_eq!(asked_at(given, started), started, "{given:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A workspace's whole tree against the rules.
+
+use super::{Code, Rules, Violation, git};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// Most entries of a tree.
+const MAX_ENTRIES: usize = 200_000;
+/// Deepest directory.
+const MAX_DEPTH: usize = 200;
+
+/// Whether git is asked too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitBacking {
+    /// Only the tree is judged.
+    None,
+    /// Git says what changed and what is ignored.
+    Git,
+}
+
+/// Every breach. An error means that the tree could not be looked at.
+pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Violation>, String> {
+    let mut walk = Walk {
+        rules,
+        backing,
+        found: rules.invalid.clone(),
+        entries: 0,
+    };
+    walk.descend(root, "", 0)?;
+    if backing == GitBacking::Git {
+        let facts = git::facts(root)?;
+        for path in &facts.paths {
+            walk.found.extend(rules.judge(path));
+        }
+        walk.found.extend(facts.violations);
+    }
+    Ok(walk.found)
+}
+
+struct Walk<'a> {
+    rules: &'a Rules,
+    backing: GitBacking,
+    found: Vec<Violation>,
+    entries: usize,
+}
+
+impl Walk<'_> {
+    fn say(&mut self, code: Code, path: &str, message: &str) {
+        self.found.push(Violation::new(code, path, message));
+    }
+
+    fn descend(&mut self, directory: &Path, below: &str, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!(
+                "the workspace is deeper than {MAX_DEPTH} directories"
+            ));
+        }
+        let unreadable = |e: std::io::Error| {
+            let at = if below.is_empty() { "." } else { below };
+            format!("{at} cannot be read: {e}")
+        };
+        let mut rows = fs::read_dir(directory)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(unreadable)?;
+        rows.sort_by_key(fs::DirEntry::file_name);
+        for row in rows {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(format!("the workspace has more than {MAX_ENTRIES} entries"));
+            }
+            let name = row.file_name();
+            let Some(name) = name.to_str() else {
+                let shown = format!("{below}{}", name.to_string_lossy());
+                self.say(Code::SpecialFile, &shown, "the name is not UTF-8");
+                continue;
+            };
+            let path = format!("{below}{name}");
+            let about = fs::symlink_metadata(row.path()).map_err(unreadable)?;
+            let kind = about.file_type();
+            if name.eq_ignore_ascii_case(".git") {
+                match (below.is_empty(), self.backing) {
+                    (true, GitBacking::Git) => {}
+                    (true, GitBacking::None) | (false, _) => self.say(
+                        Code::NestedGitMetadata,
+                        &path,
+                        "the metadata of a repository lies in the workspace",
+                    ),
+                }
+                continue;
+            }
+            if kind.is_dir() {
+                // A hidden directory is hidden although nothing is in it; of others, what is in
+                // them counts.
+                match self.rules.judge(&path) {
+                    Some(violation) if violation.code == Code::HiddenPath => {
+                        self.found.push(violation);
+                    }
+                    Some(_) | None => self.descend(&row.path(), &format!("{path}/"), depth + 1)?,
+                }
+                continue;
+            }
+            self.found.extend(self.rules.judge(&path));
+            if kind.is_symlink() {
+                self.say(Code::Symlink, &path, "the path is a symbolic link");
+            } else if kind.is_file() && about.nlink() > 1 {
+                self.say(Code::Hardlink, &path, "the file has more than one name");
+            } else if kind.is_fifo()
+                || kind.is_socket()
+                || kind.is_block_device()
+                || kind.is_char_device()
+            {
+                self.say(Code::SpecialFile, &path, "the path is no file or directory");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(root: &Path, writable: &[&str], hidden: &[&str]) -> Vec<(String, Code)> {
+        let list = |rows: &[&str]| rows.iter().map(|r| (*r).to_owned()).collect::<Vec<_>>();
+        let rules = Rules::new(&list(writable), &list(hidden));
+        let found = check(root, &rules, GitBacking::None).unwrap();
+        found.into_iter().map(|v| (v.path, v.code)).collect()
+    }
+
+    #[test]
+    fn a_tree_within_its_roots_passes_and_every_breach_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir_all(root.join("src/deep")).unwrap();
+        fs::write(root.join("src/deep/a.php"), "1").unwrap();
+        assert_eq!(codes(root, &["src/deep/"], &[]), []);
+        assert_eq!(codes(root, &["."], &[]), []);
+        fs::write(root.join("other.txt"), "1").unwrap();
+        fs::create_dir_all(root.join("src/private")).unwrap();
+        fs::create_dir_all(root.join("src/lib/.git")).unwrap();
+        fs::hard_link(root.join("src/deep/a.php"), root.join("src/b.php")).unwrap();
+        std::os::unix::fs::symlink("a", root.join("src/link")).unwrap();
+        let mut found = codes(root, &["src"], &["src/private"]);
+        found.sort();
+        let row = |path: &str, code| (path.to_owned(), code);
+        assert_eq!(
+            found,
+            [
+                row("other.txt", Code::PathOutsideWritableRoots),
+                row("src/b.php", Code::Hardlink),
+                row("src/deep/a.php", Code::Hardlink),
+                row("src/lib/.git", Code::NestedGitMetadata),
+                row("src/link", Code::Symlink),
+                row("src/private", Code::HiddenPath),
+            ]
+        );
+    }
+}
