@@ -32,15 +32,12 @@ mod socket;
 mod spawn;
 mod state;
 mod transfer;
-
-/// Version of the extension, the runner and the plugin.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// sha256 over the schemas this build was made with; the rule is in `build.rs`.
-pub(crate) const CONTRACT_DIGEST: &str = env!("WP_CODEBOX_CONTRACT_DIGEST");
+mod version;
 
 #[allow(missing_docs)] // The macro drops the documentation of what it generates.
 mod module {
-    use crate::{VERSION, api, lifecycle};
+    use crate::version::VERSION;
+    use crate::{api, lifecycle};
     use ext_php_rs::prelude::*;
 
     /// The module as PHP loads it.

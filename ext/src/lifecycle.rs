@@ -1,6 +1,7 @@
 //! Hooks of the engine. A panic in one of them would abort the process, so each runs
 //! in `catch_unwind`.
 
+use crate::version::{CONTRACT_DIGEST, VERSION};
 use crate::{api, client, error, guard, ini, session};
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::error::php_error;
@@ -97,9 +98,9 @@ pub(crate) extern "C" fn info(module: *mut ModuleEntry) {
         unsafe {
             php_info_print_table_start();
             row(c"wp_codebox", c"enabled");
-            text_row(c"Version", crate::VERSION);
+            text_row(c"Version", VERSION);
             text_row(c"Runner protocol", &PROTOCOL_VERSION.to_string());
-            text_row(c"Contract digest", crate::CONTRACT_DIGEST);
+            text_row(c"Contract digest", CONTRACT_DIGEST);
             php_info_print_table_end();
             display_ini_entries(module);
         }

@@ -3,7 +3,8 @@
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
 use crate::ini::Settings;
-use crate::{CONTRACT_DIGEST, VERSION, agent_presets, doctor, gc};
+use crate::version::{CONTRACT_DIGEST, VERSION};
+use crate::{agent_presets, doctor, gc};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::ZEND_MODULE_API_NO;
 use ext_php_rs::flags::ClassFlags;

@@ -4,6 +4,17 @@ use crate::{ErrorBody, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// One registry command: id and `name=value` arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandCall {
+    /// Command id, e.g. `wordpress.run-php`.
+    pub command: String,
+    /// `name=value`, split at the first `=`.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
 /// Whether a command did what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

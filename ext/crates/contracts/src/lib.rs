@@ -50,7 +50,7 @@ pub use bundle::{
 };
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
-pub use command::{CommandResult, CommandStatus};
+pub use command::{CommandCall, CommandResult, CommandStatus};
 pub use death::{DeathFailure, GuestDeath, GuestProcess};
 pub use episode::{
     ActionKind, ActionRequest, EpisodeAction, EpisodeExecution, EpisodeObservation, EpisodeRecord,
@@ -93,9 +93,9 @@ pub use registry::{
     CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
-    CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
-    ModelUsage, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts,
-    RunMode, RunPaths, RunRequest, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
+    CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES, ModelUsage,
+    OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts, RunMode,
+    RunPaths, RunRequest, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,

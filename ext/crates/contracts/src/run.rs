@@ -7,10 +7,10 @@
 //! back too late; the record of the run has it.
 
 use crate::{
-    Agent, AgentBundle, ChangedFile, Component, ErrorBody, GuestIds, Hold, IdentityChoice,
-    IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountReport, MountRequest,
-    Outcome, ParentToolBridge, RunId, RunSummary, RuntimePolicy, SandboxToolPolicy, SiteId,
-    TaskInput, Workflow,
+    Agent, AgentBundle, ChangedFile, CommandCall, Component, ErrorBody, GuestIds, Hold,
+    IdentityChoice, IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountReport,
+    MountRequest, Outcome, ParentToolBridge, RunId, RunSummary, RuntimePolicy, SandboxToolPolicy,
+    SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -162,17 +162,6 @@ pub struct SandboxAudit {
     /// Why there is no wrapper although one was preferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// One registry command: id and `name=value` arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandCall {
-    /// Command id, e.g. `wordpress.run-php`.
-    pub command: String,
-    /// `name=value`, split at the first `=`.
-    #[serde(default)]
-    pub args: Vec<String>,
 }
 
 /// Everything the runner needs.

@@ -7,6 +7,9 @@
 use rustix::io::Errno;
 use wp_codebox_contracts::GuestReply;
 
+/// Exit status of a sandbox that could not start.
+pub(crate) const NOT_STARTED: u8 = 125;
+
 macro_rules! steps {
     ($($(#[$doc:meta])* $variant:ident = $step:literal;)+) => {
         /// The steps, in the order in which they run.

@@ -37,15 +37,12 @@ mod syscalls_browser;
 mod syscalls_reduced;
 
 use channel::Channel;
-use error::{At, Failure, Step};
+use error::{At, Failure, NOT_STARTED, Step};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::{PidfdFlags, Signal};
 use shortfall::Shortfalls;
 use std::process::ExitCode;
 use wp_codebox_contracts::{IsolationLevel, LaunchPlan, LauncherFd, PlanIdentity, SPAWNER_ROLE};
-
-/// A sandbox that could not start.
-pub(crate) const NOT_STARTED: u8 = 125;
 
 fn main() -> ExitCode {
     let Ok((plan, channel, lifetime)) = descriptors() else {

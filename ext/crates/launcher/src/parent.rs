@@ -3,9 +3,8 @@
 //! It holds no capability any more. It ends the guest when the runner is gone, and the
 //! kernel ends the guest when this process is gone.
 
-use crate::NOT_STARTED;
 use crate::channel::{Channel, poll_patiently};
-use crate::error::{At, Failure, Step};
+use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::privileges;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -5,9 +5,8 @@
 //! next one removes. The probes run last, under everything. A self-test ends here: its
 //! report is all that is wanted of it.
 
-use crate::NOT_STARTED;
 use crate::channel::Channel;
-use crate::error::{At, Failure, Step};
+use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::seccomp::CallList;
 use crate::shortfall::Shortfalls;
 use crate::{init, landlock, namespaces, privileges, probe, rootfs, seccomp};

@@ -10,11 +10,11 @@
 //! kernel object holds them together here. That is why the axis is best effort.
 
 use crate::channel::Channel;
-use crate::error::{At, Failure, Step};
+use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::landlock::{self, Place, PlaceKind};
 use crate::mounting::{is_directory, source};
 use crate::seccomp::{self, CallList};
-use crate::{NOT_STARTED, init, parent, privileges, probe_reduced};
+use crate::{init, parent, privileges, probe_reduced};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};

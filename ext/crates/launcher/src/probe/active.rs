@@ -3,7 +3,7 @@
 //! Only a self-test makes them, in a guest nobody else uses. Each is bounded by the
 //! plan's own limits and undoes what it did.
 
-use super::wrong;
+use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use crate::privileges;
 use rustix::fs::inotify::{self, CreateFlags};

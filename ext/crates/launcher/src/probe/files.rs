@@ -1,7 +1,7 @@
 //! The files axis: what the guest's tree shows and which of it can be written.
 
 use super::findings::Seen;
-use super::{HostRoot, open_errno, read, wrong};
+use super::observe::{HostRoot, open_errno, read, wrong};
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
 use rustix::fs::OFlags;

@@ -2,8 +2,9 @@
 //!
 //! A run reads the limits back; a self-test reaches them, see [`super::active`].
 
+use super::active;
 use super::findings::Seen;
-use super::{active, wrong};
+use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use crate::privileges::{OWN_PROCESSES, WATCHES, data_limit};
 use rustix::process::{Resource, getrlimit};

@@ -1,7 +1,7 @@
 //! The network axis: interfaces, routes and socket families.
 
 use super::findings::Seen;
-use super::{read, wrong};
+use super::observe::{read, wrong};
 use crate::egress;
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;

@@ -1,7 +1,7 @@
 //! The privileges axis: capabilities, identity and `no_new_privs`.
 
 use super::findings::Seen;
-use super::{read, status_field, wrong};
+use super::observe::{read, status_field, wrong};
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;
 

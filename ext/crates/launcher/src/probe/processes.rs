@@ -1,7 +1,7 @@
 //! The processes axis: who is in sight.
 
 use super::findings::Seen;
-use super::wrong;
+use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use std::fs;
 

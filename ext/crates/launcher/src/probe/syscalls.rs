@@ -1,7 +1,7 @@
 //! The syscalls axis: forbidden calls are tried.
 
 use super::findings::Seen;
-use super::{status_field, wrong};
+use super::observe::{status_field, wrong};
 use crate::error::{Failure, Step};
 use crate::shortfall::Shortfalls;
 

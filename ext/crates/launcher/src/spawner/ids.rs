@@ -5,7 +5,7 @@
 //! leave processes of its id for a moment: an id whose byte is free is taken only when the kernel
 //! knows no process with that uid.
 
-use super::GUEST;
+use super::user_namespace::GUEST;
 use crate::error::{At, Failure, Step};
 use crate::mounting::last_errno;
 use rustix::fd::{AsRawFd, OwnedFd};

@@ -19,18 +19,16 @@ mod user_namespace;
 mod views;
 
 use crate::channel::{Channel, Incoming};
-use crate::error::{At, Failure, Step};
-use crate::{NOT_STARTED, plan};
+use crate::error::{At, Failure, NOT_STARTED, Step};
+use crate::plan;
 use rustix::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
+use user_namespace::OWNER;
+use views::is_name;
 use wp_codebox_contracts::{
     GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
 };
 
-/// The state's owner in the spawner's user namespace.
-const OWNER: u32 = 0;
-/// The guest's kernel id there.
-const GUEST: u32 = 1;
 /// Most views.
 const VIEWS: usize = 256;
 
@@ -129,10 +127,6 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
         return rule("views");
     }
     Ok(())
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// One descriptor per view, in order.

@@ -1,8 +1,8 @@
 //! Starting launchers, and telling their ends.
 
-use super::GUEST;
 use super::ids::become_user;
 use super::store::Place;
+use super::user_namespace::GUEST;
 use crate::channel::{Channel, Incoming, is_shortage, poll_patiently};
 use crate::error::{At, Failure, Step};
 use crate::init::{child_signals, micros};

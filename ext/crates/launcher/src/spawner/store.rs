@@ -4,7 +4,8 @@
 //! which the guest's files are its own, so a copy is the guest's at once. Directories that every
 //! user may read are shown as they are: what is not mapped has the overflow id in the guest.
 
-use super::{GUEST, OWNER, user_namespace, views};
+use super::user_namespace::{self, GUEST, OWNER};
+use super::views;
 use crate::error::{At, Failure, Step};
 use crate::mounting::{
     QUIET, READ_ONLY, attach, clone_of, clone_tree, new_mount, set_attributes, set_idmap,
@@ -42,7 +43,7 @@ pub(super) fn make(path: &str) -> Result<(Place, OwnedFd), Failure> {
 impl Place {
     /// Shows a host directory under a new name, read-only, with everything mounted below it.
     pub(super) fn show(&self, name: &str, path: &str) -> Result<(), Errno> {
-        if !super::is_name(name) {
+        if !views::is_name(name) {
             return Err(Errno::INVAL);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -4,7 +4,6 @@
 //! there, so a forked child that stayed behind writes the maps. A user's has it done by
 //! `newuidmap` and `newgidmap`, which look the ids up in /etc/subuid and /etc/subgid.
 
-use super::{GUEST, OWNER};
 use crate::error::{At, Failure, Step};
 use crate::namespaces::unshare;
 use rustix::fd::OwnedFd;
@@ -15,6 +14,11 @@ use rustix::thread::UnshareFlags;
 use std::fs;
 use std::process::Command;
 use wp_codebox_contracts::{KernelIds, NEWGIDMAP, NEWUIDMAP, SpawnerPlan};
+
+/// The state's owner in the spawner's user namespace.
+pub(super) const OWNER: u32 = 0;
+/// The guest's kernel id there.
+pub(super) const GUEST: u32 = 1;
 
 /// Gives the namespace of a process its maps of users and groups.
 type MapWriter = fn(i32, &str, &str) -> Result<(), Failure>;

@@ -154,3 +154,8 @@ pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
     let scratch = new_mount("tmpfs", &[("size", "4k")], &[], quiet).at(Step::View, "tmpfs")?;
     set_idmap(scratch.as_fd(), QUIET, mapping.as_fd()).at(Step::View, "idmapped tmpfs")
 }
+
+/// Whether the name of a view or a covered entry is plain.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}

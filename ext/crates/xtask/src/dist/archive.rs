@@ -3,7 +3,7 @@
 //! Entries are sorted, have one time and one mode, and lie below one directory
 //! named like the plugin, which is what WordPress unpacks.
 
-use super::SLUG;
+use super::rules::SLUG;
 use crate::findings::TaskError;
 use crate::tree;
 use std::io::{Cursor, Write};

@@ -11,14 +11,10 @@ use crate::commands;
 use crate::digest::hex;
 use crate::findings::{TaskError, settle};
 use crate::tree;
+use rules::{DIRECTORY, SLUG};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Directory below `dist/`, and main file of the plugin.
-const DIRECTORY: &str = "wp-codebox";
-/// The plugin in the directory of WordPress: zip, its top directory, and text domain.
-const SLUG: &str = "codebox";
 
 /// Builds `dist/wp-codebox/` and `dist/codebox.zip`, and checks them.
 pub fn build(root: &Path) -> Result<(), TaskError> {

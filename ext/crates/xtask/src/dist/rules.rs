@@ -5,12 +5,15 @@
 //! judged without WordPress, in our words and stricter: kinds of file are allowed by
 //! name, and a warning there is a finding here.
 
-use super::{DIRECTORY, SLUG};
 use crate::findings::TaskError;
 use crate::tree;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Directory below `dist/`, and main file of the plugin.
+pub(super) const DIRECTORY: &str = "wp-codebox";
+/// The plugin in the directory of WordPress: zip, its top directory, and text domain.
+pub(super) const SLUG: &str = "codebox";
 /// Kinds of file that may be in a plugin. Programs, archives, phars and Markdown are none.
 const EXTENSIONS: &[&str] = &[
     "php", "json", "txt", "css", "js", "svg", "png", "pot", "po", "mo",

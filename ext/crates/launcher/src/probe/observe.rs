@@ -1,0 +1,49 @@
+//! How probes observe: they read what the kernel shows and try to open things.
+
+use crate::error::{At, Failure, Step};
+use crate::privileges::WATCHES;
+use rustix::fs::{Mode, OFlags};
+use std::fs;
+
+/// What is taken from the host before it goes out of sight.
+pub(crate) struct HostRoot {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    /// Limits on inotify of this user namespace, as the kernel shows them.
+    pub(super) watches: Vec<u64>,
+}
+
+/// Device and inode of the host's root, and the limits that only the host's `/proc` shows.
+pub(crate) fn host_root() -> Result<HostRoot, Failure> {
+    let stat = rustix::fs::stat("/").at(Step::Probe, "host root")?;
+    let shown = |(path, _): &(&str, u64)| read(path).ok()?.trim().parse().ok();
+    Ok(HostRoot {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        watches: WATCHES.iter().filter_map(shown).collect(),
+    })
+}
+
+pub(super) fn wrong(what: impl Into<String>) -> Failure {
+    Failure::rule(Step::Probe, what)
+}
+
+pub(super) fn read(path: &str) -> Result<String, Failure> {
+    fs::read_to_string(path).at(Step::Probe, path)
+}
+
+/// The errno with which opening fails; `None` when it works.
+pub(super) fn open_errno(path: &str, flags: OFlags) -> Option<i32> {
+    let mode = Mode::from_raw_mode(0o600);
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)
+        .err()
+        .map(|errno| errno.raw_os_error())
+}
+
+pub(super) fn status_field(name: &str) -> Result<String, Failure> {
+    read("/proc/self/status")?
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .map(|value| value.trim().to_owned())
+        .ok_or_else(|| wrong(format!("no {name} in status")))
+}
