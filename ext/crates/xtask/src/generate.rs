@@ -5,19 +5,21 @@
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
-use crate::{abilities, attacks, error_codes, schemas, tree};
+use crate::{abilities, attacks, error_codes, schemas, task, tree};
 use std::fs;
 use std::path::Path;
 
 fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
     let [facade, table] = abilities::documents(root)?;
-    Ok(vec![
+    let mut all = vec![
         attacks::document(root)?,
         error_codes::php_enum(),
         schemas::manifest(root)?,
         facade,
         table,
-    ])
+    ];
+    all.extend(task::documents(root)?);
+    Ok(all)
 }
 
 /// One finding for each generated file that is out of date.

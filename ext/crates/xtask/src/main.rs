@@ -21,6 +21,7 @@ mod php;
 mod schemas;
 mod source_rules;
 mod structure;
+mod task;
 mod tree;
 
 use findings::TaskError;

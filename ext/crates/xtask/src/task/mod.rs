@@ -1,0 +1,109 @@
+//! What follows from a task: the schemas of groups, and the table of authorities for PHP tests.
+
+use crate::findings::TaskError;
+use crate::generated::Generated;
+use crate::tree;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use wp_codebox_contracts::{TASK_FIELDS, TaskAuthority};
+
+const TASK: &str = "abilities/schemas/run-agent-task-input.v1.schema.json";
+/// Generated schema and its own members.
+const GROUPS: [(&str, &str); 2] = [
+    (
+        "abilities/schemas/run-agent-task-batch-input.v1.schema.json",
+        include_str!("batch.json"),
+    ),
+    (
+        "abilities/schemas/run-agent-task-fanout-input.v1.schema.json",
+        include_str!("fanout.json"),
+    ),
+];
+/// Fields of a task that a group does not share among its rows. Raw code is refused row by row.
+const NOT_SHARED: [&str; 4] = ["goal", "wait", "code", "code_file"];
+
+/// Schemas of batch and fan-out, and the authorities.
+pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
+    let task = tree::read(&root.join(TASK))?;
+    let mut documents = vec![Generated {
+        path: "tests/wordpress/fake/task-fields.json",
+        text: pretty(&authorities()),
+    }];
+    for (path, own) in GROUPS {
+        let text =
+            group(&task, own).map_err(|e| TaskError::Findings(vec![format!("{TASK}: {e}")]))?;
+        documents.push(Generated { path, text });
+    }
+    Ok(documents)
+}
+
+/// A row for each field: `name` and `authority`.
+fn authorities() -> Value {
+    let rows = TASK_FIELDS.iter().map(|row| {
+        let authority = match row.authority {
+            TaskAuthority::Caller => "caller",
+            TaskAuthority::Host => "host",
+            TaskAuthority::Operator => "operator",
+        };
+        json!({"name": row.name, "authority": authority})
+    });
+    rows.collect()
+}
+
+/// The schema of a group: its own members, then those that its rows share.
+fn group(task: &str, own: &str) -> Result<String, serde_json::Error> {
+    let task: Map<String, Value> = serde_json::from_str(task)?;
+    let mut group: Map<String, Value> = serde_json::from_str(own)?;
+    let shared = task.get("properties").and_then(Value::as_object);
+    let shared = shared.into_iter().flatten();
+    if let Some(Value::Object(members)) = group.get_mut("properties") {
+        members.extend(
+            shared
+                .filter(|(name, _)| !NOT_SHARED.contains(&name.as_str()))
+                .map(|(name, schema)| (name.clone(), schema.clone())),
+        );
+    }
+    Ok(pretty(&Value::Object(group)))
+}
+
+fn pretty(document: &Value) -> String {
+    format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field that the ability takes and the table lacks would be refused by the extension.
+    #[test]
+    fn the_schema_of_a_task_has_the_fields_of_a_caller_and_no_others() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let text = tree::read(&root.join(TASK)).unwrap();
+        let schema: Value = serde_json::from_str(&text).unwrap();
+        let mut fields: Vec<&str> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !["code", "code_file"].contains(name))
+            .collect();
+        let mut rows: Vec<&str> = TASK_FIELDS
+            .iter()
+            .filter(|row| row.authority == TaskAuthority::Caller)
+            .map(|row| row.name)
+            .collect();
+        fields.sort_unstable();
+        rows.sort_unstable();
+        assert_eq!(fields, rows);
+    }
+
+    #[test]
+    fn a_group_shares_all_fields_of_a_task_but_those_of_one_row() {
+        let task = r#"{"properties": {"goal": {}, "wait": {}, "checks": {"type": "array"}}}"#;
+        let own = r#"{"properties": {"tasks": {}}, "default": {}}"#;
+        let made: Value = serde_json::from_str(&group(task, own).unwrap()).unwrap();
+        let wanted =
+            json!({"properties": {"tasks": {}, "checks": {"type": "array"}}, "default": {}});
+        assert_eq!(made, wanted);
+    }
+}
