@@ -67,14 +67,6 @@ impl Fields {
         }
     }
 
-    /// A string that must be there and not be blank.
-    pub(crate) fn required_text(&mut self, name: &str) -> Result<String, ErrorBody> {
-        match self.text(name)? {
-            Some(text) if !text.trim().is_empty() => Ok(text),
-            _ => Err(self.refuse(name, "given and not blank")),
-        }
-    }
-
     /// A bool; absent is false.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, ErrorBody> {
         match self.take(name) {
@@ -126,27 +118,6 @@ impl Fields {
             }
         }
         Ok(texts)
-    }
-
-    /// A list of objects, each with its own fields; absent is empty.
-    pub(crate) fn rows(
-        &mut self,
-        name: &str,
-        known: &[&str],
-        code: ErrorCode,
-    ) -> Result<Vec<Fields>, ErrorBody> {
-        let list = self.list(name)?.unwrap_or_default();
-        let mut rows = Vec::with_capacity(list.len());
-        for (index, item) in list.into_iter().enumerate() {
-            let place = format!("{}{name}[{index}]", self.place);
-            let Some(map) = as_object(item) else {
-                return Err(
-                    ErrorBody::new(code, format!("{place} must be an object")).with("field", place)
-                );
-            };
-            rows.push(Fields::new(map, &place, known, code)?);
-        }
-        Ok(rows)
     }
 }
 

@@ -60,7 +60,13 @@ pub(crate) extern "C" fn request_start(_kind: c_int, _module_number: c_int) -> c
     let _ = catch_unwind(|| {
         client::forget();
         SENSITIVE.call_once(|| {
-            sensitive::<api::Run>(&[(c"start", 0), (c"validate", 0), (c"splitcommand", 0)]);
+            sensitive::<api::Run>(&[
+                (c"start", 0),
+                (c"start", 1),
+                (c"validate", 0),
+                (c"validate", 1),
+                (c"splitcommand", 0),
+            ]);
             sensitive::<api::Redactor>(&[(c"text", 0), (c"text", 1), (c"data", 0), (c"data", 1)]);
             sensitive::<api::Artifacts>(&[(c"audit", 1)]);
             sensitive::<api::Sandbox>(&[(c"ask", 2), (c"ask", 3)]);

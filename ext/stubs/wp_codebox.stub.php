@@ -321,21 +321,26 @@ final class Run
 
     /**
      * Validates the request in process, reaches a runner and returns when it accepted.
-     * `$request`: `site`, `mode` (`attached`, the default, or `detached`), `goal` or
-     * `task_input`, `policy`, `mounts`
-     * [{source, target, mode?, exclude?, metadata?}], `staged_files`, `commands`,
-     * `agent`: a program {argv, success_codes?, env?}, a well-known one {kind: `preset`, name}, the built-in loop {kind: `model`,
+     *
+     * `$task` is the caller's input as it came: the fields of the ability run-agent-task. Those
+     * that name something of the site (`plugin`, `agent`, `model`, `secret_env`, ...) are
+     * not looked up here; the ids of outside orchestrators are dropped.
+     *
+     * `$host` has the site's values, which replace the caller's, also when they are null: `site`,
+     * `mode` (`attached`, the default, or `detached`), `mounts`
+     * [{source, target, mode?, exclude?, git?, metadata?}], `policy`, `limits`, `staged_files`, `commands`,
+     * `resolved_agent`: a program {argv, success_codes?, env?}, a well-known one {kind: `preset`, name}, the built-in loop {kind: `model`,
      * budget? {turns, input_tokens, output_tokens, cost_microusd}, instructions?}, or an
-     * ability of the guest's WordPress {kind: `ability`, ability, input?}; `model`
+     * ability of the guest's WordPress {kind: `ability`, ability, input?}; `resolved_model`
      * {provider, model, api: `openai-chat` or `anthropic-messages`, base_url, secret? (name
      * of one of `secrets`), private? (lets base_url lead to this host or a private network;
      * without it only to public addresses), context_tokens?, max_output_tokens?, prices? {input,
-     * cached_input?, output}: millionths of a US dollar per million tokens}, `tool_policy`
+     * cached_input?, output}: millionths of a US dollar per million tokens}, `sandbox_tool_policy`
      * (sandbox-tool-policy/v1), `parent_tools` {tools [{id, description, input_schema}],
      * timeout_ms?}, `components` [{slug, source, load_as?: `plugin` or `mu-plugin`, entry?,
      * activate?, required?, readiness_probe? {type: `ability` or `filter`, name}}],
      * `hold` {ttl_ms, max_ttl_ms?, idle_ms?}: keeps the guest when everything else has run,
-     * for `Sandbox::ask()`; `checks` (list of command lines), `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
+     * for `Sandbox::ask()`; `secrets` [{env, value, hosts}] (the guest gets a
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories: neither they nor what holds them nor
@@ -344,28 +349,32 @@ final class Run
      * `wp_codebox.max_runs` allows). Paths of binaries, that number and how a runner is
      * reached (`wp_codebox.runner_socket`: a socket-activated service; empty: PHP starts
      * it) come from the INI settings only.
-     * Unknown fields are refused by name. A run that was accepted has its directory:
-     * `Runs` finds it from then on.
+     *
+     * Unknown fields, and fields of the host in `$task`, are refused by name; when several
+     * things are wrong, `data.issues` has all of them. A run that was accepted has its
+     * directory: `Runs` finds it from then on.
      *
      * An attached run ends with its caller: it is cancelled when the handle is dropped, at
      * the end of the request, when an exception or a fatal error leaves `wait()`, when the
      * client of a FastCGI request hangs up during `wait()` (unless `ignore_user_abort` is
      * on), and when the process dies. A detached run survives all of these.
      *
-     * @param array<string, mixed> $request
+     * @param array<string, mixed> $task
+     * @param array<string, mixed> $host
      * @throws UnavailableException `wp_codebox_busy` (429, exit 125): the site has
      *                              as many runs already as it may have. `wp_codebox_runner_unavailable`.
      */
-    public static function start(#[\SensitiveParameter] array $request): Run {}
+    public static function start(#[\SensitiveParameter] array $task, #[\SensitiveParameter] array $host): Run {}
 
     /**
      * Judges a request exactly as `start()` does, in the same order, and starts
-     * nothing. `mounts` and `agent` may still be missing.
+     * nothing. `mounts` and `resolved_agent` may still be missing.
      *
-     * @param array<string, mixed> $request
+     * @param array<string, mixed> $task
+     * @param array<string, mixed> $host
      * @throws InvalidInputException|DeniedException What `start()` would throw.
      */
-    public static function validate(#[\SensitiveParameter] array $request): void {}
+    public static function validate(#[\SensitiveParameter] array $task, #[\SensitiveParameter] array $host): void {}
 
     /**
      * Splits a command line like a POSIX shell would, without expansion.

@@ -21,7 +21,9 @@ function say( string $kind, mixed $value ): void {
 
 say( 'worker', getmypid() );
 try {
-	$run = Run::start( (array) json_decode( (string) file_get_contents( 'php://input' ), true ) );
+	[ $task, $host ] = json_decode( (string) file_get_contents( 'php://input' ), true );
+
+	$run = Run::start( $task, $host );
 	say( 'run', $run->id() );
 	$result = $run->wait( static fn( array $event ) => say( 'event', $event['type'] ) );
 	say( 'result', [ 'outcome' => $result['outcome'], 'summary' => $result['summary'] ] );

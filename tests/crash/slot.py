@@ -101,13 +101,14 @@ class Slot:
 
     def request(self, job, token):
         e = self.environment
-        value = {"site": self.name, "goal": "Crash", "wordpress": e["CODEBOX_WORDPRESS"], "denied": [e["CODEBOX_WORDPRESS"]],
-                 "mounts": [{"source": self.plugin, "target": "/workspace/plugin"}],
-                 "agent": {"kind": "command", "argv": ["sh", "-c", AGENT.format(token=token)]},
-                 "checks": ["sh -c '" + CHECK.format(token=token, rest=self.rest(job)) + "'"], "limits": {"wall_clock_ms": 60000}}
+        task = {"goal": "Crash", "checks": ["sh -c '" + CHECK.format(token=token, rest=self.rest(job)) + "'"],
+                "limits": {"wall_clock_ms": 60000}}
+        host = {"site": self.name, "wordpress": e["CODEBOX_WORDPRESS"], "denied": [e["CODEBOX_WORDPRESS"]],
+                "mounts": [{"source": self.plugin, "target": "/workspace/plugin"}],
+                "resolved_agent": {"kind": "command", "argv": ["sh", "-c", AGENT.format(token=token)]}}
         if job["mode"] == "detached":
-            value["mode"] = "detached"
-        return json.dumps(value).encode()
+            host["mode"] = "detached"
+        return json.dumps([task, host]).encode()
 
     @staticmethod
     def rest(job):

@@ -30,13 +30,14 @@ if ( 'runs' === $do ) {
 	return;
 }
 
+// The arguments of `Run::start()`.
 $request = json_decode( file_get_contents( $_GET['request'] ), true );
 $note( 'worker ' . getmypid() );
 register_shutdown_function( static fn() => $note( 'shutdown ' . connection_status() ) );
 'ignore-abort' === $do && ignore_user_abort( true );
 
 try {
-	$run = Run::start( $request );
+	$run = Run::start( ...$request );
 } catch ( CodeboxException $e ) {
 	$note( 'refused ' . $e->errorCode . ' ' . $e->httpStatus . ' ' . $e->exitStatus );
 	$note( 'because ' . $e->getMessage() );
@@ -90,7 +91,7 @@ try {
 		// Waits for several in turn, as a fan-out does; the first is started already.
 		$runs = [ $run ];
 		for ( $i = 1; $i < 3; ++$i ) {
-			$runs[] = Run::start( $request );
+			$runs[] = Run::start( ...$request );
 		}
 		$seen = array_fill( 0, 3, [] );
 		while ( $runs ) {

@@ -105,17 +105,16 @@ class World:
 
     def request(self, seconds, **more):
         """A request file: the agent says something, sleeps so long or until it is woken, and leaves a file."""
-        request = {
+        host = {
             "site": SITE,
-            "goal": "Write a file.",
             "wordpress": os.environ["CODEBOX_WORDPRESS"],
             "mounts": [{"source": self.mount, "target": "/workspace/demo"}],
-            "agent": {"argv": ["sh", "-c", f"echo {self.token}; sleep {seconds}; echo done >done.txt"]},
+            "resolved_agent": {"argv": ["sh", "-c", f"echo {self.token}; sleep {seconds}; echo done >done.txt"]},
             **more,
         }
         handle, name = tempfile.mkstemp(suffix=".json", dir=self.notes)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(request, file)
+            json.dump([{"goal": "Write a file."}, host], file)
         os.chmod(name, 0o644)
         return name
 

@@ -14,9 +14,11 @@ use WPCodebox\Native\Sandbox;
 $wordpress = getenv( 'CODEBOX_WORDPRESS' );
 $run       = Run::start(
 	[
+		'goal' => 'Look around.',
+	],
+	[
 		'site'      => $site,
 		'mode'      => 'detached',
-		'goal'      => 'Look around.',
 		'wordpress' => $wordpress,
 		'denied'    => [ $wordpress ],
 		'mounts'    => [ [ 'source' => $source, 'target' => '/workspace/p' ] ],

@@ -10,7 +10,7 @@ require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\{Artifacts, Exception as E, Policy, Run};
 
 function outer(): void {
-	Run::start( request( '' ) );
+	Run::start( ...request( '' ) );
 }
 try {
 	outer();
@@ -28,7 +28,7 @@ try {
 	}
 }
 
-$busy = caught( static fn() => Run::start( request( 'busy' ) ) );
+$busy = caught( static fn() => Run::start( ...request( 'busy' ) ) );
 var_dump( $busy->getMessage(), $busy->httpStatus, $busy->exitStatus, $busy->hints, $busy->data );
 
 // `previous` and `finally` work as with any exception.
@@ -63,7 +63,7 @@ caught( static fn() => Artifacts::verify( '/nonexistent' ) );
 ?>
 --EXPECTF--
 03_exceptions.php:6
-#0 03_exceptions.php(6): WPCodebox\Native\Run::start(Object(SensitiveParameterValue))
+#0 03_exceptions.php(6): WPCodebox\Native\Run::start(Object(SensitiveParameterValue), Object(SensitiveParameterValue))
 #1 03_exceptions.php(9): outer()
 #2 {main}
 bool(true)

@@ -27,7 +27,7 @@ foreach ( $files as $file ) {
 }
 var_dump( count( $files ) > 0, hash_final( $hash ) === Extension::contractDigest() );
 
-$e = caught( static fn() => Run::start( request( 'echo' ) ) );
+$e = caught( static fn() => Run::start( ...request( 'echo' ) ) );
 echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
 caught( static fn() => Extension::doctor() );
 ?>

@@ -17,12 +17,7 @@ $cases = [
 	'long goal'          => [ 'goal' => str_repeat( 'x', 65_537 ) ],
 	'code'               => [ 'code' => null ],
 	'code_file'          => [ 'code_file' => '/x.php' ],
-	'code in the task'   => [ 'task_input' => [ 'code' => SECRET ] ],
-	'unknown field'      => [ 'sandbox_session_id' => 's' ],
-	'unknown task field' => [ 'task_input' => [ 'orchestrator' => [] ] ],
-	'two goals'          => [ 'task_input' => [ 'goal' => SECRET ] ],
-	'other task schema'  => [ 'task_input' => [ 'schema' => 'x/v9' ] ],
-	'other version'      => [ 'task_input' => [ 'version' => 2 ] ],
+	'unknown field'      => [ 'frobnicate' => 's' ],
 	'site'               => [ 'site' => '../up' ],
 	'site missing'       => [ 'site' => null ],
 	'wordpress'          => [ 'wordpress' => 'relative' ],
@@ -57,41 +52,41 @@ $cases = [
 	'unknown command'    => [ 'commands' => [ [ 'command' => 'rm' ] ] ],
 	'denied command'     => [ 'policy' => [ 'network' => 'deny', 'filesystem' => 'readwrite-mounts', 'commands' => [], 'secrets' => 'none', 'approvals' => 'never' ], 'commands' => [ [ 'command' => 'wordpress.run-php' ] ] ],
 	'command argument'   => [ 'commands' => [ [ 'command' => 'wordpress.run-php', 'args' => [ 'nonsense=1' ] ] ] ],
-	'no argv'            => [ 'agent' => [] ],
-	'empty program'      => [ 'agent' => [ 'argv' => [ ' ' ] ] ],
-	'argv NUL'           => [ 'agent' => [ 'argv' => [ 'a', SECRET . "\0" ] ] ],
-	'success code'       => [ 'agent' => [ 'argv' => [ 'a' ], 'success_codes' => [ 0, 256 ] ] ],
-	'env name'           => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'LD_PRELOAD' => SECRET ] ] ],
-	'env value'          => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'KEY' => [ SECRET ] ] ] ],
-	'agent kind'         => [ 'agent' => [ 'kind' => SECRET ] ],
-	'agent budget'       => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => SECRET ] ] ],
-	'agent budget field' => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'time' => 1 ] ] ],
-	'agent instructions' => [ 'agent' => [ 'kind' => 'model', 'instructions' => str_repeat( 'x', 65_537 ) ] ],
-	'agent argv too'     => [ 'agent' => [ 'kind' => 'model', 'argv' => [ 'php' ] ] ],
-	'ability name'       => [ 'agent' => [ 'kind' => 'ability', 'ability' => 'No/Name' ] ],
-	'ability missing'    => [ 'agent' => [ 'kind' => 'ability' ] ],
-	'ability input'      => [ 'agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => SECRET ] ],
-	'model api'          => [ 'model' => [ 'api' => SECRET ] + MODEL ],
-	'model no address'   => [ 'model' => [ 'base_url' => '' ] + MODEL ],
-	'model field'        => [ 'model' => [ 'key' => SECRET ] + MODEL ],
-	'model price'        => [ 'model' => [ 'prices' => [ 'input' => 0.5 ] ] + MODEL ],
-	'model private'      => [ 'model' => [ 'base_url' => 'https://127.0.0.1/v1' ] + MODEL ],
-	'model not public'   => [ 'model' => [ 'base_url' => 'http://localhost:8080/v1' ] + MODEL ],
-	'private is no bool' => [ 'model' => [ 'private' => 'yes' ] + MODEL ],
-	'model missing'      => [ 'agent' => [ 'kind' => 'model' ] ],
-	'budget of nothing'  => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => 0 ] ], 'model' => MODEL ],
-	'budget no prices'   => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'cost_microusd' => 5 ] ], 'model' => MODEL ],
-	'model plain http'   => [ 'model' => [ 'base_url' => 'http://api.example.org/v1', 'secret' => 'KEY' ] + MODEL ],
+	'no argv'            => [ 'resolved_agent' => [] ],
+	'empty program'      => [ 'resolved_agent' => [ 'argv' => [ ' ' ] ] ],
+	'argv NUL'           => [ 'resolved_agent' => [ 'argv' => [ 'a', SECRET . "\0" ] ] ],
+	'success code'       => [ 'resolved_agent' => [ 'argv' => [ 'a' ], 'success_codes' => [ 0, 256 ] ] ],
+	'env name'           => [ 'resolved_agent' => [ 'argv' => [ 'a' ], 'env' => [ 'LD_PRELOAD' => SECRET ] ] ],
+	'env value'          => [ 'resolved_agent' => [ 'argv' => [ 'a' ], 'env' => [ 'KEY' => [ SECRET ] ] ] ],
+	'agent kind'         => [ 'resolved_agent' => [ 'kind' => SECRET ] ],
+	'agent budget'       => [ 'resolved_agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => SECRET ] ] ],
+	'agent budget field' => [ 'resolved_agent' => [ 'kind' => 'model', 'budget' => [ 'time' => 1 ] ] ],
+	'agent instructions' => [ 'resolved_agent' => [ 'kind' => 'model', 'instructions' => str_repeat( 'x', 65_537 ) ] ],
+	'agent argv too'     => [ 'resolved_agent' => [ 'kind' => 'model', 'argv' => [ 'php' ] ] ],
+	'ability name'       => [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'No/Name' ] ],
+	'ability missing'    => [ 'resolved_agent' => [ 'kind' => 'ability' ] ],
+	'ability input'      => [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => SECRET ] ],
+	'model api'          => [ 'resolved_model' => [ 'api' => SECRET ] + MODEL ],
+	'model no address'   => [ 'resolved_model' => [ 'base_url' => '' ] + MODEL ],
+	'model field'        => [ 'resolved_model' => [ 'key' => SECRET ] + MODEL ],
+	'model price'        => [ 'resolved_model' => [ 'prices' => [ 'input' => 0.5 ] ] + MODEL ],
+	'model private'      => [ 'resolved_model' => [ 'base_url' => 'https://127.0.0.1/v1' ] + MODEL ],
+	'model not public'   => [ 'resolved_model' => [ 'base_url' => 'http://localhost:8080/v1' ] + MODEL ],
+	'private is no bool' => [ 'resolved_model' => [ 'private' => 'yes' ] + MODEL ],
+	'model missing'      => [ 'resolved_agent' => [ 'kind' => 'model' ] ],
+	'budget of nothing'  => [ 'resolved_agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => 0 ] ], 'resolved_model' => MODEL ],
+	'budget no prices'   => [ 'resolved_agent' => [ 'kind' => 'model', 'budget' => [ 'cost_microusd' => 5 ] ], 'resolved_model' => MODEL ],
+	'model plain http'   => [ 'resolved_model' => [ 'base_url' => 'http://api.example.org/v1', 'secret' => 'KEY' ] + MODEL ],
 	'hold no time'       => [ 'hold' => [ 'idle_ms' => 5 ] ],
 	'hold max'           => [ 'hold' => [ 'ttl_ms' => 5, 'max_ttl_ms' => 4 ] ],
-	'tool policy'        => [ 'tool_policy' => [ 'schema' => SECRET, 'version' => 1, 'tools' => [] ] ],
-	'tool policy row'    => [ 'tool_policy' => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ [ 'id' => SECRET ] ] ] ],
+	'tool policy'        => [ 'sandbox_tool_policy' => [ 'schema' => SECRET, 'version' => 1, 'tools' => [] ] ],
+	'tool policy row'    => [ 'sandbox_tool_policy' => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ [ 'id' => SECRET ] ] ] ],
 	'parent tool'        => [ 'parent_tools' => [ 'tools' => [ [ 'id' => 'a.b' ] ] ] ],
 	'parent tool field'  => [ 'parent_tools' => [ 'tools' => [], 'command' => [ SECRET ] ] ],
 	'component source'   => [ 'components' => [ [ 'slug' => 'a', 'source' => 'a' ] ] ],
 	'component load'     => [ 'components' => [ [ 'slug' => 'a', 'source' => '/a', 'load_as' => SECRET ] ] ],
 	'component probe'    => [ 'components' => [ [ 'slug' => 'a', 'source' => '/a', 'readiness_probe' => [ 'type' => 'x', 'name' => 'y' ] ] ] ],
-	'no agent'           => [ 'agent' => null ],
+	'no agent'           => [ 'resolved_agent' => null ],
 	'blank check'        => [ 'checks' => [ 'true', ' ' ] ],
 	'check quotes'       => [ 'checks' => [ "php 'open" ] ],
 	'limit range'        => [ 'limits' => [ 'processes' => 3 ] ],
@@ -104,7 +99,7 @@ $cases = [
 	'not UTF-8'          => [ 'provenance' => [ 'k' => "\xff" ] ],
 ];
 foreach ( $cases as $label => $with ) {
-	$e = caught( static fn() => Run::start( request( 'g', $with ) ), $label );
+	$e = caught( static fn() => Run::start( ...request( 'g', $with ) ), $label );
 	if ( isset( $e->data['field'] ) ) {
 		echo '  ', $e->data['field'], "\n";
 	}
@@ -112,22 +107,34 @@ foreach ( $cases as $label => $with ) {
 		echo "  LEAK\n";
 	}
 }
-caught( static fn() => Run::start( [ 'a', 'list' ] ), 'list' );
+caught( static fn() => Run::start( [ 'a', 'list' ], [] ), 'list' );
+
+// A caller sets no field of the host, and a host none of the operator.
+foreach ( [ [ 'site', 0 ], [ 'allowed_roots', 0 ], [ 'secrets', 0 ], [ 'staged_files', 0 ], [ 'outer_sandbox', 0 ], [ 'outer_sandbox', 1 ], [ 'workflow', 1 ] ] as [ $field, $argument ] ) {
+	$arguments                        = request( 'g' );
+	$arguments[ $argument ][ $field ] = [ 'x' ];
+	$e                                = caught( static fn() => Run::start( ...$arguments ), "$field in argument $argument" );
+	echo '  ', $e->data['field'], "\n";
+}
+
+// Every issue with its field.
+$e = caught( static fn() => Run::start( ...request( 'g', [ 'checks' => [ ' ' ], 'limits' => [ 'cpu' => 1 ] ] ) ), 'two issues' );
+echo '  ', implode( ' ', array_column( $e->data['issues'], 'field' ) ), "\n";
 
 // Positive control: without a fault the request gets as far as the runner.
-caught( static fn() => Run::start( request( 'g' ) ), 'fine' );
+caught( static fn() => Run::start( ...request( 'g' ) ), 'fine' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
-caught( static fn() => Run::start( request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
-caught( static fn() => Run::start( request( 'g', [ 'model' => [ 'base_url' => 'http://localhost:8080/v1', 'private' => true ] + MODEL ] ) ), 'fine private' );
+caught( static fn() => Run::start( ...request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
+caught( static fn() => Run::start( ...request( 'g', [ 'resolved_model' => [ 'base_url' => 'http://localhost:8080/v1', 'private' => true ] + MODEL ] ) ), 'fine private' );
 $tool = [ 'id' => 'workspace.read', 'runtime_tool_id' => 'workspace_read', 'execution_location' => 'sandbox', 'transport_visibility' => 'sandbox', 'allowed' => true, 'runtime' => [ 'environment' => 'runtime_local', 'capability_scope' => 'runtime_local' ], 'metadata' => [] ];
 caught(
 	static fn() => Run::start(
-		request(
+		...request(
 			'g',
 			[
-				'agent'        => [ 'kind' => 'model', 'budget' => [ 'turns' => 3, 'cost_microusd' => 5 ], 'instructions' => 'Be brief.' ],
-				'model'        => MODEL + [ 'context_tokens' => 8192, 'prices' => [ 'input' => 1, 'output' => 2 ] ],
-				'tool_policy'  => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ $tool ], 'metadata' => [] ],
+				'resolved_agent'        => [ 'kind' => 'model', 'budget' => [ 'turns' => 3, 'cost_microusd' => 5 ], 'instructions' => 'Be brief.' ],
+				'resolved_model'        => MODEL + [ 'context_tokens' => 8192, 'prices' => [ 'input' => 1, 'output' => 2 ] ],
+				'sandbox_tool_policy'  => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ $tool ], 'metadata' => [] ],
 				'parent_tools' => [ 'tools' => [ [ 'id' => 'host.read', 'description' => 'Reads.', 'input_schema' => [ 'type' => 'object' ] ] ] ],
 				'components'   => [ [ 'slug' => 'a', 'source' => '/a', 'readiness_probe' => [ 'type' => 'ability', 'name' => 'a/b' ] ] ],
 			]
@@ -135,13 +142,13 @@ caught(
 	),
 	'fine model'
 );
-caught( static fn() => Run::start( request( 'g', [ 'agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
+caught( static fn() => Run::start( ...request( 'g', [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
 
 // validate() judges the same, but mounts and agent may be missing, and starts nothing.
-var_dump( Run::validate( request( 'g' ) ) );
-var_dump( Run::validate( request( 'g', [ 'agent' => null, 'mounts' => null ] ) ) );
-caught( static fn() => Run::validate( request( '' ) ), 'validate' );
-caught( static fn() => Run::validate( request( 'g', [ 'code' => 1 ] ) ), 'validate' );
+var_dump( Run::validate( ...request( 'g' ) ) );
+var_dump( Run::validate( ...request( 'g', [ 'resolved_agent' => null, 'mounts' => null ] ) ) );
+caught( static fn() => Run::validate( ...request( '' ) ), 'validate' );
+caught( static fn() => Run::validate( ...request( 'g', [ 'code' => 1 ] ) ), 'validate' );
 
 // Command lines.
 echo json_encode( Run::splitCommand( "php 'a b' \"c\" d\\ e \$HOME *" ) ), "\n";
@@ -160,18 +167,8 @@ code: InvalidInputException wp_codebox_raw_code_forbidden
   code
 code_file: InvalidInputException wp_codebox_raw_code_forbidden
   code_file
-code in the task: InvalidInputException wp_codebox_raw_code_forbidden
-  task_input.code
 unknown field: InvalidInputException wp_codebox_input_invalid
-  sandbox_session_id
-unknown task field: InvalidInputException wp_codebox_input_invalid
-  task_input.orchestrator
-two goals: InvalidInputException wp_codebox_input_invalid
-  goal
-other task schema: InvalidInputException wp_codebox_input_invalid
-  task_input.schema
-other version: InvalidInputException wp_codebox_input_invalid
-  task_input.version
+  frobnicate
 site: InvalidInputException wp_codebox_input_invalid
   site
 site missing: InvalidInputException wp_codebox_input_invalid
@@ -226,44 +223,44 @@ unknown command: InvalidInputException wp_codebox_command_unknown
 denied command: DeniedException runtime-command-disallowed
 command argument: InvalidInputException wp_codebox_input_invalid
 no argv: InvalidInputException wp_codebox_input_invalid
-  agent.argv
+  resolved_agent.argv
 empty program: InvalidInputException wp_codebox_input_invalid
-  agent.argv
+  resolved_agent.argv
 argv NUL: InvalidInputException wp_codebox_input_invalid
-  agent.argv
+  resolved_agent.argv
 success code: InvalidInputException wp_codebox_input_invalid
-  agent.success_codes[1]
+  resolved_agent.success_codes[1]
 env name: InvalidInputException wp_codebox_input_invalid
 env value: InvalidInputException wp_codebox_input_invalid
-  agent.env.KEY
+  resolved_agent.env.KEY
 agent kind: InvalidInputException wp_codebox_input_invalid
-  agent.kind
+  resolved_agent.kind
 agent budget: InvalidInputException wp_codebox_budget_invalid
-  agent.budget.turns
+  resolved_agent.budget.turns
 agent budget field: InvalidInputException wp_codebox_budget_invalid
-  agent.budget.time
+  resolved_agent.budget.time
 agent instructions: InvalidInputException wp_codebox_input_invalid
-  agent.instructions
+  resolved_agent.instructions
 agent argv too: InvalidInputException wp_codebox_input_invalid
-  agent.argv
+  resolved_agent.argv
 ability name: InvalidInputException wp_codebox_runtime_task_request_invalid
-  agent.ability
+  resolved_agent.ability
 ability missing: InvalidInputException wp_codebox_runtime_task_request_invalid
-  agent.ability
+  resolved_agent.ability
 ability input: InvalidInputException wp_codebox_runtime_task_request_invalid
-  agent.input
+  resolved_agent.input
 model api: InvalidInputException wp_codebox_model_invalid
-  model.api
+  resolved_model.api
 model no address: InvalidInputException wp_codebox_model_invalid
-  model.base_url
+  resolved_model.base_url
 model field: InvalidInputException wp_codebox_model_invalid
-  model.key
+  resolved_model.key
 model price: InvalidInputException wp_codebox_model_invalid
-  model.prices.input
+  resolved_model.prices.input
 model private: InvalidInputException wp_codebox_model_invalid
 model not public: InvalidInputException wp_codebox_model_invalid
 private is no bool: InvalidInputException wp_codebox_model_invalid
-  model.private
+  resolved_model.private
 model missing: InvalidInputException wp_codebox_model_missing
 budget of nothing: InvalidInputException wp_codebox_budget_invalid
 budget no prices: InvalidInputException wp_codebox_budget_invalid
@@ -273,9 +270,9 @@ hold no time: InvalidInputException wp_codebox_input_invalid
 hold max: InvalidInputException wp_codebox_input_invalid
   hold.max_ttl_ms
 tool policy: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
-  tool_policy
+  sandbox_tool_policy
 tool policy row: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
-  tool_policy
+  sandbox_tool_policy
 parent tool: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
   parent_tools.tools[0].description
 parent tool field: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
@@ -307,6 +304,22 @@ provenance: InvalidInputException wp_codebox_input_invalid
   provenance
 not UTF-8: InvalidInputException wp_codebox_input_invalid
 list: InvalidInputException wp_codebox_input_invalid
+site in argument 0: InvalidInputException wp_codebox_input_invalid
+  site
+allowed_roots in argument 0: InvalidInputException wp_codebox_input_invalid
+  allowed_roots
+secrets in argument 0: InvalidInputException wp_codebox_input_invalid
+  secrets
+staged_files in argument 0: InvalidInputException wp_codebox_input_invalid
+  staged_files
+outer_sandbox in argument 0: InvalidInputException wp_codebox_input_invalid
+  outer_sandbox
+outer_sandbox in argument 1: InvalidInputException wp_codebox_input_invalid
+  outer_sandbox
+workflow in argument 1: InvalidInputException wp_codebox_input_invalid
+  workflow
+two issues: InvalidInputException wp_codebox_input_invalid
+  checks[0] limits.cpu
 fine: UnavailableException wp_codebox_runner_unavailable
 fine secret: UnavailableException wp_codebox_runner_unavailable
 fine private: UnavailableException wp_codebox_runner_unavailable

@@ -12,19 +12,15 @@ require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
 $run = Run::start(
-	request(
+	...request(
 		'echo',
 		[
-			'task_input'    => [
-				'schema'       => 'wp-codebox/task-input/v1',
-				'version'      => 1,
-				'target'       => [ 'kind' => 'plugin' ],
-				'context'      => [],
-				'staged_files' => [ [ 'source' => '/srv/one', 'target' => '/workspace/one' ] ],
-			],
-			'staged_files'  => [ [ 'source' => '/srv/two', 'target' => '/run/codebox/staged/two' ] ],
+			'target'         => [ 'kind' => 'plugin' ],
+			'context'        => [],
+			'orchestrator'   => [ 'id' => 'echoed-by-php-only' ],
+			'staged_files'   => [ [ 'source' => '/srv/one', 'target' => '/workspace/one' ], [ 'source' => '/srv/two', 'target' => '/run/codebox/staged/two' ] ],
 			'mounts'        => [ [ 'source' => '/srv/p', 'target' => '/wordpress/wp-content/plugins/p', 'mode' => 'readonly', 'exclude' => [ 'vendor' ], 'metadata' => [ 'k' => 'v' ] ] ],
-			'agent'         => [ 'argv' => [ 'agent', "\u{e9}" ], 'success_codes' => [ 0, 1 ], 'env' => [ 'KEY' => 'v' ] ],
+			'resolved_agent' => [ 'argv' => [ 'agent', "\u{e9}" ], 'success_codes' => [ 0, 1 ], 'env' => [ 'KEY' => 'v' ] ],
 			'commands'      => [ [ 'command' => 'wordpress.run-php', 'args' => [ 'code=echo 1;' ] ] ],
 			'checks'        => [ 'phpunit --colors' ],
 			'limits'        => [ 'wall_clock_ms' => 60_000 ],
@@ -57,14 +53,14 @@ $run->cancel();
 var_dump( $run->wait() === $result );
 
 // Two runs have two ids; without a callback events are passed over; named arguments work.
-$other = Run::start( request: request( 'echo' ) );
+$other = Run::start( task: request( 'echo' )[0], host: request( 'echo' )[1] );
 var_dump( $other->id() !== $run->id(), $other->wait( onEvent: null )['outcome'] );
 
 foreach ( [ 'no_op', 'partial', 'blocked', 'denied', 'failed', 'timed_out', 'cancelled' ] as $outcome ) {
-	$result = Run::start( request( "outcome $outcome" ) )->wait();
+	$result = Run::start( ...request( "outcome $outcome" ) )->wait();
 	echo "$outcome ", $result['session_status'], ' ', json_encode( $result['success'] ), ' ', $result['exit_status'], "\n";
 }
-$large = Run::start( request( 'large-result' ) )->wait();
+$large = Run::start( ...request( 'large-result' ) )->wait();
 var_dump( strlen( $large['transcript']['text'] ), zombies() );
 ?>
 --EXPECTF--

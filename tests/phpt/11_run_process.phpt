@@ -29,7 +29,7 @@ $control = control();
 var_dump( $control['env'], in_array( __FILE__, $control['fds'], true ), $bit( $control['ignored'], SIGWINCH ), $bit( $control['blocked'], SIGUSR2 ) );
 echo "--\n";
 
-$run = Run::start( request( 'facts' ) );
+$run = Run::start( ...request( 'facts' ) );
 $run->wait(
 	static function ( array $event ) use ( &$facts ): void {
 		$facts = $event['data'];
@@ -53,7 +53,7 @@ var_dump( zombies() );
 $written = marker();
 in_child(
 	'fclose( STDIN ); fclose( STDOUT ); fclose( STDERR );
-	$run = WPCodebox\Native\Run::start( request( "facts" ) );
+	$run = WPCodebox\Native\Run::start( ...request( "facts" ) );
 	$run->wait( static fn( $e ) => file_put_contents( ' . var_export( $written, true ) . ', json_encode( $e["data"]["fds"] ) ) );'
 );
 $fds = json_decode( file_get_contents( $written ), true );

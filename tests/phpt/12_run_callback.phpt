@@ -9,7 +9,7 @@ use WPCodebox\Native\Run;
 
 function started( string $goal, ?string &$marker = null ): Run {
 	$marker = marker();
-	return Run::start( request( $goal, [ 'provenance' => [ 'marker' => $marker ] ] ) );
+	return Run::start( ...request( $goal, [ 'provenance' => [ 'marker' => $marker ] ] ) );
 }
 
 echo "false: cancelled, salvaged, no further calls\n";
@@ -116,7 +116,7 @@ $in_callback = static function ( string $label, string $body, string $before = '
 	[ $status, $output, $errors ] = in_child(
 		$before . 'register_shutdown_function( static function () use ( &$marker ) { echo json_encode( file_says( $marker, "eof" ) ); } );
 		$marker = marker();
-		$run = WPCodebox\Native\Run::start( request( "until-told", [ "provenance" => [ "marker" => $marker ] ] ) );
+		$run = WPCodebox\Native\Run::start( ...request( "until-told", [ "provenance" => [ "marker" => $marker ] ] ) );
 		$run->wait( static function () { ' . $body . ' } ); echo "not reached";'
 	);
 	echo $label, ': ', $status, ' ', trim( $output ), ' ', preg_match( '/Fatal error: ([\w ]+?)(?: in \/| \(|:|$)/m', $errors, $m ) ? $m[1] : '-', "\n";

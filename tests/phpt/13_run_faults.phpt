@@ -8,10 +8,10 @@ require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
 foreach ( [ 'dies-before-accepting', 'other-protocol', 'other-run', 'busy' ] as $goal ) {
-	caught( static fn() => Run::start( request( $goal ) ), $goal );
+	caught( static fn() => Run::start( ...request( $goal ) ), $goal );
 }
 foreach ( [ 'dies', 'dies-within-a-frame', 'fails-late', 'not-json', 'no-frame', 'result-of-another', 'endless-line', 'outcome made_up' ] as $goal ) {
-	$run    = Run::start( request( $goal ) );
+	$run    = Run::start( ...request( $goal ) );
 	$events = 0;
 	$wait   = static function () use ( $run, &$events ): void {
 		$run->wait(
@@ -29,14 +29,14 @@ foreach ( [ 'dies', 'dies-within-a-frame', 'fails-late', 'not-json', 'no-frame',
 	}
 }
 foreach ( [ '/nonexistent/runner', '/etc/passwd', '/bin/true', '/bin/false' ] as $runner ) {
-	[ , $output ] = in_child( 'caught( static fn() => WPCodebox\Native\Run::start( request( "echo" ) ) ); echo zombies(), "\n";', [ 'wp_codebox.runner' => $runner ] );
+	[ , $output ] = in_child( 'caught( static fn() => WPCodebox\Native\Run::start( ...request( "echo" ) ) ); echo zombies(), "\n";', [ 'wp_codebox.runner' => $runner ] );
 	echo "$runner: $output";
 }
 // A request that is longer than a frame: each part is within the limits of conversion.
-$e = caught( static fn() => Run::start( request( 'echo', [ 'provenance' => [ 'x' => str_repeat( "\u{1}", 4 * 1024 * 1024 ) ] ] ) ) );
+$e = caught( static fn() => Run::start( ...request( 'echo', [ 'provenance' => [ 'x' => str_repeat( "\u{1}", 4 * 1024 * 1024 ) ] ] ) ) );
 echo $e->getMessage(), "\n";
 // Positive control.
-var_dump( Run::start( request( 'echo' ) )->wait()['outcome'], zombies() );
+var_dump( Run::start( ...request( 'echo' ) )->wait()['outcome'], zombies() );
 ?>
 --EXPECTF--
 dies-before-accepting: UnavailableException wp_codebox_runner_unavailable

@@ -9,7 +9,7 @@ use WPCodebox\Native\{Exception as E, Run};
 
 function started( string $goal, ?string &$marker = null ): Run {
 	$marker = marker();
-	return Run::start( request( $goal, [ 'provenance' => [ 'marker' => $marker ] ] ) );
+	return Run::start( ...request( $goal, [ 'provenance' => [ 'marker' => $marker ] ] ) );
 }
 function fails( callable $call ): void {
 	try {
@@ -81,14 +81,14 @@ $marker = marker();
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
-	Run::start( request( 'never-accepts', [ 'provenance' => [ 'marker' => $marker ] ] ) );
+	Run::start( ...request( 'never-accepts', [ 'provenance' => [ 'marker' => $marker ] ] ) );
 } catch ( RuntimeException $e ) {
 	var_dump( $e->getMessage(), file_says( $marker, 'waiting' ), file_says( $marker, 'eof' ) );
 }
 
 echo "a process that ignores the end of children\n";
 pcntl_signal( SIGCHLD, SIG_IGN );
-var_dump( Run::start( request( 'echo' ) )->wait()['outcome'] );
+var_dump( Run::start( ...request( 'echo' ) )->wait()['outcome'] );
 pcntl_signal( SIGCHLD, SIG_DFL );
 var_dump( zombies() );
 
@@ -97,18 +97,18 @@ $fds   = static fn(): int => count( scandir( '/proc/self/fd' ) );
 $count = static function ( int $rounds ): void {
 	for ( $i = 0; $i < $rounds; ++$i ) {
 		try {
-			Run::start( request( 'x', [ 'goal' => '' ] ) );
+			Run::start( ...request( 'x', [ 'goal' => '' ] ) );
 		} catch ( E ) {
 			continue;
 		}
 	}
 };
-Run::start( request( 'echo' ) )->wait();
+Run::start( ...request( 'echo' ) )->wait();
 $count( 10 );
 $memory = memory_get_usage();
 $open   = $fds();
 $count( 2000 );
-Run::start( request( 'echo' ) )->wait();
+Run::start( ...request( 'echo' ) )->wait();
 var_dump( memory_get_usage() - $memory, $fds() - $open );
 ?>
 --EXPECT--

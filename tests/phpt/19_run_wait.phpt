@@ -34,19 +34,19 @@ function quickest( callable $wait ): float {
 }
 
 foreach ( [ 1, 7, 25, 0 ] as $timeout ) {
-	[ $numbers, $steps, $outcome ] = in_steps( Run::start( request( 'numbered' ) ), $timeout );
+	[ $numbers, $steps, $outcome ] = in_steps( Run::start( ...request( 'numbered' ) ), $timeout );
 	echo $timeout, ': ', $numbers === range( 0, 1999 ) ? 'each once, in order' : 'WRONG', ', ', $steps > 1 ? 'several steps' : "$steps steps", ", $outcome\n";
 }
 
 echo "the time is kept while nothing happens\n";
-$run   = Run::start( request( 'quiet-until-told' ) );
+$run   = Run::start( ...request( 'quiet-until-told' ) );
 $took = quickest( static fn() => $run->wait( null, 300 ) );
 var_dump( $took >= 299, $took < 600 );
 $took = quickest( static fn() => $run->wait( null, 0 ) );
 var_dump( $took >= 0, $took < 50 );
 
 echo "and while too much happens\n";
-$run    = Run::start( request( 'floods' ) );
+$run    = Run::start( ...request( 'floods' ) );
 $events = 0;
 $count  = static function () use ( &$events ): void {
 	++$events;
@@ -59,10 +59,10 @@ $run->cancel();
 var_dump( $run->wait()['outcome'] );
 
 echo "after the end\n";
-$run    = Run::start( request( 'echo' ) );
+$run    = Run::start( ...request( 'echo' ) );
 $result = $run->wait();
 var_dump( $run->wait() === $result, $run->wait( null, 0 ) === $result, $run->wait( static fn() => print( 'again' ), 5 ) === $result );
-$run = Run::start( request( 'fails-late' ) );
+$run = Run::start( ...request( 'fails-late' ) );
 while ( true ) {
 	if ( null !== caught( static fn() => $run->wait( null, 20 ) ?? usleep( 1000 ) ) ) {
 		break;
@@ -71,7 +71,7 @@ while ( true ) {
 caught( static fn() => $run->wait( null, 0 ) );
 
 echo "a callback that returns false, in a step\n";
-$run   = Run::start( request( 'until-told' ) );
+$run   = Run::start( ...request( 'until-told' ) );
 $calls = 0;
 while ( null === ( $result = $run->wait( static function () use ( &$calls ) { return ++$calls < 3; }, 20 ) ) ) {
 	continue;
@@ -79,7 +79,7 @@ while ( null === ( $result = $run->wait( static function () use ( &$calls ) { re
 var_dump( $result['outcome'] );
 
 echo "no time\n";
-$run = Run::start( request( 'until-told' ) );
+$run = Run::start( ...request( 'until-told' ) );
 echo caught( static fn() => $run->wait( null, -1 ) )->getMessage(), "\n";
 var_dump( $run->wait( null, 0 ) );
 $run->cancel();
@@ -93,7 +93,7 @@ $usage = static function (): float {
 $runs  = [];
 $seen  = [];
 for ( $i = 0; $i < 8; ++$i ) {
-	$runs[ $i ] = Run::start( request( 'slow' ) );
+	$runs[ $i ] = Run::start( ...request( 'slow' ) );
 	$seen[ $i ] = [];
 }
 $used  = $usage();

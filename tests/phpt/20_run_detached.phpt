@@ -10,13 +10,13 @@ use WPCodebox\Native\{Exception as E, Run};
 
 function started( ?string &$marker, array $with = [] ): Run {
 	$marker = marker();
-	return Run::start( request( 'survives', $with + [ 'provenance' => [ 'marker' => $marker ] ] ) );
+	return Run::start( ...request( 'survives', $with + [ 'provenance' => [ 'marker' => $marker ] ] ) );
 }
 const DETACHED = [ 'mode' => 'detached' ];
 
 echo "the request says it\n";
 $asked = static function ( array $with ): array {
-	Run::start( request( 'echo', $with ) )->wait(
+	Run::start( ...request( 'echo', $with ) )->wait(
 		static function ( array $event ) use ( &$request ): void {
 			$request = $event['data']['start']['request'];
 		}
@@ -26,9 +26,9 @@ $asked = static function ( array $with ): array {
 echo json_encode( [ $asked( [] ), $asked( [ 'mode' => 'attached' ] ), $asked( DETACHED ) ] ), "\n";
 // Fewer than the host allows, never more.
 echo json_encode( [ $asked( [ 'max_runs' => 2 ] )[1], $asked( [ 'max_runs' => 99 ] )[1] ] ), "\n";
-echo caught( static fn() => Run::start( request( 'echo', [ 'max_runs' => 0 ] ) ) )->getMessage(), "\n";
+echo caught( static fn() => Run::start( ...request( 'echo', [ 'max_runs' => 0 ] ) ) )->getMessage(), "\n";
 foreach ( [ 'loose', '', 1, [ 'detached' ] ] as $mode ) {
-	echo caught( static fn() => Run::start( request( 'echo', [ 'mode' => $mode ] ) ) )->getMessage(), "\n";
+	echo caught( static fn() => Run::start( ...request( 'echo', [ 'mode' => $mode ] ) ) )->getMessage(), "\n";
 }
 
 echo "dropped\n";
@@ -88,13 +88,13 @@ pcntl_async_signals( true );
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
-	Run::start( request( 'never-accepts', DETACHED + [ 'provenance' => [ 'marker' => $marker ] ] ) );
+	Run::start( ...request( 'never-accepts', DETACHED + [ 'provenance' => [ 'marker' => $marker ] ] ) );
 } catch ( RuntimeException $e ) {
 	var_dump( $e->getMessage(), file_says( $marker, 'cancel' ) );
 }
 
 echo "a runner that hangs up\n";
-$run = Run::start( request( 'dies', DETACHED ) );
+$run = Run::start( ...request( 'dies', DETACHED ) );
 echo caught( static fn() => $run->wait() )->getMessage() === 'the runner of ' . $run->id() . ' hung up before the run came to an end; Runs::get() says whether it goes on' ? 'ok' : 'WRONG', "\n";
 
 echo "a forked child\n";
@@ -119,7 +119,7 @@ $ends = static function ( string $label, string $body, string $before = '' ): vo
 	foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {
 		$marker = marker();
 		[ $status, $output ] = in_child(
-			$before . '$run = WPCodebox\Native\Run::start( request( "survives", [ "mode" => ' . var_export( $mode, true ) . ', "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) );
+			$before . '$run = WPCodebox\Native\Run::start( ...request( "survives", [ "mode" => ' . var_export( $mode, true ) . ', "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) );
 			$body = static function () { ' . $body . ' }; $run->wait( $body ); echo "not reached";'
 		);
 		$said[] = file_says( $marker, $expected ) && '' === $output ? "$mode $expected ($status)" : "$mode WRONG $output";
@@ -144,9 +144,9 @@ mode must be attached or detached
 InvalidInputException wp_codebox_input_invalid
 mode must be attached or detached
 InvalidInputException wp_codebox_input_invalid
-mode must be a string
+mode must be attached or detached
 InvalidInputException wp_codebox_input_invalid
-mode must be a string
+mode must be attached or detached
 dropped
 bool(true)
 bool(true)

@@ -27,16 +27,16 @@ $listen = static function ( string $name, string $runner, int $user = 0 ) use ( 
 $fake = "$directory/fake-runner";
 copy( __DIR__ . '/fixtures/fake-runner', $fake );
 chmod( $fake, 0755 );
-$start = '$run = WPCodebox\Native\Run::start( request( "echo" ) ); echo $run->wait()["outcome"], "\n";';
+$start = '$run = WPCodebox\Native\Run::start( ...request( "echo" ) ); echo $run->wait()["outcome"], "\n";';
 /** What a child prints that starts a run through the socket. The spawned runner would succeed. */
 $through = static function ( string $socket, string $code, array $settings = [] ) use ( $state ): string {
 	return in_child( $code, $settings + [ 'wp_codebox.runner_socket' => $socket, 'wp_codebox.state_dir' => $state ] )[1];
 };
-$refused = static fn( string $socket, array $settings = [] ): string => $through( $socket, 'try { WPCodebox\Native\Run::start( request( "echo" ) ); echo "started"; } catch ( WPCodebox\Native\Exception $e ) { echo $e->errorCode, " ", $e->data["setting"], ": ", str_replace( ' . var_export( $directory, true ) . ', "DIR", $e->getMessage() ); }', $settings ) . "\n";
+$refused = static fn( string $socket, array $settings = [] ): string => $through( $socket, 'try { WPCodebox\Native\Run::start( ...request( "echo" ) ); echo "started"; } catch ( WPCodebox\Native\Exception $e ) { echo $e->errorCode, " ", $e->data["setting"], ": ", str_replace( ' . var_export( $directory, true ) . ', "DIR", $e->getMessage() ); }', $settings ) . "\n";
 
 echo "a run through the socket\n";
 [ $good ] = $listen( 'good', $fake );
-$argv     = '$run = WPCodebox\Native\Run::start( request( "facts" ) ); $run->wait( static function ( $event ) { echo implode( " ", $event["data"]["argv"] ), "\n"; } );';
+$argv     = '$run = WPCodebox\Native\Run::start( ...request( "facts" ) ); $run->wait( static function ( $event ) { echo implode( " ", $event["data"]["argv"] ), "\n"; } );';
 echo $through( $good, $start . $argv . 'echo zombies(), "\n";' );
 // Positive control: without the setting a runner is spawned.
 echo $through( '', $argv );
@@ -44,7 +44,7 @@ echo $through( '', $argv );
 echo "it ends with its caller, unless it was detached\n";
 foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {
 	$marker = marker();
-	$through( $good, '$run = WPCodebox\Native\Run::start( request( "survives", [ "mode" => "' . $mode . '", "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) ); $run->wait( static fn() => exit( 0 ) );' );
+	$through( $good, '$run = WPCodebox\Native\Run::start( ...request( "survives", [ "mode" => "' . $mode . '", "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) ); $run->wait( static fn() => exit( 0 ) );' );
 	var_dump( file_says( $marker, $expected ) );
 }
 

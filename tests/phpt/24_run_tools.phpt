@@ -13,7 +13,7 @@ function answered( ?callable $tool ): void {
 		$result = $event['data']['answered'];
 		echo '  ', $result['request_id'], ' ', $result['schema'], ' ', $result['tool'], ' ', $result['status'], ' ', $result['error']['code'] ?? '-', ' ', json_encode( $result['output'] ?? null ), "\n";
 	};
-	echo Run::start( request( 'tools' ) )->wait( $show, null, $tool )['outcome'], "\n";
+	echo Run::start( ...request( 'tools' ) )->wait( $show, null, $tool )['outcome'], "\n";
 }
 
 echo "answers, whatever address they give\n";
@@ -43,7 +43,7 @@ answered( static fn(): array => [ 'status' => 'denied', 'error' => [ 'code' => '
 echo "throw: unchanged, the run is cancelled\n";
 $marker = marker();
 try {
-	Run::start( request( 'tools', [ 'provenance' => [ 'marker' => $marker ] ] ) )->wait(
+	Run::start( ...request( 'tools', [ 'provenance' => [ 'marker' => $marker ] ] ) )->wait(
 		null,
 		null,
 		static function (): array {
@@ -55,7 +55,7 @@ try {
 }
 
 echo "a time that is up, then the rest\n";
-$run   = Run::start( request( 'tools' ) );
+$run   = Run::start( ...request( 'tools' ) );
 $calls = 0;
 $tool  = static function () use ( &$calls ): array {
 	++$calls;

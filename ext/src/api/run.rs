@@ -53,10 +53,11 @@ impl Run {
     }
 
     /// Validates, starts the runner, answers a handle.
-    pub(crate) fn start(request: Array<'_>) -> PhpResult<Self> {
+    pub(crate) fn start(task: Array<'_>, host: Array<'_>) -> PhpResult<Self> {
         guard(|| {
             let settings = Settings::checked()?;
-            let request = request::build(request.object("request")?, &settings, Stage::Start)?;
+            let (task, host) = (task.object("task")?, host.object("host")?);
+            let request = request::build(task, host, &settings, Stage::Start)?;
             let session = Session::start(&settings, request)?;
             Ok(Self {
                 session: Some(session),
@@ -66,10 +67,11 @@ impl Run {
     }
 
     /// Judges a request and starts nothing.
-    pub(crate) fn validate(request: Array<'_>) -> PhpResult<()> {
+    pub(crate) fn validate(task: Array<'_>, host: Array<'_>) -> PhpResult<()> {
         guard(|| {
             let settings = Settings::checked()?;
-            request::build(request.object("request")?, &settings, Stage::Preview)?;
+            let (task, host) = (task.object("task")?, host.object("host")?);
+            request::build(task, host, &settings, Stage::Preview)?;
             Ok(())
         })
     }

@@ -216,15 +216,11 @@ final class SettingChecks {
 		if ( null === $this->gate->failure() ) {
 			foreach ( array_filter( $limits ) as $asked ) {
 				Run::validate(
+					[ 'goal' => 'settings' ],
 					[
-						'site'       => 'settings',
-						'task_input' => [
-							'schema'  => 'wp-codebox/task-input/v1',
-							'version' => 1,
-							'goal'    => 'settings',
-						],
-						'wordpress'  => untrailingslashit( ABSPATH ),
-						'limits'     => $asked,
+						'site'      => 'settings',
+						'wordpress' => untrailingslashit( ABSPATH ),
+						'limits'    => $asked,
 					]
 				);
 			}

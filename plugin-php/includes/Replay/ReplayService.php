@@ -166,7 +166,10 @@ final class ReplayService {
 	 */
 	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
 		try {
-			return null === $on_event ? $this->runs->answer( $task, $authority ) : $this->runs->run( $task, $authority, [], $on_started, $on_event );
+			// Commands are no field of a caller; these are the bundle's.
+			$commands = $task['commands'] ?? [];
+			unset( $task['commands'] );
+			return null === $on_event ? $this->runs->answer( $task, $authority, $commands ) : $this->runs->run( $task, $authority, [], $on_started, $on_event, [], $commands );
 		} catch ( Failure $failure ) {
 			if ( ErrorCode::SecretInvalid->value === $failure->error_code ) {
 				/* translators: %s: name of an environment variable. */

@@ -42,7 +42,7 @@ final class ComponentPlan {
 	) {}
 
 	/**
-	 * What a task adds to its request: `components`, `agent_bundles`, each only when there are some.
+	 * What a task adds to its request: `components` and `agent_bundles`.
 	 *
 	 * @param array<string, mixed>       $input     Task input.
 	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
@@ -60,12 +60,10 @@ final class ComponentPlan {
 			$row                        = $this->provider( (string) $path, $authority );
 			$components[ $row['slug'] ] = $row;
 		}
-		return array_filter(
-			[
-				'components'    => array_values( $components ),
-				'agent_bundles' => array_values( array_map( static fn( mixed $row ): array => array_filter( (array) $row, static fn( mixed $value ): bool => null !== $value ), (array) ( $input['agent_bundles'] ?? [] ) ) ),
-			]
-		);
+		return [
+			'components'    => array_values( $components ),
+			'agent_bundles' => array_values( array_map( static fn( mixed $row ): array => array_filter( (array) $row, static fn( mixed $value ): bool => null !== $value ), (array) ( $input['agent_bundles'] ?? [] ) ) ),
+		];
 	}
 
 	/**

@@ -117,7 +117,7 @@ final class FanoutRunner {
 			$this->alive[ $id ] = [
 				'run'     => $run,
 				'input'   => $input,
-				'sources' => array_column( $request['mounts'], 'source', 'target' ),
+				'sources' => array_column( $request->host['mounts'], 'source', 'target' ),
 				'note'    => RunNote::of( $request ),
 				'since'   => $since,
 			];

@@ -20,13 +20,11 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Maps names, fills in what only WordPress knows (directories, the site's id) and
- * judges nothing that the extension judges. `sandbox_session_id`, `session_id` and
- * `orchestrator` belong to the caller and never enter a request.
+ * Leaves the caller's input as it is and puts the host's values beside it: what only WordPress
+ * knows (directories, the site's id), and what the input names (plugins, agents, models,
+ * secrets). The extension decides which of the two may set a field, and judges all of them.
  */
 final class RequestBuilder {
-
-	private const TASK_FIELDS = [ 'target', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
 	 * Wires the builder.
@@ -59,121 +57,70 @@ final class RequestBuilder {
 	 * Builds the request. The task itself is judged first, so that a caller who forgot
 	 * the goal hears about that and not about a missing mount.
 	 *
-	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
-	 * @param Authority                                   $authority In whose name.
-	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                  $lent      Secrets the operator lends: {env, value, hosts}.
-	 * @return array<string, mixed>
+	 * @param array<string, mixed>                              $input     Task input, valid by its schema.
+	 * @param Authority                                         $authority In whose name.
+	 * @param list<array{source: string, target: string}>       $staged    Host files the operator puts into the guest.
+	 * @param list<array<string, mixed>>                        $lent      Secrets the operator lends: {env, value, hosts}.
+	 * @param list<array{command: string, args?: list<string>}> $commands  Commands of a repeated run.
+	 * @return RunRequest
 	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
-	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
+	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [], array $commands = [] ): RunRequest {
 		$tools   = $this->tools->resolve( $input );
 		$secrets = $this->secrets->resolve( $input, $authority, $lent );
 		$parent  = $this->parent->listed( $input );
-		$request = $this->task( $input, $authority, $this->names( $tools['allowed_tools'], $parent ) );
-		Run::validate( $request + $this->policy( $input, 'none', [] ) );
+		$host    = [
+			'site'          => $this->site->id(),
+			'wordpress'     => $this->site->wordpress(),
+			'denied'        => $this->site->denied(),
+			'code_roots'    => $this->site->known_roots(),
+			'provenance'    => $this->provenance( $input, $authority ),
+			'limits'        => $this->limits->resolve( $input ),
+			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
+			'commands'      => $commands,
+		];
+		// These are not resolved yet, and as the caller wrote them they are not judged.
+		$unresolved = [
+			'mounts'              => [],
+			'agent_bundles'       => [],
+			'sandbox_tool_policy' => null,
+		];
+		Run::validate( $input, $host + $unresolved + $this->policy( $input, 'none', [] ) );
 
-		$request['mounts'] = $this->mounts->rows( $input );
-		$request          += $this->components->fields( $input, $request['mounts'], $authority );
-		$request['agent']  = $this->agents->resolve( $input );
-		if ( ! empty( $request['agent']['env'] ) ) {
-			$request['provenance']['agent_env'] = array_map( 'strval', array_keys( $request['agent']['env'] ) );
+		$host['mounts']         = $this->mounts->rows( $input );
+		$host                  += $this->components->fields( $input, $host['mounts'], $authority );
+		$host['resolved_agent'] = $this->agents->resolve( $input );
+		if ( ! empty( $host['resolved_agent']['env'] ) ) {
+			$host['provenance']['agent_env'] = array_map( 'strval', array_keys( $host['resolved_agent']['env'] ) );
 		}
-		$kind  = AgentChoice::kind( $request['agent'] );
+		$kind  = AgentChoice::kind( $host['resolved_agent'] );
 		$given = $this->models->resolve( $input, $authority, $kind, $secrets );
 		if ( [] !== $given->model ) {
-			$request['model'] = $given->model;
+			$host['resolved_model'] = $given->model;
 		}
-		if ( [] !== $given->secrets ) {
-			$request['secrets'] = $given->secrets;
-		}
-		$request['provenance'] += $given->record;
+		$host['secrets']     = $given->secrets;
+		$host['provenance'] += $given->record;
 		// The built-in agent's model is the runner's to call; everything else calls it from the guest.
-		$presets  = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
-		$request += $this->policy( $input, $given->for_guest() ? 'connector-scoped' : 'none', $presets );
-		if ( null !== $tools['policy'] ) {
-			$request['tool_policy'] = $tools['policy'];
-		}
+		$presets                     = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
+		$host                       += $this->policy( $input, $given->for_guest() ? 'connector-scoped' : 'none', $presets );
+		$host['sandbox_tool_policy'] = $tools['policy'];
 		if ( null !== $parent ) {
-			$request['parent_tools'] = $parent;
+			$host['parent_tools'] = $parent;
 		}
 		if ( [] !== $staged ) {
-			$request['staged_files'] = $staged;
+			$host['staged_files'] = $staged;
 			// Names only, so that a repetition can say what it lacks.
-			$request['provenance']['staged_files'] = array_column( $staged, 'target' );
+			$host['provenance']['staged_files'] = array_column( $staged, 'target' );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots ) {
-			$request['allowed_roots'] = $roots;
+			$host['allowed_roots'] = $roots;
 		}
 		$max = $this->settings->own_max_runs();
 		if ( null !== $max ) {
-			$request['max_runs'] = $max;
+			$host['max_runs'] = $max;
 		}
-		return $request;
-	}
-
-	/**
-	 * The task as the agent will read it.
-	 *
-	 * @param array<string, mixed> $input   Task input.
-	 * @param list<string>         $allowed Names of its tools; empty when nobody names any.
-	 * @return array<string, mixed>
-	 */
-	private function task_input( array $input, array $allowed ): array {
-		$task = [
-			'schema'  => 'wp-codebox/task-input/v1',
-			'version' => 1,
-			'goal'    => (string) ( $input['goal'] ?? '' ),
-		];
-		foreach ( self::TASK_FIELDS as $field ) {
-			if ( ! empty( $input[ $field ] ) ) {
-				$task[ $field ] = $input[ $field ];
-			}
-		}
-		if ( [] !== $allowed ) {
-			$task['allowed_tools'] = $allowed;
-		}
-		return $task;
-	}
-
-	/**
-	 * Everything but mounts, agent, model, policy and secrets.
-	 *
-	 * @param array<string, mixed> $input     Task input.
-	 * @param Authority            $authority In whose name.
-	 * @param list<string>         $allowed   Names of its tools; empty when nobody names any.
-	 * @return array<string, mixed>
-	 */
-	private function task( array $input, Authority $authority, array $allowed ): array {
-		$request = [
-			'site'       => $this->site->id(),
-			'task_input' => $this->task_input( $input, $allowed ),
-			'wordpress'  => $this->site->wordpress(),
-			'denied'     => $this->site->denied(),
-			'code_roots' => $this->site->known_roots(),
-			'provenance' => $this->provenance( $input, $authority ),
-		];
-		foreach ( [ 'code', 'code_file' ] as $refused ) {
-			if ( array_key_exists( $refused, $input ) ) {
-				$request[ $refused ] = $input[ $refused ];
-			}
-		}
-		if ( ! empty( $input['checks'] ) ) {
-			$request['checks'] = array_values( (array) $input['checks'] );
-		}
-		if ( ! empty( $input['commands'] ) ) {
-			// No ability takes them; a replay knows them from its bundle.
-			$request['commands'] = array_values( (array) $input['commands'] );
-		}
-		if ( ! empty( $input['find_renames'] ) ) {
-			$request['find_renames'] = true;
-		}
-		$limits = $this->limits->resolve( $input );
-		if ( [] !== $limits ) {
-			$request['limits'] = $limits;
-		}
-		return $request;
+		return new RunRequest( $input, $host );
 	}
 
 	/**
@@ -231,9 +178,6 @@ final class RequestBuilder {
 		$components = $this->components->provenance( $input );
 		if ( [] !== $components ) {
 			$provenance['components'] = $components;
-		}
-		if ( ! empty( $input['metadata'] ) ) {
-			$provenance['metadata'] = $input['metadata'];
 		}
 		return $provenance;
 	}

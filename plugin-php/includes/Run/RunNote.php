@@ -32,13 +32,13 @@ final class RunNote {
 	/**
 	 * The note of a request.
 	 *
-	 * @param array<string, mixed> $request The request.
+	 * @param RunRequest $request The request.
 	 */
-	public static function of( #[\SensitiveParameter] array $request ): self {
+	public static function of( RunRequest $request ): self {
 		return new self(
-			(array) $request['task_input'],
-			(array) ( $request['provenance']['model'] ?? [] ),
-			array_column( (array) ( $request['parent_tools']['tools'] ?? [] ), 'id' )
+			$request->document(),
+			(array) ( $request->host['provenance']['model'] ?? [] ),
+			array_column( (array) ( $request->host['parent_tools']['tools'] ?? [] ), 'id' )
 		);
 	}
 }

@@ -64,11 +64,12 @@ final class RunService {
 	 * @param (callable(Run): void)|null                  $on_started Gets the handle once the run exists.
 	 * @param (callable(array): mixed)|null               $on_event   Gets each lifecycle event; false cancels.
 	 * @param list<array<string, mixed>>                  $secrets    Secrets the operator lends: {env, value, hosts}.
+	 * @param list<array<string, mixed>>                  $commands   Commands of a repeated run.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
 	 */
-	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [] ): array {
-		$request = $this->prepare( $input, $authority, $staged, $secrets );
+	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [], array $commands = [] ): array {
+		$request = $this->prepare( $input, $authority, $staged, $secrets, $commands );
 		$note    = RunNote::of( $request );
 		$run     = $this->launch( $request, $authority );
 		unset( $request );
@@ -82,16 +83,17 @@ final class RunService {
 	 * Runs the task as an ability does: it waits a while, then leaves the run to itself and
 	 * answers its handle. With `wait` false it does not wait at all.
 	 *
-	 * @param array<string, mixed> $input     Task input, valid by its schema.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed>       $input     Task input, valid by its schema.
+	 * @param Authority                  $authority In whose name.
+	 * @param list<array<string, mixed>> $commands  Commands of a repeated run.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run that goes on.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
 	 */
-	public function answer( array $input, Authority $authority ): array {
+	public function answer( array $input, Authority $authority, array $commands = [] ): array {
 		if ( false === ( $input['wait'] ?? true ) ) {
 			return $this->detach( $input, $authority );
 		}
-		$request = $this->prepare( $input, $authority );
+		$request = $this->prepare( $input, $authority, commands: $commands );
 		$note    = RunNote::of( $request );
 		$run     = $this->launch( $request, $authority );
 		unset( $request );
@@ -117,7 +119,7 @@ final class RunService {
 	 * @throws Throwable When the run could not start or could not be recorded; then it does not go on.
 	 */
 	public function detach( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
-		$run = $this->launch( [ 'mode' => 'detached' ] + $this->prepare( $input, $authority, $staged, $secrets ), $authority );
+		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets )->detached(), $authority );
 		try {
 			$handle = $this->handle( $run, $input );
 			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
@@ -136,22 +138,22 @@ final class RunService {
 	 * @param Authority                                   $authority In whose name.
 	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
 	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
-	 * @return array<string, mixed>
+	 * @param list<array<string, mixed>>                  $commands  Commands of a repeated run.
 	 */
-	public function prepare( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
+	public function prepare( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [], array $commands = [] ): RunRequest {
 		$this->gate->check();
-		return $this->requests->build( $input, $authority, $staged, $secrets );
+		return $this->requests->build( $input, $authority, $staged, $secrets, $commands );
 	}
 
 	/**
 	 * Starts what was prepared.
 	 *
-	 * @param array<string, mixed> $request   The request.
-	 * @param Authority            $authority In whose name.
+	 * @param RunRequest $request   The request.
+	 * @param Authority  $authority In whose name.
 	 */
-	public function launch( #[\SensitiveParameter] array $request, Authority $authority ): Run {
-		$this->note_operator_mounts( $request, $authority );
-		$run         = Run::start( $request );
+	public function launch( RunRequest $request, Authority $authority ): Run {
+		$this->note_operator_mounts( $request->host, $authority );
+		$run         = Run::start( $request->task, $request->host );
 		$this->noted = [];
 		return $run;
 	}
@@ -225,16 +227,16 @@ final class RunService {
 	/**
 	 * An operator may mount what is no plugin, theme or configured root; the log says so.
 	 *
-	 * @param array<string, mixed> $request   The request.
+	 * @param array<string, mixed> $host      Values of this site.
 	 * @param Authority            $authority In whose name.
 	 */
-	private function note_operator_mounts( array $request, Authority $authority ): void {
+	private function note_operator_mounts( array $host, Authority $authority ): void {
 		if ( Authority::Operator !== $authority ) {
 			return;
 		}
 		$known   = $this->site->known_roots();
 		$foreign = [];
-		foreach ( array_merge( (array) $request['mounts'], (array) ( $request['staged_files'] ?? [] ), (array) ( $request['components'] ?? [] ) ) as $row ) {
+		foreach ( array_merge( (array) $host['mounts'], (array) ( $host['staged_files'] ?? [] ), (array) ( $host['components'] ?? [] ) ) as $row ) {
 			$source = $this->site->canonical( (string) ( $row['source'] ?? '' ) );
 			if ( ! Site::is_within( $source, $known ) ) {
 				$foreign[] = [

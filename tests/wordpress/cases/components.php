@@ -37,14 +37,14 @@ return static function ( Harness $t ): void {
 	$here     = WP_PLUGIN_DIR . '/wp-codebox/abilities';
 	$services = new Services( new ExtensionGate( \WPCodebox\VERSION, ( require $here . '/manifest.php' )['contract_digest'] ), new SchemaStore( $here . '/schemas' ) );
 	$fields   = static fn( array $input, Authority $authority = Authority::Operator ): array => array_intersect_key(
-		$services->runs->prepare(
+		array_filter( $services->runs->prepare(
 			$input + [
 				'goal'          => 'x',
 				'plugin'        => 'sample',
 				'agent_command' => 'true',
 			],
 			$authority
-		),
+		)->host ),
 		array_flip( [ 'components', 'agent_bundles', 'provenance' ] )
 	);
 	$refused  = static function ( string $code, callable $call ) use ( $t ): string {
@@ -167,7 +167,7 @@ return static function ( Harness $t ): void {
 					'input'   => [ 'text' => 'hello' ],
 				],
 			];
-			$t->same( [ 'kind' => 'ability' ] + $base['runtime_task'], $services->runs->prepare( $base, Authority::Operator )['agent'] );
+			$t->same( [ 'kind' => 'ability' ] + $base['runtime_task'], $services->runs->prepare( $base, Authority::Operator )->host['resolved_agent'] );
 			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'run-agent-task', $base + [ 'agent_command' => 'true' ] ) );
 		}
 	);

@@ -257,7 +257,7 @@ return static function ( Harness $t ): void {
 			$digest   = ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'];
 			$services = new Services( new ExtensionGate( \WPCodebox\VERSION, $digest ), new SchemaStore( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas' ) );
 			$made     = $services->runs->prepare( $model + [ 'goal' => 'x', 'plugin' => 'sample' ], Authority::User );
-			$t->contains( $secret, (string) json_encode( $made['secrets'] ) );
+			$t->contains( $secret, (string) json_encode( $made->host['secrets'] ) );
 			unset( $made );
 			$rows                 = $services->inheritance->resolve( [ 'acme' ], [], [] );
 			$places['services']   = print_r( $services, true );

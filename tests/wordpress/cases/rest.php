@@ -47,6 +47,30 @@ return static function ( Harness $t ): void {
 		'execute-browser-provider-request' => 'POST',
 	];
 
+	$t->test(
+		'over REST an ordinary user sets the fields of a caller and none of the host or the operator',
+		static function () use ( $t, $call ): void {
+			$fields = json_decode( (string) file_get_contents( dirname( __DIR__ ) . '/fake/task-fields.json' ), true );
+			$t->as( 'editor' );
+			$t->filtered(
+				'map_meta_cap',
+				static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps,
+				static function () use ( $t, $call, $fields ): void {
+					foreach ( $fields as [ 'name' => $name, 'authority' => $authority ] ) {
+						foreach ( [ 'x', [ 'x' => 1 ] ] as $value ) {
+							// Without a goal nothing starts, whatever the value.
+							[ $status, $data ] = $call( 'POST', 'run-agent-task', [ $name => $value ] + [ 'goal' => ' ' ] );
+							$refused           = str_contains( $data['message'] ?? '', "$name is not a valid property" );
+							if ( 'goal' !== $name ) {
+								$t->same( [ 400, 'caller' !== $authority ], [ $status, $refused ], $name . ': ' . wp_json_encode( $data ) );
+							}
+						}
+					}
+					$t->same( [ 400, 'wp_codebox_task_missing' ], [ ( $got = $call( 'POST', 'run-agent-task', [ 'goal' => ' ', 'checks' => [ 'true' ], 'find_renames' => true ] ) )[0], $got[1]['code'] ], 'positive control' );
+				}
+			);
+		}
+	);
 	foreach ( $verbs as $name => $verb ) {
 		$t->test(
 			"$name takes $verb only, and only from an administrator",

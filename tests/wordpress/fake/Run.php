@@ -45,8 +45,9 @@ final class Run {
 		}
 	}
 
-	public static function start( array $request ): Run {
-		self::validate( $request );
+	public static function start( array $task, array $host ): Run {
+		self::validate( $task, $host );
+		$request = self::request( $task, $host );
 		foreach ( $request['mounts'] as $mount ) {
 			$real = realpath( $mount['source'] );
 			if ( false === $real || ! is_dir( $real ) ) {
@@ -70,16 +71,42 @@ final class Run {
 		return new self( $request );
 	}
 
-	public static function validate( array $request ): void {
+	/** The request of both arguments: fields of the host replace those of the caller. */
+	private static function request( array $task, array $host ): array {
+		foreach ( $host as $field => $value ) {
+			if ( null === $value ) {
+				unset( $task[ $field ], $host[ $field ] );
+			}
+		}
+		$fields = $host + $task;
+		$inner  = [ 'schema' => 'wp-codebox/task-input/v1', 'version' => 1, 'goal' => (string) ( $fields['goal'] ?? '' ) ] + array_filter( array_intersect_key( $fields, array_flip( [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ] ) ) );
+		$named  = [ 'agent' => 'resolved_agent', 'model' => 'resolved_model', 'tool_policy' => 'sandbox_tool_policy' ];
+
+		$request = array_diff_key( $host, array_flip( $named ), [ 'allowed_tools' => 1 ] ) + array_intersect_key( $task, array_flip( [ 'code', 'code_file', 'checks', 'policy', 'limits', 'find_renames' ] ) ) + [ 'task_input' => $inner ];
+		foreach ( $named as $name => $field ) {
+			if ( isset( $fields[ $field ] ) ) {
+				$request[ $name ] = $fields[ $field ];
+			}
+		}
+		if ( ! empty( $task['metadata'] ) ) {
+			$request['provenance']['metadata'] = $task['metadata'];
+		}
+		return array_filter( $request, static fn( mixed $value, string $name ): bool => [] !== $value || in_array( $name, [ 'mounts', 'denied', 'code_roots', 'allowed_roots' ], true ), ARRAY_FILTER_USE_BOTH );
+	}
+
+	public static function validate( array $task, array $host ): void {
+		$caller = array_column( array_filter( self::fields(), static fn( array $row ): bool => 'caller' === $row['authority'] ), 'name' );
+		$known  = array_column( array_filter( self::fields(), static fn( array $row ): bool => 'operator' !== $row['authority'] ), 'name' );
+		foreach ( [ array_diff( array_keys( $task ), $caller, [ 'code', 'code_file' ] ), array_diff( array_keys( $host ), $known ) ] as $unknown ) {
+			if ( [] !== $unknown ) {
+				throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
+			}
+		}
+		$request = self::request( $task, $host );
 		foreach ( [ 'code', 'code_file' ] as $field ) {
 			if ( array_key_exists( $field, $request ) ) {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
-		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'code_roots', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components', 'agent_bundles' ];
-		$unknown = array_diff( array_keys( $request ), $known );
-		if ( [] !== $unknown ) {
-			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
 		}
 		if ( '' === trim( (string) ( $request['task_input']['goal'] ?? '' ) ) ) {
 			throw Exception::make( 'wp_codebox_task_missing', 'No goal was given; say what the agent shall do.' );
@@ -109,6 +136,11 @@ final class Run {
 		if ( isset( $request['limits']['processes'] ) && $request['limits']['processes'] < 4 ) {
 			throw Exception::make( 'wp_codebox_limit_invalid', 'limits.processes must be from 4 to 4096.' );
 		}
+	}
+
+	/** Fields of a task and who may set them, as the real one has them. */
+	private static function fields(): array {
+		return json_decode( (string) file_get_contents( __DIR__ . '/task-fields.json' ), true );
 	}
 
 	public static function splitCommand( string $line ): array {

@@ -25,6 +25,7 @@ pub fn check_task(task: &TaskSpec) -> Result<(), ErrorBody> {
     let mut issues = Issues::default();
     goal(task, &mut issues);
     places(task, &mut issues);
+    agent(task, &mut issues);
     let policy = task.policy.clone().unwrap_or_else(|| defaults(Vec::new()));
     let mut note = |result: Result<(), ErrorBody>| {
         if let Err(issue) = result {
@@ -65,7 +66,6 @@ pub fn check_task(task: &TaskSpec) -> Result<(), ErrorBody> {
     let names = task.secrets.iter().map(|secret| secret.env.as_str());
     let checked = check_agent_bundles(&task.agent_bundles, &names.collect());
     note(checked.map_err(|e| e.body()));
-    agent(task, &mut issues);
     bounds(task, &mut issues);
     issues.into_result()
 }

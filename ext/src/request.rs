@@ -1,0 +1,90 @@
+//! From the two arrays that PHP gives to a checked `RunRequest`.
+//!
+//! The first array is the caller's, the second the host's; who may set a field is in
+//! `TASK_FIELDS` of the contracts crate. What the operator decides comes from the INI settings
+//! only. Whether directories exist and whose they are is left to the runner.
+
+use crate::ini::Settings;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunPaths, RunRequest, SiteId, TaskSpec};
+use wp_codebox_policy::{check_task, read_task};
+
+/// Whether mounts and agent must be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A run is about to start.
+    Start,
+    /// The caller wants to know what it has got so far.
+    Preview,
+}
+
+/// Checks a request and completes it from the settings.
+pub(crate) fn build(
+    caller: Map<String, Value>,
+    host: Map<String, Value>,
+    settings: &Settings,
+    stage: Stage,
+) -> Result<RunRequest, ErrorBody> {
+    let mut task = read_task(caller, host)?;
+    check_task(&task)?;
+    let idle = task.resolved_agent.is_none() && task.commands.is_empty() && task.hold.is_none();
+    if stage == Stage::Start && idle {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "no agent and no command was given; name one with `resolved_agent` or list `commands`",
+        ));
+    }
+    // A host may want fewer runs at once than the operator allows, never more.
+    let most = u64::from(settings.max_runs()?);
+    task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
+    task.outer_sandbox = settings.outer_sandbox()?;
+    let invalid = |reason: String| ErrorBody::new(ErrorCode::InputInvalid, reason);
+    let site = SiteId::new(task.site.clone()).map_err(|e| invalid(e.to_string()))?;
+    let paths = paths(&mut task, settings)?;
+    Ok(task.into_request(new_run_id()?, site, paths))
+}
+
+/// Splits a command line as a POSIX shell would, without expansion.
+pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
+    shell_words::split(line).map_err(|_| {
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the command line has an open quote or ends with a backslash; close it",
+        )
+    })
+}
+
+fn paths(task: &mut TaskSpec, settings: &Settings) -> Result<RunPaths, ErrorBody> {
+    Ok(RunPaths {
+        state_dir: settings.state_dir.clone(),
+        share_dir: settings.share_dir.clone(),
+        launcher: settings.launcher.clone(),
+        php_binary: settings.php_binary.clone(),
+        wordpress: std::mem::take(&mut task.wordpress),
+        denied: std::mem::take(&mut task.denied),
+        code_roots: std::mem::take(&mut task.code_roots),
+        allowed_roots: task.allowed_roots.take(),
+        cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
+        identity: settings.identity()?,
+        guest_ids: settings.guest_ids()?,
+        agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
+        browser: None,
+    })
+}
+
+fn new_run_id() -> Result<RunId, ErrorBody> {
+    let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
+    let mut bytes = [0_u8; 16];
+    let got = getrandom(&mut bytes[..], GetRandomFlags::empty())
+        .map_err(|errno| failed(format!("the kernel gave no random bytes: {errno}")))?;
+    if got != bytes.len() {
+        return Err(failed("the kernel gave too few random bytes".to_owned()));
+    }
+    let mut text = String::from("run_");
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    RunId::new(text).map_err(|error| failed(error.to_string()))
+}
