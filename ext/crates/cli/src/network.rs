@@ -16,9 +16,7 @@ pub(crate) struct NetworkArgs {
     /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
     pub allow_host: Vec<String>,
-    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; or
-    /// `model`, which opens the run's own model and nothing else; may be repeated.
-    #[arg(long, value_name = "NAME", conflicts_with = "policy")]
+    #[arg(long, value_name = "NAME", conflicts_with = "policy", help = preset_help())]
     pub network_preset: Vec<String>,
     /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
     /// paths and secrets hold for every client.
@@ -99,4 +97,13 @@ pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody>
             })
         })
         .collect()
+}
+
+/// Help of `--network-preset`; it names the presets that the policy crate has.
+fn preset_help() -> String {
+    let names: Vec<&str> = wp_codebox_policy::host_presets().collect();
+    format!(
+        "Named set of hosts to read from: {}; or `model`, which opens the run's own model and nothing else; may be repeated",
+        names.join(", ")
+    )
 }

@@ -21,8 +21,8 @@ pub struct NetworkRules {
     /// `host` (ports 80 and 443) or `host:port`; every method and path.
     #[serde(rename = "allowHosts", default, skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<String>,
-    /// Named sets of rules: `wporg-readonly`, `packagist`, `npm`, `github-readonly`; and
-    /// `model`, which opens the run's own model and nothing else.
+    /// Named sets of rules (the policy crate's `network::presets`); and `model`, which opens the
+    /// run's own model and nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presets: Vec<String>,
     /// Rules one by one.

@@ -51,8 +51,8 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method,
-    judge_address, judge_model_request,
+    ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, host_presets,
+    is_method, judge_address, judge_model_request,
 };
 pub use redaction::{Finding, Redactor};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};

@@ -377,13 +377,14 @@ fn rule_path(text: &str) -> Result<String, String> {
     }
 }
 
+/// Names of the presets that stand for hosts. `model` is the one preset beside them.
+pub fn host_presets() -> impl Iterator<Item = &'static str> {
+    PRESETS.iter().map(|(name, _)| *name)
+}
+
 fn preset(name: &str) -> Result<Vec<Rule>, String> {
     let Some((_, rules)) = PRESETS.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = PRESETS
-            .iter()
-            .map(|(known, _)| *known)
-            .chain([MODEL])
-            .collect();
+        let known: Vec<&str> = host_presets().chain([MODEL]).collect();
         return Err(format!(
             "{name:?} is no preset; there are {}",
             known.join(", ")
