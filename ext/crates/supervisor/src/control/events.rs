@@ -4,6 +4,8 @@
 
 use super::ControlHandles;
 use super::lines::{Reader, Replies};
+use bytes::Bytes;
+use http_body_util::channel::Sender;
 use serde_json::json;
 use std::time::Duration;
 use wp_codebox_contracts::{
@@ -24,34 +26,101 @@ const RETRY: u32 = 1000;
 
 /// As replies, then an answer with the position reached.
 pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles: &ControlHandles) {
-    let cursor = stream(wanted, replies, handles, Form::Lines).await;
+    let cursor = stream(wanted, replies, handles).await;
     let answer = json!({"cursor": cursor});
     replies.send(&LiveReply::Answer { answer }).await;
 }
 
-/// As server-sent events.
+/// As server-sent events; answers how the client read them.
 pub(super) async fn server_sent(
     wanted: &EventsRequest,
-    replies: &mut Replies,
+    mut client: SseClient,
     handles: &ControlHandles,
-) {
-    replies
-        .bytes(SseFrame::retry(RETRY).as_str().as_bytes())
-        .await;
-    stream(wanted, replies, handles, Form::ServerSent).await;
+) -> Reader {
+    client.send(&SseFrame::retry(RETRY)).await;
+    stream(wanted, &mut client, handles).await;
+    client.state
 }
 
-#[derive(Clone, Copy)]
-enum Form {
-    Lines,
-    ServerSent,
+/// Where the events go.
+pub(super) trait EventSink {
+    async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection);
+    /// Nothing happened for a while.
+    async fn alive(&mut self);
+    fn reader(&self) -> Reader;
+}
+
+impl EventSink for Replies {
+    async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection) {
+        let event = match projection {
+            EventProjection::Journal => json!(event),
+            EventProjection::Bus => match project_to_bus(event) {
+                BusProjection::Event(event) => json!(event),
+                BusProjection::Nothing(_) => return,
+            },
+        };
+        self.send(&LiveReply::Event { event }).await;
+    }
+
+    async fn alive(&mut self) {}
+
+    fn reader(&self) -> Reader {
+        Replies::reader(self)
+    }
+}
+
+/// The body of an HTTP response.
+pub(super) struct SseClient {
+    body: Sender<Bytes>,
+    reading: Duration,
+    state: Reader,
+}
+
+impl SseClient {
+    /// The client may take `reading` for each event.
+    pub(super) fn new(body: Sender<Bytes>, reading: Duration) -> Self {
+        Self {
+            body,
+            reading,
+            state: Reader::Reads,
+        }
+    }
+
+    pub(super) async fn send(&mut self, frame: &SseFrame) {
+        if self.state != Reader::Reads {
+            return;
+        }
+        let bytes = Bytes::copy_from_slice(frame.as_str().as_bytes());
+        match tokio::time::timeout(self.reading, self.body.send_data(bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => self.state = Reader::Gone,
+            Err(_) => self.state = Reader::Slow,
+        }
+    }
+}
+
+impl EventSink for SseClient {
+    async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection) {
+        let frame = match projection {
+            EventProjection::Journal => SseFrame::of_event(event),
+            EventProjection::Bus => SseFrame::of_projection(event),
+        };
+        self.send(&frame).await;
+    }
+
+    async fn alive(&mut self) {
+        self.send(&SseFrame::keep_alive()).await;
+    }
+
+    fn reader(&self) -> Reader {
+        self.state
+    }
 }
 
 async fn stream(
     wanted: &EventsRequest,
-    replies: &mut Replies,
+    client: &mut impl EventSink,
     handles: &ControlHandles,
-    form: Form,
 ) -> u64 {
     let mut follower = handles.queue.follow();
     let mut cursor = wanted.after;
@@ -60,10 +129,10 @@ async fn stream(
         let page = tokio::task::spawn_blocking(move || read_events(&run_dir, cursor, PAGE)).await;
         let Ok(Ok(page)) = page else { return cursor };
         for event in &page.events {
-            one(event, wanted.projection, replies, form).await;
+            client.event(event, wanted.projection).await;
         }
         cursor = page.cursor;
-        if replies.reader() != Reader::Reads {
+        if client.reader() != Reader::Reads {
             return cursor;
         }
         if page.more {
@@ -76,47 +145,13 @@ async fn stream(
                     Ok(true) => break,
                     Ok(false) => return cursor,
                     Err(_) => {
-                        if let Form::ServerSent = form {
-                            let alive = SseFrame::keep_alive();
-                            replies.bytes(alive.as_str().as_bytes()).await;
-                        }
-                        if replies.reader() != Reader::Reads {
+                        client.alive().await;
+                        if client.reader() != Reader::Reads {
                             return cursor;
                         }
                     }
                 }
             },
         }
-    }
-}
-
-async fn one(
-    event: &LifecycleEvent,
-    projection: EventProjection,
-    replies: &mut Replies,
-    form: Form,
-) {
-    match (form, projection) {
-        (Form::ServerSent, EventProjection::Journal) => {
-            replies
-                .bytes(SseFrame::of_event(event).as_str().as_bytes())
-                .await;
-        }
-        (Form::ServerSent, EventProjection::Bus) => {
-            replies
-                .bytes(SseFrame::of_projection(event).as_str().as_bytes())
-                .await;
-        }
-        (Form::Lines, EventProjection::Journal) => {
-            let event = json!(event);
-            replies.send(&LiveReply::Event { event }).await;
-        }
-        (Form::Lines, EventProjection::Bus) => match project_to_bus(event) {
-            BusProjection::Event(event) => {
-                let event = json!(event);
-                replies.send(&LiveReply::Event { event }).await;
-            }
-            BusProjection::Nothing(_) => {}
-        },
     }
 }

@@ -3,9 +3,23 @@
 //! One request, one answer, then the connection is closed. There is nothing else here: no
 //! other path, no other method, no header that would let a page of another origin read it.
 
-use super::lines::{Lines, Replies};
+use super::events::SseClient;
+use super::lines::{Lines, READING, Reader, Replies};
 use super::{ControlHandles, events};
+use bytes::Bytes;
+use http_body_util::{Channel, Either, Full};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::io::Cursor;
+use std::pin::pin;
 use std::time::Duration;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
 /// Most lines of a head.
@@ -16,23 +30,29 @@ const LINE: usize = 8 * 1024;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Names by which the socket may be called.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Stands for a head beyond these bounds: no method begins with NUL, so hyper answers 400.
+const BEYOND_BOUNDS: &[u8] = b"\0\r\n\r\n";
 
-/// A status and what it means here.
+/// A status, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Refusal(u16, &'static str, &'static str);
+struct Refusal(StatusCode, &'static str);
 
 const MALFORMED: Refusal = Refusal(
-    400,
-    "Bad Request",
-    "this is no request that is understood here",
+    StatusCode::BAD_REQUEST,
+    "this is no request that is understood here\n",
 );
-const PATH: Refusal = Refusal(404, "Not Found", "there is nothing here but /events");
+const PATH: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing here but /events\n");
 const METHOD: Refusal = Refusal(
-    405,
-    "Method Not Allowed",
-    "events can be read only: use GET",
+    StatusCode::METHOD_NOT_ALLOWED,
+    "events can be read only: use GET\n",
 );
-const HOST: Refusal = Refusal(421, "Misdirected Request", "this socket is called sandbox");
+const HOST: Refusal = Refusal(
+    StatusCode::MISDIRECTED_REQUEST,
+    "this socket is called sandbox\n",
+);
+
+type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
 /// Whether a first line is the beginning of an HTTP request rather than a document.
 pub(super) fn is_request(line: &[u8]) -> bool {
@@ -43,90 +63,152 @@ pub(super) fn is_request(line: &[u8]) -> bool {
 pub(super) async fn answer(
     first: &[u8],
     mut lines: Lines,
-    mut replies: Replies,
+    replies: Replies,
     handles: &ControlHandles,
 ) {
     // Nobody who says nothing keeps a place.
-    let head = match tokio::time::timeout(PATIENCE, head(first, &mut lines)).await {
+    let head = match timeout(PATIENCE, head(first, &mut lines)).await {
         Ok(Some(head)) => head,
-        Ok(None) | Err(_) => return refuse(&mut replies, MALFORMED).await,
+        Ok(None) | Err(_) => BEYOND_BOUNDS.to_vec(),
     };
-    match parse(&head) {
-        Ok(wanted) => {
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
-                Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
-            replies.bytes(head.as_bytes()).await;
-            events::server_sent(&wanted, &mut replies, handles).await;
+    serve(
+        head,
+        replies.into_half(),
+        READING,
+        |wanted, client| async move { events::server_sent(&wanted, client, handles).await },
+    )
+    .await;
+}
+
+/// Answers one request. `follow` sends the events and tells how the client read them, who may
+/// take `reading` for each.
+async fn serve<F, R>(head: Vec<u8>, half: OwnedWriteHalf, reading: Duration, follow: F)
+where
+    F: FnOnce(EventsRequest, SseClient) -> R,
+    R: Future<Output = Reader>,
+{
+    // The head is all that hyper reads; it answers on the socket.
+    let stream = tokio::io::join(Cursor::new(head), half);
+    let (asked, mut asking) = mpsc::channel(1);
+    let service = service_fn(move |request: Request<_>| {
+        let response = match parse(&request) {
+            Ok(wanted) => {
+                let (sender, body) = Channel::new(1);
+                // The connection has one request.
+                let _ = asked.try_send((wanted, SseClient::new(sender, reading)));
+                events_response(body)
+            }
+            Err(refusal) => refuse(refusal),
+        };
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .half_close(true)
+            .keep_alive(false)
+            .title_case_headers(true)
+            .auto_date_header(false)
+            .max_buf_size(HEADERS * LINE)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let events = async {
+        match asking.recv().await {
+            Some((wanted, client)) => follow(wanted, client).await,
+            // Refused: the connection ends by itself.
+            None => Reader::Reads,
         }
-        Err(refusal) => refuse(&mut replies, refusal).await,
+    };
+    tokio::select! {
+        _ = &mut connection => {}
+        reader = events => if reader == Reader::Reads {
+            let _ = timeout(reading, connection).await;
+        }
     }
 }
 
-/// All lines before the empty one; none when there are too many, or too long ones.
-async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<Vec<u8>>> {
-    let mut head = vec![first.to_vec()];
-    loop {
+/// All lines up to the empty one, as one text; none when there are too many, or too long ones.
+async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<u8>> {
+    let mut head = first.to_vec();
+    for _ in 0..HEADERS {
+        head.extend_from_slice(b"\n");
         match lines.next().await {
-            Ok(Some(line)) if line.is_empty() || line == b"\r" => return Some(head),
-            Ok(Some(line)) if head.len() < HEADERS && line.len() < LINE => head.push(line),
+            Ok(Some(line)) if line.is_empty() || line == b"\r" => {
+                head.extend_from_slice(b"\r\n");
+                return Some(head);
+            }
+            Ok(Some(line)) if line.len() < LINE => head.extend_from_slice(&line),
             Ok(_) | Err(_) => return None,
         }
     }
+    None
 }
 
-async fn refuse(replies: &mut Replies, Refusal(status, reason, why): Refusal) {
-    let allow = if status == 405 { "Allow: GET\r\n" } else { "" };
-    let text = format!(
-        "HTTP/1.1 {status} {reason}\r\n{allow}Content-Type: text/plain\r\nContent-Length: {}\r\n\
-         Cache-Control: no-store\r\nConnection: close\r\n\r\n{why}\n",
-        why.len() + 1
-    );
-    replies.bytes(text.as_bytes()).await;
+fn response(
+    status: StatusCode,
+    body: Body,
+    headers: &[(HeaderName, &'static str)],
+) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name.clone(), value);
+    }
+    response
 }
 
-/// Reads a head, one line each.
-fn parse(head: &[Vec<u8>]) -> Result<EventsRequest, Refusal> {
-    let mut bytes = Vec::new();
-    for line in head {
-        bytes.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
-        bytes.extend_from_slice(b"\r\n");
+fn events_response(body: Channel<Bytes>) -> Response<Body> {
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    response(StatusCode::OK, Either::Right(body), &headers)
+}
+
+fn refuse(Refusal(status, why): Refusal) -> Response<Body> {
+    let headers = [
+        (header::CONTENT_TYPE, "text/plain"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    let mut refused = response(status, Either::Left(why.into()), &headers);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        refused
+            .headers_mut()
+            .insert(header::ALLOW, HeaderValue::from_static("GET"));
     }
-    bytes.extend_from_slice(b"\r\n");
-    let mut slots = [httparse::EMPTY_HEADER; HEADERS];
-    let mut request = httparse::Request::new(&mut slots);
-    match request.parse(&bytes) {
-        Ok(httparse::Status::Complete(end)) if end == bytes.len() => {}
-        Ok(_) | Err(_) => return Err(MALFORMED),
-    }
-    let (Some(method), Some(target), Some(1)) = (request.method, request.path, request.version)
-    else {
+    refused
+}
+
+/// Judges a request.
+fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
+    if request.version() != Version::HTTP_11 {
         return Err(MALFORMED);
-    };
-    let values = |name: &str| {
-        let found = request
-            .headers
-            .iter()
-            .filter(|h| h.name.eq_ignore_ascii_case(name));
+    }
+    let values = |name: HeaderName| {
+        let found = request.headers().get_all(name).into_iter();
         found
-            .map(|h| std::str::from_utf8(h.value).map_err(|_| MALFORMED))
+            .map(|value| value.to_str().map_err(|_| MALFORMED))
             .collect::<Result<Vec<_>, _>>()
     };
-    match values("host")?.as_slice() {
+    match values(header::HOST)?.as_slice() {
         [host] if HOSTS.contains(host) => {}
         [_] => return Err(HOST),
         _ => return Err(MALFORMED),
     }
-    if method != "GET" {
+    if request.method() != Method::GET {
         return Err(METHOD);
     }
     // A body would be read as nothing, and be nothing that was asked for.
-    if !values("content-length")?.is_empty() || !values("transfer-encoding")?.is_empty() {
+    let has = |name| request.headers().contains_key(name);
+    if has(header::CONTENT_LENGTH) || has(header::TRANSFER_ENCODING) {
         return Err(MALFORMED);
     }
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    if path != "/events" {
+    let target = request.uri();
+    if target.authority().is_some() || target.path() != "/events" {
         return Err(PATH);
     }
+    let query = target.query().unwrap_or_default();
     let mut wanted = EventsRequest::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
@@ -141,7 +223,7 @@ fn parse(head: &[Vec<u8>]) -> Result<EventsRequest, Refusal> {
         }
     }
     // Where a client says that it was wins over where it once began.
-    match values("last-event-id")?.as_slice() {
+    match values(LAST_EVENT_ID)?.as_slice() {
         [] => {}
         [header] => wanted.after = last_event_id(header).map_err(|_| MALFORMED)?,
         _ => return Err(MALFORMED),
@@ -151,56 +233,133 @@ fn parse(head: &[Vec<u8>]) -> Result<EventsRequest, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::events::EventSink as _;
     use super::*;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::UnixStream;
+    use wp_codebox_contracts::SseFrame;
 
-    fn read(text: &str) -> Result<EventsRequest, u16> {
-        let lines: Vec<Vec<u8>> = text.lines().map(|l| l.as_bytes().to_vec()).collect();
-        parse(&lines).map_err(|refusal| refusal.0)
+    fn read(line: &str, headers: &[(&str, &str)]) -> Result<EventsRequest, u16> {
+        let (method, target) = line.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        parse(&request.body(()).unwrap()).map_err(|refusal| refusal.0.as_u16())
     }
 
     #[test]
     fn only_events_are_here() {
-        let host = "\nHost: sandbox";
-        let bus = read(&format!(
-            "GET /events?projection=bus&after=3&follow=now HTTP/1.1{host}\nLast-Event-ID: 7"
-        ))
-        .unwrap();
+        let host = ("Host", "sandbox");
+        let bus = read(
+            "GET /events?projection=bus&after=3&follow=now",
+            &[host, ("Last-Event-ID", "7")],
+        );
         let wanted = EventsRequest {
             after: 7,
             projection: EventProjection::Bus,
             follow: Follow::Now,
         };
-        assert_eq!(bus, wanted);
+        assert_eq!(bus, Ok(wanted));
         assert_eq!(
-            read("GET /events HTTP/1.1\r\nhost: localhost\r").unwrap(),
-            EventsRequest::default()
+            read("GET /events", &[("host", "localhost")]),
+            Ok(EventsRequest::default())
         );
         for (line, status) in [
-            ("POST /events HTTP/1.1", 405),
-            ("HEAD /events HTTP/1.1", 405),
-            ("GET / HTTP/1.1", 404),
-            ("GET /events/ HTTP/1.1", 404),
-            ("GET /events?projection=other HTTP/1.1", 400),
-            ("GET /events?x HTTP/1.1", 400),
-            ("GET /events?after=-1 HTTP/1.1", 400),
-            ("GET /events HTTP/1.0", 400),
-            ("GET /events", 400),
-            ("OPTIONS * HTTP/1.1", 405),
+            ("POST /events", 405),
+            ("HEAD /events", 405),
+            ("GET /", 404),
+            ("GET /events/", 404),
+            ("GET http://sandbox/events", 404),
+            ("GET /events?projection=other", 400),
+            ("GET /events?x", 400),
+            ("GET /events?after=-1", 400),
+            ("OPTIONS *", 405),
         ] {
-            assert_eq!(read(&format!("{line}{host}")), Err(status), "{line}");
+            assert_eq!(read(line, &[host]), Err(status), "{line}");
         }
         for (headers, status) in [
-            ("Host: example.org", 421),
-            ("", 400),
-            ("Host: sandbox\nHost: sandbox", 400),
-            ("Host: sandbox\nContent-Length: 3", 400),
-            ("Host: sandbox\nTransfer-Encoding: chunked", 400),
-            ("Host: sandbox\nLast-Event-ID: x", 400),
-            ("Host: sandbox\nbroken", 400),
+            (&[("Host", "example.org")][..], 421),
+            (&[], 400),
+            (&[host, host], 400),
+            (&[host, ("Content-Length", "3")], 400),
+            (&[host, ("Transfer-Encoding", "chunked")], 400),
+            (&[host, ("Last-Event-ID", "x")], 400),
         ] {
-            let text = format!("GET /events HTTP/1.1\n{headers}");
-            assert_eq!(read(text.trim_end()), Err(status), "{headers}");
+            assert_eq!(read("GET /events", headers), Err(status), "{headers:?}");
         }
         assert!(is_request(b"GET / HTTP/1.1") && !is_request(b"{\"live\":1}"));
+    }
+
+    async fn answered(head: &[u8]) -> String {
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let (_, half) = server.into_split();
+        let follow = |_, mut client: SseClient| async move {
+            for number in 1..=3 {
+                client.send(&SseFrame::retry(number)).await;
+            }
+            client.reader()
+        };
+        serve(head.to_vec(), half, READING, follow).await;
+        let mut text = String::new();
+        client.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn events_are_chunks_of_one_response() {
+        let text = answered(b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n").await;
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let mut head = head.split("\r\n");
+        assert_eq!(head.next(), Some("HTTP/1.1 200 OK"));
+        for line in [
+            "Content-Type: text/event-stream",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+        ] {
+            assert!(
+                head.clone().any(|found| found.eq_ignore_ascii_case(line)),
+                "{text}"
+            );
+        }
+        let chunk = |number| format!("A\r\nretry: {number}\n\n\r\n");
+        assert_eq!(
+            body,
+            format!("{}{}{}0\r\n\r\n", chunk(1), chunk(2), chunk(3))
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_request_of_http_1_1_is_refused() {
+        for head in [
+            BEYOND_BOUNDS,
+            b"GET /events HTTP/1.0\r\nHost: sandbox\r\n\r\n",
+            b"GET /events\r\nHost: sandbox\r\n\r\n",
+            b"GET /events HTTP/1.1\r\nHost: sandbox\r\nbroken\r\n\r\n",
+        ] {
+            let text = answered(head).await;
+            let status = text.split(' ').nth(1);
+            assert_eq!(status, Some("400"), "{text}");
+        }
+        let text = answered(b"PUT /events HTTP/1.1\r\nHost: sandbox\r\n\r\n").await;
+        assert!(
+            text.contains("\r\nAllow: GET\r\n") && text.ends_with("use GET\n"),
+            "{text}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_its_events_is_let_go() {
+        let (_client, server) = UnixStream::pair().unwrap();
+        let (_, half) = server.into_split();
+        let head = b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n".to_vec();
+        let follow = |_, mut client: SseClient| async move {
+            while client.reader() == Reader::Reads {
+                client.send(&SseFrame::keep_alive()).await;
+            }
+            client.reader()
+        };
+        serve(head, half, Duration::from_millis(100), follow).await;
     }
 }

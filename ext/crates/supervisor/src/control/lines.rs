@@ -107,6 +107,11 @@ impl Replies {
         }
     }
 
+    /// The socket, for a library that writes to it.
+    pub(super) fn into_half(self) -> OwnedWriteHalf {
+        self.half
+    }
+
     /// After a line that was cut nothing follows: it would be read as part of that.
     pub(super) async fn bytes(&mut self, bytes: &[u8]) {
         if self.state != Reader::Reads {
