@@ -36,7 +36,7 @@ pub(crate) enum Stream {
 /// How the lines of an agent's own protocol are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
-    // Plain comments: documented values would give `--help` another form than `help`.
+    // Plain comments: clap would print documented values, and every option, in the long form.
     // As the steps that the agent's preset makes of them.
     #[default]
     Steps,

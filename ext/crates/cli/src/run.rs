@@ -3,18 +3,18 @@
 use super::args::RunArgs;
 use super::output::{Output, Stream};
 use super::signals::{on_end, unheard_signals};
-use super::supervisor::{self, unavailable, unreachable};
+use super::supervisor::{self, Followed, unreachable};
 use super::{Settings, preview, request};
 use base64::Engine;
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
-use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
     schema_id,
 };
-use wp_codebox_control::{FrameReader, write_frame};
+use wp_codebox_control::write_frame;
 use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
@@ -56,71 +56,45 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
 }
 
 /// The same; a detached run is followed until it was accepted, or until its preview is open.
-pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
-    let io = |e: std::io::Error| unreachable(&e);
+pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<RunId>, ErrorBody> {
     let (ours, mut child) = supervisor::open(request)?;
     // A signal ends the run, not this process: the user gets what was salvaged.
-    let stop = ours.try_clone().map_err(io)?;
+    let stop = ours.try_clone().map_err(|e| unreachable(&e))?;
     on_end(move || {
         // A supervisor that is gone has nothing left to cancel.
         let _ = write_frame(&stop, &Frame::Cancel);
     })
     .map_err(|e| unheard_signals(&e))?;
-    let answers = ours.try_clone().map_err(io)?;
-    let mut reader = FrameReader::new(ours);
-    let answer = loop {
-        match reader.next_frame() {
-            Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
-                preview::announce(*output, request, &event);
-                if request.mode == RunMode::Detached && preview::link(request, &event).is_some() {
-                    return Ok(Followed::Left(request.run_id.clone()));
+    let detached = request.mode == RunMode::Detached;
+    let followed = supervisor::follow(ours, request, |frame| {
+        let wanted = match frame {
+            Frame::Event { event } if event.kind == EventType::Observed => {
+                preview::announce(*output, request, event);
+                detached && preview::link(request, event).is_some()
+            }
+            Frame::Event { event } => {
+                if !output.is_json() {
+                    show(*output, event);
                 }
+                false
             }
-            Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, &event),
             // One with a preview is left when its link was shown.
-            Ok(Some(Frame::Accepted { run_id, .. }))
-                if request.mode == RunMode::Detached && !preview::expected(request) =>
-            {
-                return Ok(Followed::Left(run_id));
-            }
-            Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
-            Ok(Some(Frame::ToolRequest { request })) => {
-                let result = parent_unavailable(&request);
-                // A supervisor that is gone is noticed by the next read.
-                let _ = write_frame(&answers, &Frame::ToolResult { result });
-            }
-            Ok(Some(Frame::Result { mut result })) => {
-                result.error = result.error.map(|e| supervisor::with_source(e, request));
-                break Ok(result);
-            }
-            Ok(Some(Frame::Error { error })) => {
-                break Err(supervisor::with_source(error, request));
-            }
-            Ok(Some(
-                Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
-            )) => {
-                break Err(unavailable(
-                    "the supervisor sent a frame it may not send".to_owned(),
-                ));
-            }
-            Ok(None) => {
-                break Err(unavailable(format!(
-                    "the supervisor of {} died without a result",
-                    request.run_id
-                )));
-            }
-            Err(e) => break Err(io(e)),
+            _ => detached && !preview::expected(request),
+        };
+        match wanted {
+            true => ControlFlow::Break(request.run_id.clone()),
+            false => ControlFlow::Continue(()),
         }
-    };
-    let _ = child.wait();
-    answer.map(|result| Followed::Ended(Box::new(result)))
-}
-
-/// How far a run was followed.
-pub(crate) enum Followed {
-    Ended(Box<RunResult>),
-    /// It goes on by itself.
-    Left(RunId),
+    });
+    if !matches!(followed, Ok(Followed::Left(_))) {
+        let _ = child.wait();
+    }
+    let source = |error| supervisor::with_source(error, request);
+    let mut followed = followed.map_err(source)?;
+    if let Followed::Ended(result) = &mut followed {
+        result.error = result.error.take().map(source);
+    }
+    Ok(followed)
 }
 
 /// Live output. What a program of the guest prints on its standard output goes to ours, its errors

@@ -6,12 +6,15 @@
 
 use serde_json::{Map, Value, json};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunMode, RunRequest,
+    RunResult,
 };
 use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 
@@ -126,6 +129,49 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
             ErrorBody { message, ..error }.with("source", source)
         }
     }
+}
+
+/// How far a run was followed.
+#[derive(Debug)]
+pub(crate) enum Followed<T> {
+    /// To its last frame.
+    Ended(Box<RunResult>),
+    /// Until the caller had what it wanted. The run goes on by itself.
+    Left(T),
+}
+
+/// Reads the frames of a run to the last, or until `seen` breaks with one. Nobody answers here for
+/// the tools of a parent.
+pub(super) fn follow<T>(
+    stream: UnixStream,
+    request: &RunRequest,
+    mut seen: impl FnMut(&Frame) -> ControlFlow<T>,
+) -> Result<Followed<T>, ErrorBody> {
+    let answers = stream.try_clone().map_err(|e| unreachable(&e))?;
+    let mut reader = FrameReader::new(stream);
+    while let Some(frame) = reader.next_frame().map_err(|e| unreachable(&e))? {
+        match frame {
+            Frame::Event { .. } | Frame::Accepted { .. } => {
+                if let ControlFlow::Break(wanted) = seen(&frame) {
+                    return Ok(Followed::Left(wanted));
+                }
+            }
+            Frame::ToolRequest { request } => {
+                let result = parent_unavailable(&request);
+                // A supervisor that is gone is noticed by the next read.
+                let _ = write_frame(&answers, &Frame::ToolResult { result });
+            }
+            Frame::Result { result } => return Ok(Followed::Ended(Box::new(result))),
+            Frame::Error { error } => return Err(error),
+            Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. } => {
+                return Err(unavailable("the supervisor sent a frame it may not send"));
+            }
+        }
+    }
+    Err(unavailable(format!(
+        "the supervisor of {} died without a result",
+        request.run_id
+    )))
 }
 
 /// Starts a run that goes on without this process, and waits until it has its directory.

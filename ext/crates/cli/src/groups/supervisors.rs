@@ -4,14 +4,15 @@
 //! last.
 
 use crate::signals::{on_end, unheard_signals};
-use crate::supervisor::{self, unavailable, unreachable};
+use crate::supervisor::{self, Followed, unreachable};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
-use wp_codebox_control::{FrameReader, write_frame};
+use wp_codebox_control::write_frame;
 
 /// Every run of this process that is alive.
 #[derive(Debug, Default)]
@@ -68,44 +69,24 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let clone = || stream.try_clone().map_err(|e| unreachable(&e));
-        let answers = clone()?;
-        self.alive().insert(request.run_id.clone(), clone()?);
+        let alive = stream.try_clone().map_err(|e| unreachable(&e))?;
         // Either the stop saw it among those alive, or it is seen here.
+        self.alive().insert(request.run_id.clone(), alive);
         if self.stopped() {
-            let _ = write_frame(&answers, &Frame::Cancel);
+            let _ = write_frame(&stream, &Frame::Cancel);
         }
         let mut accepted = Some(accepted);
-        let mut reader = FrameReader::new(stream);
-        loop {
-            match reader.next_frame() {
-                Ok(Some(Frame::Event { .. })) => {}
-                Ok(Some(Frame::Accepted { .. })) => {
-                    if let Some(accepted) = accepted.take() {
-                        accepted();
-                    }
-                }
-                Ok(Some(Frame::ToolRequest { request })) => {
-                    let result = parent_unavailable(&request);
-                    let _ = write_frame(&answers, &Frame::ToolResult { result });
-                }
-                Ok(Some(Frame::Result { result })) => return Ok(result),
-                Ok(Some(Frame::Error { error })) => return Err(error),
-                Ok(Some(
-                    Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
-                )) => {
-                    return Err(unavailable(
-                        "the supervisor sent a frame it may not send".to_owned(),
-                    ));
-                }
-                Ok(None) => {
-                    return Err(unavailable(format!(
-                        "the supervisor of {} died without a result",
-                        request.run_id
-                    )));
-                }
-                Err(e) => return Err(unreachable(&e)),
+        let followed = supervisor::follow(stream, request, |frame| {
+            if matches!(frame, Frame::Accepted { .. })
+                && let Some(accepted) = accepted.take()
+            {
+                accepted();
             }
+            ControlFlow::<Infallible>::Continue(())
+        });
+        match followed? {
+            Followed::Ended(result) => Ok(*result),
+            Followed::Left(never) => match never {},
         }
     }
 }
