@@ -6,7 +6,7 @@ use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::mounts::open_mount;
 use super::preset::{self, Equipped, Stock};
-use super::preview;
+use super::preview_request;
 use super::secrets::{ModelKey, Secrets};
 use super::sources::{OpenMount, OpenStaged, open_staged};
 use crate::peer::Caller;
@@ -76,7 +76,7 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     // As its owner, who opens it later.
     let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
     let preview = preview
-        .map(|preview| preview::reserve(state, preview))
+        .map(|preview| preview_request::reserve(state, preview))
         .transpose()?;
     Ok(Prepared {
         group,

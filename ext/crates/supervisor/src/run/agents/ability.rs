@@ -4,8 +4,8 @@
 //! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
-use super::Bench;
 use super::answer::{Program, ask};
+use super::bench::Bench;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimeTask};
 use wp_codebox_runtime::{AGENT_COMMAND, ExecutionEnd, Stop};

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream,
 };
-use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step};
+use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
 /// Largest answer, bytes.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
@@ -159,6 +159,22 @@ fn read(
         Ok(Value::Object(answer)) if whole => Some(answer),
         Ok(_) | Err(_) => None,
     })
+}
+
+/// What ends the run with it, whatever was being loaded.
+pub(super) fn ended(answered: &Answered) -> Option<Stop> {
+    match &answered.step.result.end {
+        ExecutionEnd::TimedOut => Some(Stop::Timeout),
+        ExecutionEnd::Cancelled => Some(Stop::Cancelled),
+        ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
+        ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.told_in(ErrorBody::new(
+            ErrorCode::RunFailed,
+            format!("the sandbox was lost while its components were loaded: {death}"),
+        )))),
+        ExecutionEnd::Exited { .. }
+        | ExecutionEnd::Signalled { .. }
+        | ExecutionEnd::NotStarted { .. } => None,
+    }
 }
 
 #[cfg(test)]

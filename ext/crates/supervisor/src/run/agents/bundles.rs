@@ -1,8 +1,7 @@
 //! Bundles of agents: imported in the guest by the function that a component brings for it.
 
 use super::super::recorder::Recorder;
-use super::answer::{Program, ask};
-use super::components::ended;
+use super::answer::{Program, ask, ended};
 use crate::run::context::RunContext;
 use serde_json::{Map, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase};

@@ -2,7 +2,7 @@
 
 use super::super::agent_steps::AgentSteps;
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
-use super::Bench;
+use super::bench::Bench;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
 use wp_codebox_policy::last_word;
 use wp_codebox_runtime::agent_program;

@@ -8,12 +8,12 @@
 use super::super::components::{optional, unavailable};
 use super::super::ready_components::ReadyComponent;
 use super::super::recorder::Recorder;
-use super::answer::{Answered, Program, ask};
+use super::answer::{Answered, Program, ask, ended};
 use super::bundles;
 use crate::run::context::RunContext;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
-use wp_codebox_runtime::{COMPONENTS, ExecutionEnd, Runtime, Stop};
+use wp_codebox_runtime::{COMPONENTS, Runtime, Stop};
 
 /// Activates and probes what the request names. A stop is what the run comes to.
 pub(in super::super) fn load(
@@ -137,22 +137,6 @@ fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: GuestPhase)
             ("components".to_owned(), json!(rows)),
             ("ability".to_owned(), json!(ability)),
         ]),
-    }
-}
-
-/// What ends the run with it, whatever was being loaded.
-pub(super) fn ended(answered: &Answered) -> Option<Stop> {
-    match &answered.step.result.end {
-        ExecutionEnd::TimedOut => Some(Stop::Timeout),
-        ExecutionEnd::Cancelled => Some(Stop::Cancelled),
-        ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
-        ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.told_in(ErrorBody::new(
-            ErrorCode::RunFailed,
-            format!("the sandbox was lost while its components were loaded: {death}"),
-        )))),
-        ExecutionEnd::Exited { .. }
-        | ExecutionEnd::Signalled { .. }
-        | ExecutionEnd::NotStarted { .. } => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::captured::look;
 use super::super::recorder::Recorder;
-use super::Bench;
+use super::bench::Bench;
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::time::Duration;

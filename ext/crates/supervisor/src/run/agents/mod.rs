@@ -2,6 +2,7 @@
 
 mod ability;
 mod answer;
+mod bench;
 mod bundles;
 mod command;
 mod components;
@@ -9,24 +10,14 @@ mod hands;
 mod model;
 mod notes;
 
+pub(super) use bench::Bench;
 pub(super) use components::load as load_components;
 
 #[cfg(test)]
 mod tests;
 
-use super::context::RunContext;
 use super::ending::ProgramsEnd;
-use super::recorder::Recorder;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
-use wp_codebox_runtime::{Cancellation, Runtime};
-
-/// What an agent works with.
-pub(super) struct Bench<'a, 'r> {
-    pub context: &'a RunContext<'a>,
-    pub recorder: &'a mut Recorder<'r>,
-    pub runtime: &'a mut dyn Runtime,
-    pub cancellation: &'a Cancellation,
-}
 
 /// Runs the agent to its end.
 pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {

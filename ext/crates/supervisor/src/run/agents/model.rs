@@ -4,7 +4,7 @@ use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::prepare::tool_set;
-use super::Bench;
+use super::bench::Bench;
 use super::hands::{LiveHands, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;

@@ -16,9 +16,8 @@ pub(super) use states::{Change, States};
 pub(crate) use streams::resize;
 
 use super::episode;
-use super::preview::PreviewEnd;
 use super::queue::{QueuedRequest, RequestQueue};
-use super::session::Session;
+use super::session::{PreviewEnd, Session};
 use dispatch::Beside;
 use lease::{Lease, Use};
 use programs::Programs;

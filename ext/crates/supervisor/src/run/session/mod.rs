@@ -9,20 +9,25 @@ mod browser;
 mod command;
 mod left;
 mod mail;
+mod preview;
+mod state;
+mod sync;
 
 pub(super) use command::Commanded;
+pub(super) use preview::PreviewEnd;
+pub use sync::FILE_BYTES as SYNC_FILE_BYTES;
 
 use super::agents;
 use super::context::RunContext;
 use super::egress;
 use super::guest::{guest, spec};
-use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
-use super::state::{self, Base, Uppers};
-use super::sync::SyncProgram;
+use preview::{Previews, SiteServer};
 use serde_json::json;
+use state::{Base, Uppers};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 

@@ -3,7 +3,6 @@
 //! Output arrives redacted; everything else is redacted when the whole is written. It is
 //! bounded: the bundle's logs hold the rest.
 
-use super::PROBE;
 use crate::run::recorder::Recorder;
 use crate::run::session::Commanded;
 use crate::run::shown::{self, OUTPUT_BYTES};
@@ -13,6 +12,8 @@ use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, OnFailure, WorkflowStep};
 use wp_codebox_runtime::now_rfc3339;
 
+/// GuestPhase of probes.
+pub(super) const PROBE: &str = "probe";
 /// Longest JSON answer of a probe, bytes.
 const RESULT_BYTES: usize = 64 * 1024;
 /// What a stream may always have, when the ones before it used up the room for output.

@@ -14,13 +14,11 @@ pub(super) use rule::judge_changes;
 use super::session::Session;
 use evidence::Evidence;
 use step::Done;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure, Workflow, WorkflowStep};
+use wp_codebox_contracts::{ErrorBody, OnFailure, Workflow, WorkflowStep};
 use wp_codebox_runtime::Stop;
 
 /// GuestPhase that runs whatever came before it.
 const AFTER: &str = "after";
-/// GuestPhase of probes.
-pub(super) const PROBE: &str = "probe";
 
 /// Whether there still is a guest to run steps in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,31 +84,13 @@ fn judge(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop> {
     }
 }
 
-/// What a failed step is called in the run's own error.
-fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
-    let (reason, subject) = if step.phase == PROBE {
-        let name = step.name.as_deref().unwrap_or("without a name");
-        ("recipe-probe-failed", format!("probe {name}"))
-    } else {
-        let subject = match &step.name {
-            Some(name) => format!("{} {name}", step.phase),
-            None => format!("step {}[{}]", step.phase, step.index),
-        };
-        ("verify-step-failed", subject)
-    };
-    ErrorBody::new(
-        ErrorCode::StepFailed,
-        format!("{subject} ({}) {what}", step.call.command),
-    )
-    .with("reason", reason)
-    .with("phase", step.phase.as_str())
-    .with("index", step.index)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::evidence::PROBE;
+    use super::step::failed;
     use super::*;
     use wp_codebox_contracts::CommandCall;
+    use wp_codebox_contracts::ErrorCode;
 
     fn step(phase: &str, on_failure: OnFailure) -> WorkflowStep {
         WorkflowStep {

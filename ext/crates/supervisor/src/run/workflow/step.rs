@@ -1,7 +1,6 @@
 //! One step of a recipe: its executions, its bounded loop, what came of it.
 
-use super::evidence::{Evidence, Failure, Kind, Ran};
-use super::failed;
+use super::evidence::{Evidence, Failure, Kind, PROBE, Ran};
 use crate::run::session::{Commanded, Session};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandStatus, ErrorBody, ErrorCode, WorkflowStep};
@@ -234,4 +233,25 @@ fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
         }
         (CommandStatus::Ok, _) => End::Well,
     }
+}
+
+/// What a failed step is called in the run's own error.
+pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
+    let (reason, subject) = if step.phase == PROBE {
+        let name = step.name.as_deref().unwrap_or("without a name");
+        ("recipe-probe-failed", format!("probe {name}"))
+    } else {
+        let subject = match &step.name {
+            Some(name) => format!("{} {name}", step.phase),
+            None => format!("step {}[{}]", step.phase, step.index),
+        };
+        ("verify-step-failed", subject)
+    };
+    ErrorBody::new(
+        ErrorCode::StepFailed,
+        format!("{subject} ({}) {what}", step.call.command),
+    )
+    .with("reason", reason)
+    .with("phase", step.phase.as_str())
+    .with("index", step.index)
 }

@@ -9,11 +9,12 @@ mod gateway;
 mod outcome;
 mod state;
 
+use super::preview::SITE_PORT;
 use super::{Commanded, Session, added};
 use crate::run::level;
 use crate::run::recorder::Recorder;
 use gateway::Gateway;
-use outcome::Visit;
+use outcome::{Visit, millis};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 use std::io;
@@ -191,7 +192,7 @@ struct Window<'w, 'r> {
 impl Host for Window<'_, '_> {
     fn connect(&mut self) -> io::Result<OwnedFd> {
         self.site
-            .connect(super::super::preview::SITE_PORT)
+            .connect(SITE_PORT)
             .map_err(|error| io::Error::other(error.message))
     }
 
@@ -265,8 +266,4 @@ fn work(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
         page.report.script = Some(page.script(script, until)?.shown());
     }
     page.assertions(task)
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,5 @@
 //! What a browser command came to, in the words of every command.
 
-use super::millis;
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -231,4 +230,8 @@ fn document(
         }
     }
     document
+}
+
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,36 +1,20 @@
-//! The state of the working guest: kept, brought back, thrown away.
-//!
-//! State is what the captured mounts and `wp-content` (with the database) hold; `/tmp` and the
-//! home directory are no part of it. A guest with a state begins on kept layers that lie directly
-//! on its mounts' sources, so what a run changed is still told against those.
-//!
-//! Order matters: a state is verified before the guest that is there is given up, and the guest
-//! that takes its place is alive before that one ends. Whatever fails, one of them goes on.
+//! Requests about the state of the working guest.
 
-mod base;
-mod checkpoints;
-mod continued;
-mod facts;
-mod quiet;
-
-pub(super) use base::Base;
-pub(super) use continued::continued;
-
-use super::context::RunContext;
-use super::recorder::Recorder;
-use super::session::Session;
+use super::base::Base;
+use super::begin::{event, keepable};
+use super::facts::{self, layer_name};
+use super::quiet;
+use crate::run::session::Session;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use wp_codebox_artifacts::Durability;
-use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{
-    CommandStatus, ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot,
-    SnapshotRequest, schema_id,
+    CommandStatus, ErrorBody, ErrorCode, EventType, LiveRequest, SandboxSnapshot, SnapshotRequest,
+    schema_id,
 };
-use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf, Stop};
+use wp_codebox_runtime::{LayerSource, Shelf, SnapshotOf};
 
 /// Snapshots one sandbox may make.
 const MOST: usize = 64;
@@ -39,71 +23,9 @@ const NAME: usize = 128;
 /// Largest free data, bytes of JSON.
 const METADATA: usize = 64 * 1024;
 
-/// The stored state that the request wants to begin on.
-pub(super) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
-    let prepared = context.prepared;
-    let hold = prepared.request.hold.as_ref();
-    let Some(reference) = hold.and_then(|hold| hold.snapshot.as_deref()) else {
-        return Ok(None);
-    };
-    keepable(context)?;
-    let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
-    let id = shelf.by_id(reference).map_err(|e| e.body())?;
-    Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
-}
-
-/// Says that a session began on a stored state.
-pub(super) fn began(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    snapshot: &SandboxSnapshot,
-) -> Result<(), ErrorBody> {
-    let hold = context.prepared.request.hold.as_ref();
-    let identity = hold.and_then(|hold| hold.identity.as_ref());
-    let actor = identity.map_or("run", |identity| identity.actor.as_str());
-    let data = event(snapshot, actor);
-    recorder.event(EventType::SnapshotRestored, None, data)
-}
-
-/// Components that could not be loaded make a guest useless.
-pub(super) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
-    match stop {
-        None => Ok(()),
-        Some(
-            Stop::Failed(error)
-            | Stop::Partial(error)
-            | Stop::Blocked(error)
-            | Stop::Uncaptured(error),
-        ) => Err(error),
-        Some(Stop::Timeout | Stop::Cancelled) => Err(ErrorBody::new(
-            ErrorCode::SandboxStartFailed,
-            "the run ended before the new guest was ready",
-        )),
-    }
-}
-
-fn event(snapshot: &SandboxSnapshot, actor: &str) -> Value {
-    json!({
-        "id": snapshot.id, "name": snapshot.name, "actor": actor,
-        "digest": snapshot.digest, "bytes": snapshot.total_bytes,
-    })
-}
-
-/// The upper directories of a guest, by layer index.
-pub(super) type Uppers = BTreeMap<u32, OwnedFd>;
-
-/// The upper directories of a guest that was just started. They stay what they are while it lives.
-pub(super) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
-    match runtime.look()? {
-        Left::Layers(layers) => Ok(layers),
-        // Nothing of it can be kept, and `keep` says so.
-        Left::Trees(_) => Ok(Uppers::new()),
-    }
-}
-
 impl Session<'_, '_> {
     /// A request about the state, from whoever may ask. `running` names what runs in the guest.
-    pub(super) fn state_request(
+    pub(in crate::run) fn state_request(
         &mut self,
         request: &LiveRequest,
         running: &[String],
@@ -137,7 +59,7 @@ impl Session<'_, '_> {
 
     /// Keeps the present state in the site's store, for this sandbox and later ones. `running`
     /// names what runs in the guest; the caller pauses what it may pause, such as a preview.
-    pub(super) fn snapshot(
+    pub(in crate::run) fn snapshot(
         &mut self,
         request: &SnapshotRequest,
         actor: &str,
@@ -152,14 +74,14 @@ impl Session<'_, '_> {
     }
 
     /// The snapshots of this sandbox, oldest first.
-    pub(super) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
+    pub(in crate::run) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
         let run_id = &self.context.prepared.request.run_id;
         Ok(self.shelf()?.list(SnapshotOf::Run(run_id)))
     }
 
     /// Replaces the guest by one with the state of a snapshot: of this sandbox by its name, of any
     /// of the site by its id.
-    pub(super) fn restore(
+    pub(in crate::run) fn restore(
         &mut self,
         reference: &str,
         actor: &str,
@@ -181,7 +103,11 @@ impl Session<'_, '_> {
     }
 
     /// Replaces the guest by a fresh one, set up as the sandbox's profile says.
-    pub(super) fn reset(&mut self, actor: &str, running: &[String]) -> Result<(), ErrorBody> {
+    pub(in crate::run) fn reset(
+        &mut self,
+        actor: &str,
+        running: &[String],
+    ) -> Result<(), ErrorBody> {
         free(running)?;
         self.replace(None)?;
         self.recorder.event(
@@ -214,7 +140,7 @@ impl Session<'_, '_> {
         Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())
     }
 
-    fn keep(
+    pub(super) fn keep(
         &mut self,
         shelf: &Shelf,
         request: &SnapshotRequest,
@@ -246,7 +172,7 @@ impl Session<'_, '_> {
             .map_err(|e| e.body())
     }
 
-    fn told(
+    pub(super) fn told(
         &mut self,
         kind: EventType,
         snapshot: &SandboxSnapshot,
@@ -254,34 +180,6 @@ impl Session<'_, '_> {
     ) -> Result<(), ErrorBody> {
         self.recorder.event(kind, None, event(snapshot, actor))
     }
-}
-
-/// Name of a kept layer.
-fn layer_name(index: u32) -> String {
-    if index == WP_CONTENT_LAYER {
-        "content".to_owned()
-    } else {
-        format!("mount-{index}")
-    }
-}
-
-fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> {
-    let refused = |what: &str| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
-    let name = request.name.as_str();
-    if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
-        return refused("the name of a snapshot is 1 to 128 bytes without control characters");
-    }
-    // A reference that looks like an id means one, also after that snapshot is gone.
-    if name.starts_with("snap_") {
-        return refused(
-            "the name of a snapshot does not begin with snap_, as ids do; give another name",
-        );
-    }
-    let metadata = serde_json::to_string(&request.metadata).unwrap_or_default();
-    if metadata.len() > METADATA {
-        return refused("the metadata of a snapshot is at most 64 KiB of JSON");
-    }
-    Ok(())
 }
 
 fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
@@ -307,15 +205,23 @@ fn free(running: &[String]) -> Result<(), ErrorBody> {
     Err(ErrorBody::new(ErrorCode::SandboxInUse, message).with("running", running.to_vec()))
 }
 
-/// Refuses where there are no layers to keep.
-fn keepable(context: &RunContext<'_>) -> Result<(), ErrorBody> {
-    match context.level {
-        IsolationLevel::Full => Ok(()),
-        IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
-            ErrorCode::CommandUnsupported,
-            "states are kept at isolation level full only: at reduced a guest works in plain copies",
-        )),
+pub(super) fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> {
+    let refused = |what: &str| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
+    let name = request.name.as_str();
+    if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
+        return refused("the name of a snapshot is 1 to 128 bytes without control characters");
     }
+    // A reference that looks like an id means one, also after that snapshot is gone.
+    if name.starts_with("snap_") {
+        return refused(
+            "the name of a snapshot does not begin with snap_, as ids do; give another name",
+        );
+    }
+    let metadata = serde_json::to_string(&request.metadata).unwrap_or_default();
+    if metadata.len() > METADATA {
+        return refused("the metadata of a snapshot is at most 64 KiB of JSON");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

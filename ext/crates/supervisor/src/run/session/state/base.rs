@@ -1,6 +1,6 @@
 //! A kept state that a guest begins on.
 
-use super::{facts, layer_name};
+use super::facts::{self, layer_name};
 use crate::run::context::RunContext;
 use crate::run::pinned::pinned;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use wp_codebox_runtime::{OpenSnapshot, Shelf, SnapshotOf};
 
 /// A verified state, held for as long as a guest lies on it.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub(in crate::run) struct Base {
     open: OpenSnapshot,
     /// Where its layers lie, by index.
     places: BTreeMap<u32, HostSource>,
@@ -19,7 +19,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// Verifies a kept state and that it belongs to this run's WordPress and mounts.
-    pub(crate) fn open(
+    pub(in crate::run) fn open(
         context: &RunContext<'_>,
         shelf: &Shelf,
         reference: &str,
@@ -45,22 +45,22 @@ impl Base {
     }
 
     /// Its document.
-    pub(crate) fn snapshot(&self) -> &SandboxSnapshot {
+    pub(in crate::run) fn snapshot(&self) -> &SandboxSnapshot {
         &self.open.snapshot
     }
 
     /// Where the layer of an index lies.
-    pub(crate) fn place(&self, index: u32) -> Option<HostSource> {
+    pub(in crate::run) fn place(&self, index: u32) -> Option<HostSource> {
         self.places.get(&index).cloned()
     }
 
     /// Where the layer over `wp-content` lies.
-    pub(crate) fn content(&self) -> Vec<HostSource> {
+    pub(in crate::run) fn content(&self) -> Vec<HostSource> {
         self.place(WP_CONTENT_LAYER).into_iter().collect()
     }
 
     /// The layer of an index.
-    pub(crate) fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
+    pub(in crate::run) fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.open
             .layer(&layer_name(index))
             .map(|(_, fd)| fd.as_fd())

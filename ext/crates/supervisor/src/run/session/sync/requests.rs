@@ -6,15 +6,11 @@
 //! capture at the end does it; whole trees and single files come from the program, and
 //! what it says of them is the guest's word. Every file that was carried is an event.
 
-mod program;
-
-pub(super) use program::SyncProgram;
-
-use super::captured::look;
-use super::session::Session;
+use super::program::{Answer, PATIENCE, SyncProgram};
+use crate::run::captured::look;
+use crate::run::session::Session;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use program::Answer;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Change, EntryChange, FileMode, Node, sha256};
@@ -32,7 +28,7 @@ const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
     /// Writes or deletes one file; at most for `left`, which is what the sandbox still has.
-    pub(super) fn sync_in(
+    pub(in crate::run) fn sync_in(
         &mut self,
         request: &SyncIn,
         actor: &str,
@@ -86,7 +82,7 @@ impl Session<'_, '_> {
     }
 
     /// What the sandbox holds, likewise.
-    pub(super) fn sync_out(
+    pub(in crate::run) fn sync_out(
         &mut self,
         request: &SyncOut,
         actor: &str,
@@ -227,6 +223,46 @@ impl Session<'_, '_> {
             }
         }
         Ok(rows)
+    }
+}
+
+impl Session<'_, '_> {
+    /// Asks the program, which is started when it does not run. One that breaks off is ended; the
+    /// next question starts another.
+    fn ask_sync(
+        &mut self,
+        question: &Value,
+        bytes: &[u8],
+        until: Instant,
+    ) -> Result<Answer, ErrorBody> {
+        let until = until.min(Instant::now() + PATIENCE);
+        let mut program = match self.guest.syncing.take() {
+            Some(program) => program,
+            None => {
+                self.guest.syncs += 1;
+                let (mounts, runtime) = (&self.context.guest_mounts, self.guest.runtime.as_mut());
+                SyncProgram::start(self.guest.syncs, mounts, runtime, until)?
+            }
+        };
+        match program.ask(question, bytes, until) {
+            Ok(answer) => {
+                self.guest.syncing = Some(program);
+                Ok(answer)
+            }
+            Err(why) => {
+                let _ = self.guest.runtime.stop(&program.id);
+                let message = format!("files cannot be synced: {why}");
+                Err(ErrorBody::new(ErrorCode::RunFailed, message))
+            }
+        }
+    }
+
+    /// Ends the program, e.g. because the state of the guest is to be kept. The next sync starts
+    /// it again.
+    pub(in crate::run) fn stop_sync_program(&mut self) {
+        if let Some(program) = self.guest.syncing.take() {
+            let _ = self.guest.runtime.stop(&program.id);
+        }
     }
 }
 

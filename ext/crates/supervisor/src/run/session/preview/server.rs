@@ -4,7 +4,7 @@
 //! the guest. What it prints is the guest's word; its end is kept for whoever asks why it is not
 //! there. Whoever needs the site calls [`Session::site_server`], which starts it when it does not run.
 
-use crate::run::session::Session;
+use crate::run::recorder::Recorder;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
 use wp_codebox_runtime::{Launch, Runtime, Terminal};
 
 /// Where it listens, on the guest's own 127.0.0.1.
-pub(crate) const SITE_PORT: u16 = 8080;
+pub(in crate::run) const SITE_PORT: u16 = 8080;
 /// Its router.
 const ROUTER: &str = "/opt/codebox/guest/preview-router.php";
 /// What WordPress's directory is.
@@ -33,67 +33,26 @@ const TAIL: usize = 8 * 1024;
 
 /// A server that was started.
 #[derive(Debug)]
-pub(crate) struct SiteServer {
-    id: ExecutionId,
+pub(in crate::run) struct SiteServer {
+    pub(super) id: ExecutionId,
     nonce: String,
     printed: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Session<'_, '_> {
-    /// The port of the guest's web server, which answers there now.
-    pub(crate) fn site_server(&mut self) -> Result<u16, ErrorBody> {
-        if self.guest.site.is_none() {
-            // A guest that nobody can reach gets no server.
-            let way = self.guest.runtime.connector()?;
-            let server = SiteServer::start(self)?;
-            self.guest.site = Some(server);
-            self.previews.visitors.open(way);
-        }
-        Ok(SITE_PORT)
-    }
-
-    /// A connection to the guest's web server. One that does not answer is started again, once.
-    pub(crate) fn site_connection(&mut self) -> Result<OwnedFd, ErrorBody> {
-        let port = self.site_server()?;
-        match self.guest.runtime.connect(port) {
-            Ok(connection) => Ok(connection),
-            Err(_) => {
-                self.end_site_server();
-                let port = self.site_server()?;
-                self.guest.runtime.connect(port)
-            }
-        }
-    }
-
-    /// Ends what serves the session itself in the guest, web server and sync, e.g. because the
-    /// state of the guest is to be kept. Whoever needs it next starts it again.
-    pub(crate) fn stop_site_server(&mut self) {
-        self.end_site_server();
-        self.stop_sync_program();
-    }
-
-    fn end_site_server(&mut self) {
-        self.previews.visitors.shut();
-        if let Some(server) = self.guest.site.take() {
-            // A guest that is gone has no server.
-            let _ = self.guest.runtime.stop(&server.id);
-        }
-    }
-}
-
 impl SiteServer {
-    fn start(session: &mut Session<'_, '_>) -> Result<Self, ErrorBody> {
-        session.guest.sites += 1;
-        let id = ExecutionId::new(format!("site-{}", session.guest.sites))
+    /// Starts the server with this number in a guest; its programs hold `secrets`.
+    pub(super) fn start(
+        number: u32,
+        secrets: BTreeMap<String, String>,
+        runtime: &mut dyn Runtime,
+        recorder: &Recorder<'_>,
+    ) -> Result<Self, ErrorBody> {
+        let id = ExecutionId::new(format!("site-{number}"))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         let nonce = nonce()?;
         let cwd =
             GuestPath::new(ROOT).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-        let mut env = session
-            .context
-            .prepared
-            .secrets
-            .environment(GuestPhase::Work);
+        let mut env = secrets;
         env.extend(variables(&nonce));
         let launch = Launch {
             id: id.clone(),
@@ -103,7 +62,6 @@ impl SiteServer {
             terminal: Terminal::None,
         };
         let (stdio, printed) = streams()?;
-        let runtime = session.guest.runtime.as_mut();
         runtime.launch(&launch, stdio)?;
         let server = Self { id, nonce, printed };
         match server.wait(runtime) {
@@ -111,7 +69,7 @@ impl SiteServer {
             Err(why) => {
                 let _ = runtime.stop(&server.id);
                 let printed = server.printed();
-                let printed = session.recorder.clean(printed.trim());
+                let printed = recorder.clean(printed.trim());
                 let message = format!("the site of the sandbox cannot be served: {why}");
                 let error = ErrorBody::new(ErrorCode::PreviewUnavailable, message);
                 Err(match printed.lines().last() {

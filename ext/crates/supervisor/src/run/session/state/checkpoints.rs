@@ -1,6 +1,7 @@
 //! Checkpoints: states of a run that are kept in its scratch and end with it.
 
-use super::{Base, check_request};
+use super::base::Base;
+use super::requests::check_request;
 use crate::run::session::Session;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const MOST: usize = 16;
 const ACTOR: &str = "run";
 
 /// What a checkpoint command came to, as it is printed.
-pub(crate) struct Checkpointed {
+pub(in crate::run) struct Checkpointed {
     /// `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
     pub document: Value,
     /// Why it did not do what it was asked.
@@ -55,7 +56,10 @@ impl Operation {
 impl Session<'_, '_> {
     /// Carries a checkpoint command out. An error means that our own record could not be written,
     /// or that the command is none of these.
-    pub(crate) fn checkpoint(&mut self, call: &CommandCall) -> Result<Checkpointed, ErrorBody> {
+    pub(in crate::run) fn checkpoint(
+        &mut self,
+        call: &CommandCall,
+    ) -> Result<Checkpointed, ErrorBody> {
         let operation = Operation::of(&call.command).ok_or_else(|| {
             let message = format!("{} is no command for checkpoints", call.command);
             ErrorBody::new(ErrorCode::CommandUnknown, message)

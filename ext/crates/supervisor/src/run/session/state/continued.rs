@@ -3,7 +3,8 @@
 //! Its upper directories hold only what came after the state. Whoever looks at it, or takes what
 //! it left, gets both merged in a directory of the run's scratch.
 
-use super::{Base, Uppers, layer_name};
+use super::base::Base;
+use super::facts::layer_name;
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,8 +21,20 @@ use wp_codebox_runtime::{
     Launch, LaunchedEnd, Left, Runtime, Usage,
 };
 
+/// The upper directories of a guest, by layer index.
+pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
+
+/// The upper directories of a guest that was just started. They stay what they are while it lives.
+pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
+    match runtime.look()? {
+        Left::Layers(layers) => Ok(layers),
+        // Nothing of it can be kept, and `keep` says so.
+        Left::Trees(_) => Ok(Uppers::new()),
+    }
+}
+
 /// Puts the state that a guest began on behind what it leaves.
-pub(crate) fn continued(
+pub(in crate::run) fn continued(
     context: &RunContext<'_>,
     inner: Box<dyn Runtime>,
     base: Arc<Base>,

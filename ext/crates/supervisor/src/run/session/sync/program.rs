@@ -3,7 +3,6 @@
 //! Whatever it says is the guest's word: amounts and times are bounded, and one that speaks
 //! nonsense is ended.
 
-use crate::run::session::Session;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -13,19 +12,19 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, MountAccess};
-use wp_codebox_runtime::{Launch, Terminal};
+use wp_codebox_runtime::{GuestMount, Launch, Runtime, Terminal};
 
 /// Where it is.
 const PROGRAM: &str = "/opt/codebox/guest/sync.php";
 /// Time for one answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest line of an answer, bytes.
 const LINE: usize = 8 * 1024 * 1024;
 
 /// One that runs.
 #[derive(Debug)]
-pub(crate) struct SyncProgram {
-    id: ExecutionId,
+pub(in crate::run) struct SyncProgram {
+    pub(super) id: ExecutionId,
     input: OwnedFd,
     output: OwnedFd,
     heard: Vec<u8>,
@@ -38,50 +37,19 @@ pub(super) struct Answer {
     pub bytes: Vec<u8>,
 }
 
-impl Session<'_, '_> {
-    /// Asks the program, which is started when it does not run. One that breaks off is ended; the
-    /// next question starts another.
-    pub(super) fn ask_sync(
-        &mut self,
-        question: &Value,
-        bytes: &[u8],
-        until: Instant,
-    ) -> Result<Answer, ErrorBody> {
-        let until = until.min(Instant::now() + PATIENCE);
-        let mut program = match self.guest.syncing.take() {
-            Some(program) => program,
-            None => SyncProgram::start(self, until)?,
-        };
-        match program.ask(question, bytes, until) {
-            Ok(answer) => {
-                self.guest.syncing = Some(program);
-                Ok(answer)
-            }
-            Err(why) => {
-                let _ = self.guest.runtime.stop(&program.id);
-                let message = format!("files cannot be synced: {why}");
-                Err(ErrorBody::new(ErrorCode::RunFailed, message))
-            }
-        }
-    }
-
-    /// Ends the program, e.g. because the state of the guest is to be kept. The next sync starts
-    /// it again.
-    pub(crate) fn stop_sync_program(&mut self) {
-        if let Some(program) = self.guest.syncing.take() {
-            let _ = self.guest.runtime.stop(&program.id);
-        }
-    }
-}
-
 impl SyncProgram {
-    fn start(session: &mut Session<'_, '_>, until: Instant) -> Result<Self, ErrorBody> {
+    /// Starts the program with this number in a guest with these mounts.
+    pub(super) fn start(
+        number: u32,
+        mounts: &[GuestMount],
+        runtime: &mut dyn Runtime,
+        until: Instant,
+    ) -> Result<Self, ErrorBody> {
         let unable = |error: Errno| {
             let message = format!("files cannot be synced: {error}");
             ErrorBody::new(ErrorCode::RunFailed, message)
         };
-        session.guest.syncs += 1;
-        let id = ExecutionId::new(format!("sync-{}", session.guest.syncs))
+        let id = ExecutionId::new(format!("sync-{number}"))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         let cwd = GuestPath::new("/tmp")
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -100,9 +68,9 @@ impl SyncProgram {
             terminal: Terminal::None,
         };
         let stdio = [guests_input, guests_output, errors];
-        session.guest.runtime.launch(&launch, stdio)?;
+        runtime.launch(&launch, stdio)?;
         let mut roots: Vec<&GuestPath> = Vec::new();
-        for mount in &session.context.guest_mounts {
+        for mount in mounts {
             if mount.access == MountAccess::Readwrite {
                 roots.push(&mount.workspace);
                 roots.push(&mount.target);
@@ -123,7 +91,7 @@ impl SyncProgram {
         Ok(program)
     }
 
-    fn ask(
+    pub(super) fn ask(
         &mut self,
         question: &Value,
         bytes: &[u8],

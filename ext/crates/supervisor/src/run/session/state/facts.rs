@@ -2,6 +2,7 @@
 
 use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
+use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, InodeId, MountAccess, SandboxSnapshot, SnapshotMount, SnapshotRequest,
     SnapshotTemplate,
@@ -128,6 +129,15 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
             (kept.baseline_sha256 != now.baseline_sha256)
                 .then(|| format!("the source of mount {target} changed since it was made"))
         })
+}
+
+/// Name of a kept layer.
+pub(super) fn layer_name(index: u32) -> String {
+    if index == WP_CONTENT_LAYER {
+        "content".to_owned()
+    } else {
+        format!("mount-{index}")
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,85 @@
+//! A preview that somebody asks for: judged before anything of it starts.
+
+use std::time::Duration;
+use wp_codebox_contracts::{ErrorBody, PreviewRequest};
+use wp_codebox_proxy::preview::{Origin, Place, Reservation, Token};
+use wp_codebox_runtime::StateDir;
+
+/// A request that was checked: where a preview shall be.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub place: Place,
+    pub public: Option<Origin>,
+    pub token: Option<Token>,
+    pub ttl: Option<Duration>,
+    pub login: Option<(Token, String)>,
+}
+
+impl Wanted {
+    pub(super) fn read(request: &PreviewRequest) -> Result<Self, ErrorBody> {
+        let place = Place::new(request.bind.as_deref(), request.port)?;
+        let public = request.public_url.as_deref();
+        let public = public.map(Origin::public).transpose()?;
+        let local = place.is_loopback() && public.as_ref().is_none_or(Origin::is_loopback);
+        let token = match &request.token {
+            Some(given) => Some(Token::given(given)?),
+            None if local => None,
+            // Whoever reaches this address, or the proxy in front, is not asked otherwise who he is.
+            None => Some(Token::random()?),
+        };
+        let login = match &request.login {
+            None => None,
+            Some(login) => {
+                let key = login.key.as_deref().map(Token::given);
+                let key = key.unwrap_or_else(Token::random)?;
+                Some((key, login.user.clone().unwrap_or_default()))
+            }
+        };
+        Ok(Self {
+            place,
+            public,
+            token,
+            login,
+            ttl: request.ttl_ms.map(Duration::from_millis),
+        })
+    }
+}
+
+/// Judges a preview that a run asks for, before anything of the run starts.
+pub(super) fn reserve(
+    state: &StateDir,
+    request: &PreviewRequest,
+) -> Result<Reservation, ErrorBody> {
+    Reservation::of(state, Wanted::read(request)?.place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_on_this_machine_needs_a_token() {
+        for (bind, public, token) in [
+            (None, None, false),
+            (Some("127.0.0.2"), None, false),
+            (None, Some("http://localhost:8081"), false),
+            (None, Some("http://[::1]:8081"), false),
+            (Some("0.0.0.0"), None, true),
+            (Some("::ffff:127.0.0.1"), None, true),
+            (None, Some("https://preview.example.org"), true),
+            (None, Some("http://localhost.example.org"), true),
+            (Some("::1"), Some("http://192.0.2.7:8081"), true),
+        ] {
+            let wanted = Wanted::read(&PreviewRequest {
+                bind: bind.map(str::to_owned),
+                public_url: public.map(str::to_owned),
+                ..PreviewRequest::default()
+            });
+            assert_eq!(
+                wanted.unwrap().token.is_some(),
+                token,
+                "{bind:?} {public:?}"
+            );
+        }
+    }
+}

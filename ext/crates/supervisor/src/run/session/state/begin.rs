@@ -1,0 +1,70 @@
+//! Whether a session can begin on a kept state, and on which.
+
+use super::base::Base;
+use crate::run::context::RunContext;
+use crate::run::recorder::Recorder;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot};
+use wp_codebox_runtime::{Shelf, Stop};
+
+/// The stored state that the request wants to begin on.
+pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
+    let prepared = context.prepared;
+    let hold = prepared.request.hold.as_ref();
+    let Some(reference) = hold.and_then(|hold| hold.snapshot.as_deref()) else {
+        return Ok(None);
+    };
+    keepable(context)?;
+    let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
+    let id = shelf.by_id(reference).map_err(|e| e.body())?;
+    Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
+}
+
+/// Components that could not be loaded make a guest useless.
+pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
+    match stop {
+        None => Ok(()),
+        Some(
+            Stop::Failed(error)
+            | Stop::Partial(error)
+            | Stop::Blocked(error)
+            | Stop::Uncaptured(error),
+        ) => Err(error),
+        Some(Stop::Timeout | Stop::Cancelled) => Err(ErrorBody::new(
+            ErrorCode::SandboxStartFailed,
+            "the run ended before the new guest was ready",
+        )),
+    }
+}
+
+/// Refuses where there are no layers to keep.
+pub(super) fn keepable(context: &RunContext<'_>) -> Result<(), ErrorBody> {
+    match context.level {
+        IsolationLevel::Full => Ok(()),
+        IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
+            ErrorCode::CommandUnsupported,
+            "states are kept at isolation level full only: at reduced a guest works in plain copies",
+        )),
+    }
+}
+
+/// Says that a session began on a stored state.
+pub(in crate::run) fn began(
+    context: &RunContext<'_>,
+    recorder: &mut Recorder<'_>,
+    snapshot: &SandboxSnapshot,
+) -> Result<(), ErrorBody> {
+    let hold = context.prepared.request.hold.as_ref();
+    let identity = hold.and_then(|hold| hold.identity.as_ref());
+    let actor = identity.map_or("run", |identity| identity.actor.as_str());
+    let data = event(snapshot, actor);
+    recorder.event(EventType::SnapshotRestored, None, data)
+}
+
+pub(super) fn event(snapshot: &SandboxSnapshot, actor: &str) -> Value {
+    json!({
+        "id": snapshot.id, "name": snapshot.name, "actor": actor,
+        "digest": snapshot.digest, "bytes": snapshot.total_bytes,
+    })
+}

@@ -1,0 +1,7 @@
+//! Files into a held sandbox and out of it.
+
+mod program;
+mod requests;
+
+pub(super) use program::SyncProgram;
+pub use requests::FILE_BYTES;
