@@ -17,6 +17,25 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+
+/// Waits for readability; false after `timeout`.
+pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
+    let until = Instant::now() + timeout;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut fds = [rustix::event::PollFd::from_borrowed_fd(
+            fd,
+            rustix::event::PollFlags::IN,
+        )];
+        match rustix::event::poll(&mut fds, Some(&timespec(left))) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
 #[cfg(test)]
 use wp_codebox_contracts::{GuestReply, GuestRequest};
 

@@ -6,7 +6,8 @@
 //! the message decides first, then the spawner's status, then the launcher's.
 
 use crate::channel::Received;
-use crate::guest::{Guest, poll_in};
+use crate::channel::poll_in;
+use crate::guest::Guest;
 use crate::spawn::ProcessEnd;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestDeath, GuestProcess};

@@ -4,43 +4,20 @@
 //! Layer descriptors stay usable after that: capture happens when nothing can write
 //! any more. Nothing that arrives after `Ready` is believed further than its type.
 
-use crate::cgroup::Cgroup;
-use crate::channel::Channel;
+use crate::channel::{Channel, poll_in};
 use crate::launch_error::LaunchError;
 use crate::launched::Launched;
-use crate::launching::{Started, start};
-use crate::process_sandbox::ProcessSandbox;
-use crate::spawn::LauncherProcess;
-use crate::spawner::GuestIdentity;
+use crate::launcher_process::LauncherProcess;
+use crate::launching::{LaunchOptions, Started, TEARDOWN, start};
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestDeath, IsolationReport, LaunchPlan, Limits, SandboxAudit};
 use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
-
-/// Time for the kernel to tear a killed guest down before the launcher is killed too.
-pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
-
-/// How to start the launcher.
-#[derive(Clone, Copy)]
-pub struct LaunchOptions<'a> {
-    /// The launcher.
-    pub launcher: &'a Path,
-    /// A further wrapper, or [`crate::NoSandbox`].
-    pub sandbox: &'a dyn ProcessSandbox,
-    /// Time until the guest must be ready.
-    pub ready_timeout: Duration,
-    /// The group that the guest shall be in, or why there is none.
-    pub cgroup: &'a Cgroup,
-    /// Whose kernel uid the guest gets.
-    pub identity: &'a GuestIdentity,
-}
 
 /// A running guest.
 #[derive(Debug)]
@@ -239,23 +216,5 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         self.kill(KillCause::Finished);
-    }
-}
-
-/// Waits for readability; false after `timeout`.
-pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
-    let until = Instant::now() + timeout;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let mut fds = [rustix::event::PollFd::from_borrowed_fd(
-            fd,
-            rustix::event::PollFlags::IN,
-        )];
-        match rustix::event::poll(&mut fds, Some(&crate::channel::timespec(left))) {
-            Ok(0) => return false,
-            Ok(_) => return true,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return true,
-        }
     }
 }

@@ -4,23 +4,12 @@
 //! read it: an end that comes while somebody waits for another program is kept until it is
 //! asked for. A message about a program that nobody launched, or that ended, changes nothing.
 
-use crate::channel::{Received, SendFailure, timespec};
-use crate::connections::Tickets;
-use crate::exec::{ExecEnd, ExecError};
-use crate::guest::Guest;
+use crate::execution::{ExecEnd, ExecError};
 use crate::launching::cut;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::tickets::Tickets;
+use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
-use wp_codebox_contracts::{
-    DeathFailure, ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest,
-};
-
-/// Most launched programs at once.
-pub const LAUNCHED: usize = 64;
-/// Most messages taken in a row: whoever waits must not starve behind a flood.
-const ROUND: usize = 64;
+use wp_codebox_contracts::{DeathFailure, ExecExit, ExecutionId, GuestReply};
 
 /// How a launched program ended.
 #[derive(Debug)]
@@ -35,8 +24,8 @@ pub enum LaunchEnd {
 #[derive(Debug, Default)]
 pub(crate) struct Launched {
     /// Names of their programs, by id.
-    running: BTreeMap<ExecutionId, String>,
-    ends: VecDeque<(ExecutionId, LaunchEnd)>,
+    pub(crate) running: BTreeMap<ExecutionId, String>,
+    pub(crate) ends: VecDeque<(ExecutionId, LaunchEnd)>,
     pub(crate) tickets: Tickets,
     /// Whether the channel's other end is gone.
     pub(crate) closed: bool,
@@ -112,128 +101,6 @@ fn ended(exit: &ExecExit) -> ExecEnd {
         (Some(code), _) => ExecEnd::Exited(code),
         (None, Some(signal)) => ExecEnd::Signaled(signal),
         (None, None) => ExecEnd::GuestDied,
-    }
-}
-
-impl Guest {
-    /// Starts a program and does not wait for it, not even for whether it starts:
-    /// [`Guest::next_end`] tells that too. It has the three descriptors and no other.
-    pub fn launch_program(
-        &mut self,
-        request: &ExecRequest,
-        stdio: [OwnedFd; 3],
-    ) -> Result<(), ExecError> {
-        let program = request.argv.first().cloned().unwrap_or_default();
-        if self.launched.running.len() >= LAUNCHED {
-            return Err(ExecError::TooMany);
-        }
-        if self.launched.knows(&request.id) {
-            return Err(ExecError::NotStarted {
-                program,
-                step: "input".to_owned(),
-                errno: libc::EEXIST,
-            });
-        }
-        let fds = stdio.each_ref().map(AsFd::as_fd);
-        crate::exec::reopenable(&fds);
-        match self
-            .channel
-            .send(&GuestRequest::Exec(request.clone()), &fds)
-        {
-            Ok(()) => {}
-            Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
-            Err(SendFailure::Busy) => return Err(ExecError::Busy),
-            Err(SendFailure::Gone) => return Err(ExecError::Gone),
-        }
-        self.launched.running.insert(request.id.clone(), program);
-        Ok(())
-    }
-
-    /// Signals a launched program; of one that is not there, nobody.
-    pub fn signal_program(&mut self, id: &ExecutionId, signal: i32) -> Result<(), ExecError> {
-        let id = id.clone();
-        self.tell(id.clone(), GuestRequest::Signal { id, signal })
-    }
-
-    /// Kills a launched program and what it started.
-    pub fn stop_program(&mut self, id: &ExecutionId) -> Result<(), ExecError> {
-        let id = id.clone();
-        self.tell(id.clone(), GuestRequest::Stop { id })
-    }
-
-    fn tell(&mut self, id: ExecutionId, request: GuestRequest) -> Result<(), ExecError> {
-        if !self.launched.knows(&id) {
-            return Ok(());
-        }
-        self.channel
-            .send(&request, &[])
-            .map_err(|failure| match failure {
-                SendFailure::TooLarge | SendFailure::Gone => ExecError::Gone,
-                SendFailure::Busy => ExecError::Busy,
-            })
-    }
-
-    /// The end of a launched program: one that is known already, or the first that comes before
-    /// `until` and before `wake` is readable. Nothing is also answered when the guest dies
-    /// without one: see [`Guest::death`].
-    pub fn next_end(
-        &mut self,
-        wake: BorrowedFd<'_>,
-        until: Instant,
-    ) -> Option<(ExecutionId, LaunchEnd)> {
-        loop {
-            let was_closed = self.launched.closed;
-            if !was_closed {
-                self.hear_all();
-            }
-            if let Some(end) = self.launched.ends.pop_front() {
-                return Some(end);
-            }
-            if self.launched.closed && !was_closed {
-                return None;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            let mut fds = vec![PollFd::from_borrowed_fd(wake, PollFlags::IN)];
-            if !self.launched.closed {
-                fds.push(PollFd::new(&self.channel, PollFlags::IN));
-            }
-            match poll(&mut fds, Some(&timespec(left))) {
-                Ok(0) => return None,
-                Ok(_) => {
-                    if fds.first().is_some_and(|fd| !fd.revents().is_empty()) {
-                        return None;
-                    }
-                }
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// How the guest died, when it is dead.
-    pub fn death(&mut self) -> Option<ExecEnd> {
-        if !self.launched.closed && crate::guest::poll_in(self.pidfd(), Duration::ZERO) {
-            self.hear_all();
-            self.launched.all_ended(self.early_end());
-        }
-        self.launched.closed.then(|| self.early_end())
-    }
-
-    fn hear_all(&mut self) {
-        for _ in 0..ROUND {
-            match self.channel.receive() {
-                Received::Message(reply, fds) => self.launched.hear(*reply, fds),
-                Received::Garbage => {}
-                Received::Empty => return,
-                Received::Closed => return self.launched.all_ended(self.early_end()),
-            }
-        }
-    }
-
-    /// Takes note of what was said meanwhile; waits for nothing.
-    pub fn listen(&mut self) {
-        if !self.launched.closed {
-            self.hear_all();
-        }
     }
 }
 

@@ -3,18 +3,20 @@
 //! The launcher is started, put into its group, given the plan and listened to until the
 //! guest's probes have run. Whatever goes wrong on the way, nothing of it is left.
 
-use crate::channel::{Channel, Received};
+use crate::cgroup::Cgroup;
+use crate::channel::{Channel, Received, poll_in};
 use crate::grouping;
-use crate::guest::{LaunchOptions, TEARDOWN, poll_in};
 use crate::launch_error::LaunchError;
-use crate::process_sandbox::LauncherCommand;
-use crate::spawn::{LauncherProcess, send_plan, spawn};
+use crate::launcher_process::LauncherProcess;
+use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
+use crate::spawn::{send_plan, spawn};
 use crate::spawner::GuestIdentity;
 use crate::watch::{KillCause, Shared};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -22,6 +24,24 @@ use wp_codebox_contracts::{
     SandboxAudit,
 };
 use wp_codebox_runtime::EgressListeners;
+
+/// Time for the kernel to tear a killed guest down before the launcher is killed too.
+pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
+
+/// How to start the launcher.
+#[derive(Clone, Copy)]
+pub struct LaunchOptions<'a> {
+    /// The launcher.
+    pub launcher: &'a Path,
+    /// A further wrapper, or [`crate::NoSandbox`].
+    pub sandbox: &'a dyn ProcessSandbox,
+    /// Time until the guest must be ready.
+    pub ready_timeout: Duration,
+    /// The group that the guest shall be in, or why there is none.
+    pub cgroup: &'a Cgroup,
+    /// Whose kernel uid the guest gets.
+    pub identity: &'a GuestIdentity,
+}
 
 /// In place of the number of a pid 1 that is gone.
 const GONE: i32 = 0;
@@ -83,10 +103,12 @@ pub(crate) fn start(
     let around = options.sandbox.kind();
     let given = [plan_read.as_fd(), theirs.as_fd(), lifetime_read.as_fd()];
     let started = match options.identity {
-        GuestIdentity::Own(spawner) => spawner.launch(&wrapped, given, options.cgroup),
+        GuestIdentity::Own(spawner) => {
+            LauncherProcess::from_spawner(spawner, &wrapped, given, options.cgroup)
+        }
         GuestIdentity::Shared { .. } => {
             let [plan, channel, lifetime] = given;
-            spawn(&wrapped, plan, channel, lifetime)
+            spawn(&wrapped, plan, channel, lifetime).map(LauncherProcess::Child)
         }
     };
     let mut process = started.map_err(|source| {

@@ -15,6 +15,7 @@ mod connections;
 mod death;
 mod diagnosis;
 mod exec;
+mod execution;
 mod grouping;
 mod guest;
 mod host;
@@ -22,34 +23,37 @@ mod host_facts;
 mod inherited;
 mod launch_error;
 mod launched;
+mod launcher_process;
 mod launching;
 mod native;
 mod php;
 mod plan;
 mod probe_plan;
 mod process_sandbox;
+mod programs;
 mod reduced;
 mod self_test;
 mod spawn;
 mod spawner;
 mod template;
+mod tickets;
 mod user_budgets;
 mod watch;
 
 pub use cgroup::{
     Cgroup, CgroupError, CgroupPlace, Intent, LeftCgroups, RunCgroup, reap_cgroups, remove_cgroups,
 };
-pub use connections::ConnectError;
 pub use diagnosis::{Cause, Concern, causes, weaknesses};
-pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
-pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
+pub use execution::{ExecCall, ExecEnd, ExecError, Execution, LAUNCHED};
+pub use guest::{Guest, GuestEnd, GuestKiller, KillCause};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
 pub use host_facts::{
     CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
 };
 pub use inherited::{inherited_descriptor, peer_groups, raise_open_files};
 pub use launch_error::LaunchError;
-pub use launched::{LAUNCHED, LaunchEnd};
+pub use launched::LaunchEnd;
+pub use launching::LaunchOptions;
 pub use native::{NativeBackend, NativeSpec};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
@@ -74,5 +78,6 @@ pub use template::{
     LeftTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template,
     sweep_templates,
 };
+pub use tickets::ConnectError;
 pub use user_budgets::{KernelMemory, OverShare, UserBudgets};
 pub use watch::Usage;

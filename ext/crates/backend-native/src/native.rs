@@ -1,10 +1,11 @@
 //! The native backend behind the contract of the runtime crate.
 
 use crate::cgroup::Cgroup;
-use crate::exec::{ExecCall, ExecEnd, ExecError};
-use crate::guest::{Guest, KillCause, LaunchOptions};
+use crate::execution::{ExecCall, ExecEnd, ExecError};
+use crate::guest::{Guest, KillCause};
 use crate::host::HostLayout;
 use crate::launched::LaunchEnd;
+use crate::launching::LaunchOptions;
 use crate::php::PhpLayout;
 use crate::plan::{
     BrowserPlan, GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory,

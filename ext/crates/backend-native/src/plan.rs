@@ -6,45 +6,44 @@
 //! The one exception is [`TemplateAccess::Build`], with which the template is made.
 
 mod browser;
+mod builder;
 mod components;
+mod error;
 mod git;
 mod paths;
 mod settings;
 
 pub use browser::{BrowserPlan, browser_plan};
 pub use components::{PlannedComponent, PlannedComponents};
+pub use error::PlanError;
 pub use git::{PlannedCommits, PlannedGit, git_file, git_objects};
 pub use paths::{MountPaths, mount_paths};
-pub use settings::{GuestEgress, egress_environment, environment, php_ini};
+pub use settings::{AGENTS, GuestEgress, egress_environment, environment, php_ini};
 
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::template::Template;
-pub(crate) use settings::OPCACHE;
-use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, MAIL_PORT, egress_ini};
+use builder::{Builder, path};
+use paths::WP_CONTENT;
+use settings::{
+    EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, MAIL_PORT, PROGRAMS, egress_ini,
+};
+pub(crate) use settings::{OPCACHE, SHARE};
 use wp_codebox_contracts::{
-    BindSource, CallSet, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource,
-    InvalidGuestPath, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess,
-    MountView, PLAN_VERSION, PlanIdentity, StagedFile, TmpfsEntry,
+    BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
+    LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView, PLAN_VERSION, PlanIdentity,
+    StagedFile,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// uid and gid inside the guest.
 pub const GUEST_ID: u32 = 1000;
-const WP_CONTENT: &str = "/wordpress/wp-content";
 const STAGED: &str = "/run/codebox/staged";
 /// What covers a hidden directory.
 const EMPTY: &str = "/run/codebox/empty";
 /// What covers a hidden file.
 const BLANK: &str = "/run/codebox/blank";
-/// Programs that the plan itself puts first in `PATH`.
-const PROGRAMS: &str = "/run/codebox/bin";
-/// Where directories with programs of agents appear.
-pub const AGENTS: &str = "/opt/agents";
-/// Where the share directory appears.
-pub(crate) const SHARE: &str = "/opt/codebox";
-
 /// One mount, decided: sources are checked and, where needed, already copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedMount {
@@ -114,159 +113,6 @@ pub struct GuestSpec<'a> {
     pub egress: &'a GuestEgress,
 }
 
-/// Why no plan can be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A path that is not one.
-    #[error("{source}")]
-    Path {
-        /// Which and why.
-        #[from]
-        source: InvalidGuestPath,
-    },
-    /// A target at which nothing may be mounted.
-    #[error(
-        "mount target {target} cannot be mounted; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
-    )]
-    Target {
-        /// Which.
-        target: GuestPath,
-    },
-    /// Two mounts cover each other.
-    #[error("mount targets {first} and {second} overlap; mount them apart or only the outer one")]
-    Overlap {
-        /// One.
-        first: GuestPath,
-        /// The other.
-        second: GuestPath,
-    },
-    /// A staged file's target.
-    #[error(
-        "staged file target {target} must lie below /run/codebox/staged or /workspace, outside every mount"
-    )]
-    Staged {
-        /// Which.
-        target: GuestPath,
-    },
-    /// A directory of programs somewhere else.
-    #[error("programs of agents are shown one level below {AGENTS}, not at {target}")]
-    Programs {
-        /// Which.
-        target: GuestPath,
-    },
-    /// A mount whose parts contradict each other.
-    #[error("mount {target} is inconsistent: {rule}")]
-    Mount {
-        /// Which.
-        target: GuestPath,
-        /// What must hold.
-        rule: &'static str,
-    },
-}
-
-impl PlanError {
-    /// Stable code.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Path { .. } | Self::Target { .. } | Self::Programs { .. } => {
-                ErrorCode::MountTargetInvalid
-            }
-            Self::Overlap { .. } => ErrorCode::MountTargetOverlap,
-            Self::Staged { .. } => ErrorCode::InputInvalid,
-            Self::Mount { .. } => ErrorCode::MountInvalid,
-        }
-    }
-    /// As it crosses a process border.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
-}
-
-fn path(text: &str) -> Result<GuestPath, PlanError> {
-    Ok(GuestPath::new(text)?)
-}
-
-/// Collects steps and the writable list.
-#[derive(Default)]
-struct Builder {
-    mounts: Vec<LaunchMount>,
-    writable: Vec<GuestPath>,
-}
-
-impl Builder {
-    fn directory(&mut self, target: &str) -> Result<(), PlanError> {
-        let target = path(target)?;
-        self.mounts.push(LaunchMount::Directory { target });
-        Ok(())
-    }
-    fn file(&mut self, target: &str, contents: impl Into<String>) -> Result<(), PlanError> {
-        self.mounts.push(LaunchMount::File(TmpfsEntry {
-            target: path(target)?,
-            contents: contents.into(),
-            mode: 0o444,
-        }));
-        Ok(())
-    }
-    fn link(&mut self, target: &str, to: &str) -> Result<(), PlanError> {
-        self.mounts.push(LaunchMount::Symlink {
-            target: path(target)?,
-            to: to.to_owned(),
-        });
-        Ok(())
-    }
-    fn bind(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
-        self.bind_from(HostSource::of(source), target)
-    }
-    fn bind_from(&mut self, source: HostSource, target: &str) -> Result<(), PlanError> {
-        self.mounts.push(LaunchMount::Bind {
-            source: BindSource::Host(source),
-            target: path(target)?,
-            writable: false,
-        });
-        Ok(())
-    }
-    /// Host directories, topmost first, read-only.
-    fn merged(&mut self, lowers: &[HostSource], target: GuestPath) {
-        self.mounts.push(match lowers {
-            [source] => LaunchMount::Bind {
-                source: BindSource::Host(source.clone()),
-                target,
-                writable: false,
-            },
-            lowers => LaunchMount::Merged {
-                lowers: lowers.to_vec(),
-                target,
-            },
-        });
-    }
-    fn bind_writable(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
-        let target = path(target)?;
-        self.writable.push(target.clone());
-        self.mounts.push(LaunchMount::Bind {
-            source: BindSource::Host(HostSource::of(source)),
-            target,
-            writable: true,
-        });
-        Ok(())
-    }
-    fn scratch(&mut self, target: &str, mode: u32) -> Result<(), PlanError> {
-        let target = path(target)?;
-        self.writable.push(target.clone());
-        self.mounts.push(LaunchMount::Scratch { target, mode });
-        Ok(())
-    }
-    fn overlay(&mut self, lowers: Vec<HostSource>, target: GuestPath, capture: Option<u32>) {
-        self.writable.push(target.clone());
-        self.mounts.push(LaunchMount::Overlay {
-            lowers,
-            target,
-            capture,
-        });
-    }
-}
-
 /// Makes the plan.
 pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     let targets: Vec<GuestPath> = spec.mounts.iter().map(|m| m.target.clone()).collect();
@@ -280,7 +126,9 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     for (mount, paths) in spec.mounts.iter().zip(&paths) {
         mounted(&mut builder, mount, paths)?;
     }
-    git::shown(&mut builder, spec.mounts)?;
+    let repositories = spec.mounts.iter();
+    let repositories = repositories.filter_map(|mount| Some((mount.index, mount.git.as_ref()?)));
+    git::shown(&mut builder, &repositories.collect::<Vec<_>>())?;
     components::shown(&mut builder, spec.components, &paths)?;
     for file in spec.staged {
         let target = path(&file.target)?;

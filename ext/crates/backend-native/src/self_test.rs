@@ -6,10 +6,9 @@
 //! something no fact shows. A file that cannot be read is as good as none.
 
 use crate::cgroup::Cgroup;
-use crate::guest::LaunchOptions;
 use crate::host::HostLayout;
 use crate::host_facts::HostFacts;
-use crate::launching::observe;
+use crate::launching::{LaunchOptions, observe};
 use crate::probe_plan::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::GuestTree;

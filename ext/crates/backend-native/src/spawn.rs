@@ -6,7 +6,6 @@
 
 use crate::channel::timespec;
 use crate::process_sandbox::WrappedCommand;
-use crate::spawner::Spawner;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -15,20 +14,17 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
 /// Descriptor numbers below this are targets; sources are moved above it first.
 const SOURCE_FLOOR: i32 = 16;
 
-/// A started launcher, not yet waited for.
+/// A started child of this process, not yet waited for.
 #[derive(Debug)]
-pub(crate) struct LauncherProcess {
+pub(crate) struct ChildProcess {
     pid: Pid,
     pidfd: OwnedFd,
-    /// Whose child it is, when not this process's.
-    spawner: Option<Arc<Spawner>>,
     end: Option<ProcessEnd>,
 }
 
@@ -79,7 +75,7 @@ pub(crate) fn spawn(
     plan: BorrowedFd<'_>,
     channel: BorrowedFd<'_>,
     lifetime: BorrowedFd<'_>,
-) -> io::Result<LauncherProcess> {
+) -> io::Result<ChildProcess> {
     let null = rustix::fs::open(
         "/dev/null",
         rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
@@ -104,10 +100,9 @@ pub(crate) fn spawn(
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
     // The child is ours and not waited for, so its number cannot have been reused.
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    Ok(LauncherProcess {
+    Ok(ChildProcess {
         pid,
         pidfd,
-        spawner: None,
         end: None,
     })
 }
@@ -181,50 +176,25 @@ fn posix_spawn(
     Ok(pid)
 }
 
-impl LauncherProcess {
-    /// One that a spawner started.
-    pub(crate) fn spawned(pid: i32, pidfd: OwnedFd, spawner: Arc<Spawner>) -> io::Result<Self> {
-        let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self {
-            pid,
-            pidfd,
-            spawner: Some(spawner),
-            end: None,
-        })
-    }
-
-    /// How the process ended that started it, when that was not this one and it ends before
-    /// `until`.
-    pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
-        self.spawner.as_ref()?.own_end(until)
-    }
-
-    /// Its pid, or its wrapper's.
+impl ChildProcess {
+    /// Its pid.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Readable once the launcher has ended.
+    /// Readable once it has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         rustix::fd::AsFd::as_fd(&self.pidfd)
     }
 
-    /// Sends SIGKILL to the launcher; its guest follows by parent-death signal.
+    /// Sends SIGKILL.
     pub(crate) fn kill(&self) {
-        if let Some(spawner) = &self.spawner {
-            return spawner.kill(self.pid());
-        }
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
     }
 
     /// Waits for the end; the same answer when asked again.
     pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
         if let Some(end) = self.end {
-            return Ok(end);
-        }
-        if let Some(spawner) = &self.spawner {
-            let end = spawner.ended(self.pid())?;
-            self.end = Some(end);
             return Ok(end);
         }
         let mut status = 0;

@@ -5,8 +5,8 @@
 //! downloads nothing, so whatever names a package of elsewhere is refused, never left out.
 
 use crate::grammar::Pattern;
-use crate::lower::php_literal;
 use crate::model::Metadata;
+use crate::php_source::{is_define, php_literal, program, settings};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
@@ -125,9 +125,7 @@ impl Blueprint {
     pub fn workflow(&self) -> Workflow {
         Workflow {
             steps: self.steps.clone(),
-            files: crate::lower::settings(self.constants.iter())
-                .into_iter()
-                .collect(),
+            files: settings(self.constants.iter()).into_iter().collect(),
             ..Workflow::default()
         }
     }
@@ -280,10 +278,7 @@ fn step(name: &str, row: &Value) -> Judged {
         "activatePlugin" => {
             let plugin = plugin_file(text("pluginPath")?)?;
             let question = json!({"plugins": [plugin]});
-            Ok(Part::Call(crate::lower::program(
-                "activate-plugins.php",
-                &question,
-            )))
+            Ok(Part::Call(program("activate-plugins.php", &question)))
         }
         "activateTheme" => {
             let theme = text("themeFolderName")?;
@@ -351,10 +346,7 @@ fn step(name: &str, row: &Value) -> Judged {
         // Further sites are made by the steps after it, below the one address.
         "enableMultisite" => {
             let question = json!({"name": "blueprint", "title": "Network", "sites": []});
-            Ok(Part::Call(crate::lower::program(
-                "make-network.php",
-                &question,
-            )))
+            Ok(Part::Call(program("make-network.php", &question)))
         }
         "defineSiteUrl" => Err("the guest has one address of its own".to_owned()),
         "runSql" => Err(
@@ -407,7 +399,7 @@ fn options_call(options: &Map<String, Value>) -> CommandCall {
 
 fn define(constants: &Map<String, Value>) -> Judged {
     for (name, value) in constants {
-        if !crate::validate::is_define(name) {
+        if !is_define(name) {
             return Err(format!(
                 "{name:?} is no constant that a blueprint may define: it is no name, or belongs to the guest itself"
             ));

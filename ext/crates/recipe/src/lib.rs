@@ -16,6 +16,7 @@ mod layout;
 mod lower;
 mod model;
 mod parse;
+mod php_source;
 mod plan;
 mod policy;
 mod profile;
@@ -32,7 +33,7 @@ pub use continuation::{
 pub use issue::{Issue, IssueCode};
 pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
 pub use layout::{Phase, PlacedStep, code_file_target};
-pub use lower::{Demand, Lowered, SecretUse, demand, lower, php_literal};
+pub use lower::{Demand, Lowered, SecretUse, demand, lower};
 pub use model::{
     Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,
     DistributionWordPress, Domain, Environment, ExternalService, ExtraPlugin, FakeLoad, HealthKind,
@@ -43,6 +44,7 @@ pub use model::{
     Writes,
 };
 pub use parse::{RECIPE_SCHEMA, parse};
+pub use php_source::php_literal;
 pub use plan::{RECIPE_RUN_DRY_RUN, dry_run};
 pub use policy::{PolicyChoice, derive_policy};
 pub use profile::{

@@ -1,8 +1,8 @@
 //! One run's group: made, limited, joined, read and removed.
 
+use super::intent::{PREFIX, remove_cgroups};
 use super::meter::Meter;
 use super::place::{CgroupError, CgroupPlace, Hierarchy, membership};
-use super::{PREFIX, remove_cgroups};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fs;

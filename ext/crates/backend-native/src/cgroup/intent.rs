@@ -5,7 +5,6 @@
 //! trusted by root: what it names is removed only when it is an empty group with the name
 //! of a run, which nobody misses.
 
-use super::PREFIX;
 use super::place::is_cgroup;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, fstat};
@@ -16,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::RunId;
 use wp_codebox_runtime::StateDir;
+
+/// Prefix of every group's name; the run id follows.
+pub(super) const PREFIX: &str = "wp-codebox-";
 
 const DIRECTORY: &str = "cgroups";
 /// Time for a group to become empty after its guest was killed.

@@ -23,9 +23,6 @@ pub use intent::{Intent, LeftCgroups, reap_cgroups, remove_cgroups};
 pub(crate) use meter::Meter;
 pub use place::{CgroupError, CgroupPlace};
 
-/// Prefix of every group's name; the run id follows.
-pub(crate) const PREFIX: &str = "wp-codebox-";
-
 /// What counts and limits a guest's memory.
 #[derive(Debug)]
 pub enum Cgroup {

@@ -4,8 +4,10 @@
 //! sockets that the runner accepts on. The browser's own sandbox needs user namespaces, which no
 //! guest has: here the guest is the sandbox, with one list of system calls for all of it.
 
+use super::builder::{Builder, path};
+use super::error::PlanError;
 use super::settings::{EGRESS_PORT, EGRESS_SOCKET, HOME};
-use super::{Builder, GUEST_ID, PlanError, hide, path};
+use super::{GUEST_ID, hide};
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
     CallSet, EgressSockets, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,

@@ -3,7 +3,9 @@
 //! Each is shown below `/run/codebox/components` and from there at its place in WordPress,
 //! so that a guest without mounts of its own has it outside every directory it may write.
 
-use super::{Builder, MountPaths, PlanError, path};
+use super::builder::{Builder, path};
+use super::error::PlanError;
+use super::paths::MountPaths;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount};
 
 /// Directory of all components.

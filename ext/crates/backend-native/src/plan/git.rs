@@ -3,7 +3,9 @@
 //! The `.git` of a mount is a file that names `/run/codebox/git/<index>`. What git writes there
 //! lies on the guest's scratch: within its disk limit, and neither captured nor kept.
 
-use super::{Builder, PlanError, PlannedMount, path};
+use super::builder::{Builder, path};
+use super::error::PlanError;
+use super::settings::GIT_SETTINGS;
 use wp_codebox_contracts::HostSource;
 
 /// Directory of the repositories.
@@ -13,9 +15,6 @@ const REPOSITORIES: &str = "/run/codebox/git";
 const BASES: &str = "/run/codebox/git-base";
 /// Directory of real objects, read-only.
 const OBJECTS: &str = "/run/codebox/git-objects";
-/// The system's settings; `environment()` names it for a git that would read another file.
-pub(super) const SETTINGS: &str = "/etc/gitconfig";
-
 /// The repository of one mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedGit {
@@ -46,29 +45,28 @@ pub fn git_file(index: usize) -> String {
     format!("gitdir: {REPOSITORIES}/{index}\n")
 }
 
-pub(super) fn shown(builder: &mut Builder, mounts: &[PlannedMount]) -> Result<(), PlanError> {
-    if mounts.iter().all(|mount| mount.git.is_none()) {
+/// Shows repositories, each by the index of its mount.
+pub(super) fn shown(
+    builder: &mut Builder,
+    repositories: &[(u32, &PlannedGit)],
+) -> Result<(), PlanError> {
+    if repositories.is_empty() {
         return Ok(());
     }
     // A mount may show other owners than the guest's user, and git refuses such a directory unless
     // it is declared safe. A commit needs a name.
     builder.file(
-        SETTINGS,
+        GIT_SETTINGS,
         "[safe]\n\tdirectory = *\n[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n",
     )?;
-    for mount in mounts {
-        if let Some(git) = &mount.git {
-            let lowers = vec![git.repository.clone()];
-            let place = path(&format!("{REPOSITORIES}/{}", mount.index))?;
-            builder.overlay(lowers, place, None);
-            match &git.commits {
-                PlannedCommits::Base(base) => {
-                    builder.merged(base, path(&format!("{BASES}/{}", mount.index))?);
-                }
-                PlannedCommits::Objects(objects) => {
-                    let place = format!("{OBJECTS}/{}", mount.index);
-                    builder.bind_from(objects.clone(), &place)?;
-                }
+    for (index, git) in repositories {
+        let lowers = vec![git.repository.clone()];
+        let place = path(&format!("{REPOSITORIES}/{index}"))?;
+        builder.overlay(lowers, place, None);
+        match &git.commits {
+            PlannedCommits::Base(base) => builder.merged(base, path(&format!("{BASES}/{index}"))?),
+            PlannedCommits::Objects(objects) => {
+                builder.bind_from(objects.clone(), &format!("{OBJECTS}/{index}"))?;
             }
         }
     }

@@ -1,8 +1,11 @@
 //! Where a mount may go and under which second name it is edited.
 
-use super::{PlanError, WP_CONTENT};
+use super::error::PlanError;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::GuestPath;
+
+/// Where `wp-content` is in the guest.
+pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 
 /// The two names of a mount inside the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,16 @@
 //! The environment and the php.ini of a guest: made from nothing of the host's.
 
-use super::{PROGRAMS, SHARE, git};
 use crate::php::PhpLayout;
 use std::collections::BTreeMap;
 
+/// Programs that the plan itself puts first in `PATH`.
+pub(super) const PROGRAMS: &str = "/run/codebox/bin";
+/// Where directories with programs of agents appear.
+pub const AGENTS: &str = "/opt/agents";
+/// Where the share directory appears.
+pub(crate) const SHARE: &str = "/opt/codebox";
+/// The system's settings of git; [`environment`] names the file for a git that would read another.
+pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";
 /// Home directory inside.
 pub(super) const HOME: &str = "/home/agent";
 /// The bridge's unix socket inside.
@@ -33,7 +40,7 @@ pub fn environment() -> BTreeMap<String, String> {
         ("TERM", "dumb"),
         ("TMPDIR", "/tmp"),
         ("CODEBOX_TASK", "/run/codebox/task.json"),
-        ("GIT_CONFIG_SYSTEM", git::SETTINGS),
+        ("GIT_CONFIG_SYSTEM", GIT_SETTINGS),
         ("GIT_TERMINAL_PROMPT", "0"),
         ("WP_CLI_DISABLE_AUTO_CHECK_UPDATE", "1"),
         ("WP_CLI_CACHE_DIR", "/tmp/.wp-cli-cache"),

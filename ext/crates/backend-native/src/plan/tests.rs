@@ -3,6 +3,7 @@
 use super::*;
 use crate::host::SystemEntry;
 use crate::php::PhpExtension;
+use wp_codebox_contracts::ErrorCode;
 
 fn host() -> HostLayout {
     let link = |path: &str, to: &str| SystemEntry {

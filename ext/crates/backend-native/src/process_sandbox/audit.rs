@@ -4,7 +4,8 @@
 //! from the same list, in guest terms. Whatever still begins with a host path of the
 //! plan or with the launcher's directory is replaced as a last line.
 
-use super::{LauncherCommand, kind_name, views::views};
+use super::views::views;
+use super::wrapper::LauncherCommand;
 use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
 /// Longest single argument kept in an audit record, bytes.
@@ -74,4 +75,13 @@ fn cut(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
+}
+
+/// The stable name of a kind.
+pub(super) const fn kind_name(kind: OuterSandboxKind) -> &'static str {
+    match kind {
+        OuterSandboxKind::None => "none",
+        OuterSandboxKind::Bubblewrap => "bubblewrap",
+        OuterSandboxKind::Gvisor => "gvisor",
+    }
 }

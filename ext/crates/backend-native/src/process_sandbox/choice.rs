@@ -1,6 +1,7 @@
 //! From what a run asks for to a wrapper whose program is there.
 
-use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped, kind_name};
+use super::audit::kind_name;
+use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
 use rustix::fs::Access;
 use std::path::Path;
 use std::sync::Arc;

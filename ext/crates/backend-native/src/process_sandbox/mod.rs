@@ -11,44 +11,15 @@ mod bubblewrap;
 mod choice;
 mod gvisor;
 mod views;
+mod wrapper;
 
 pub use bubblewrap::Bubblewrap;
 pub use choice::{Choice, WrapperError, choose};
 pub use gvisor::Gvisor;
+pub use wrapper::{LauncherCommand, ProcessSandbox, WrappedCommand};
 
 use audit::audit;
-use wp_codebox_contracts::{LaunchPlan, OuterSandboxKind, SandboxAudit};
-
-/// The launcher's invocation, before wrapping.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LauncherCommand<'p> {
-    /// Absolute path of the launcher.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// The plan it is given: what of the host it has to see.
-    pub plan: &'p LaunchPlan,
-}
-
-/// What is really started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrappedCommand {
-    /// Absolute path of the program.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// What the run's record says about it.
-    pub audit: SandboxAudit,
-}
-
-/// Wraps the launcher's invocation.
-pub trait ProcessSandbox: std::fmt::Debug + Send + Sync {
-    /// Which kind this is.
-    fn kind(&self) -> OuterSandboxKind;
-    /// The command to start instead; pure and deterministic. The launcher's three descriptors
-    /// must reach it under their numbers.
-    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand;
-}
+use wp_codebox_contracts::OuterSandboxKind;
 
 /// No wrapper: the launcher is started as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,15 +55,6 @@ impl ProcessSandbox for Unwrapped {
         let mut wrapped = NoSandbox.wrap(command);
         wrapped.audit.reason = Some(self.reason.clone());
         wrapped
-    }
-}
-
-/// The stable name of a kind.
-const fn kind_name(kind: OuterSandboxKind) -> &'static str {
-    match kind {
-        OuterSandboxKind::None => "none",
-        OuterSandboxKind::Bubblewrap => "bubblewrap",
-        OuterSandboxKind::Gvisor => "gvisor",
     }
 }
 

@@ -1,11 +1,13 @@
 //! Pure: a plan in, a command line and its record out.
 
+use super::audit::kind_name;
 use super::*;
 use crate::host::HostLayout;
 use crate::probe_plan;
 use std::path::Path;
 use wp_codebox_contracts::{
-    BindSource, ErrorCode, GuestPath, HostSource, LaunchMount, OuterSandbox, OuterSandboxNeed,
+    BindSource, ErrorCode, GuestPath, HostSource, LaunchMount, LaunchPlan, OuterSandbox,
+    OuterSandboxNeed,
 };
 
 const SECRET: &str = "/srv/customers/acme/plugins/shop";

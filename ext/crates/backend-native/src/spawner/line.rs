@@ -1,13 +1,17 @@
 //! What is said with a spawner, and the order in which it is heard.
 
-use super::{PATIENCE, SpawnerError, SpawnerRequestSpec, ViewState, broken, host};
+use super::error::{SpawnerError, broken, host};
+use super::request::{SpawnerRequestSpec, ViewState};
 use crate::channel::{Channel, Received};
 use crate::spawn::ProcessEnd;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestIds, SpawnerReply, SpawnerRequest};
+
+/// Time for a spawner to be ready, and to answer a request.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The channel, and the ends that were told while another answer was waited for.
 #[derive(Debug)]

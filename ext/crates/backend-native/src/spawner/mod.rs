@@ -5,17 +5,21 @@
 //! the guest's uid lacks. A runner that is not root starts one with subordinate ids of its user;
 //! what that shows is copied, see [`GuestStore`].
 
+mod error;
 mod line;
+mod request;
 mod store;
 
+pub use error::SpawnerError;
+pub use request::{SpawnerRequestSpec, ViewSource, ViewState};
 pub use store::GuestStore;
 
 use crate::cgroup::Cgroup;
-use crate::channel::Channel;
-use crate::guest::poll_in;
+use crate::channel::{Channel, poll_in};
 use crate::process_sandbox::WrappedCommand;
-use crate::spawn::{self, LauncherProcess, ProcessEnd};
-use line::Line;
+use crate::spawn::{self, ChildProcess, ProcessEnd};
+use error::{broken, host};
+use line::{Line, PATIENCE};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
@@ -24,9 +28,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, GuestIds, HostSource, KernelIds, LaunchMount, LaunchPlan, PLAN_VERSION,
-    PlanIdentity, SPAWNER_ROLE, SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest,
-    SpawnerView, ViewAccess,
+    BindSource, HostSource, LaunchMount, LaunchPlan, PLAN_VERSION, PlanIdentity, SPAWNER_ROLE,
+    SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView,
 };
 
 /// Root's file in which ids in use are locked, for all state directories of the host.
@@ -39,8 +42,6 @@ const STATES_LOCKS: &str = "guest-ids";
 const PLACE: &str = "/run/wp-codebox/views";
 /// The same for a user, who cannot make one: the first that hides nothing a guest sees.
 const USERS_PLACES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
-/// Time for a spawner to be ready, and to answer a request.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Time for it to end its guests and itself.
 const ENDING: Duration = Duration::from_secs(10);
 
@@ -81,106 +82,11 @@ impl GuestIdentity {
     }
 }
 
-/// A host directory that guests will see.
-#[derive(Debug)]
-pub struct ViewSource<'a> {
-    /// Its name in the spawner's place; letters, digits and hyphens.
-    pub name: String,
-    /// The open directory.
-    pub directory: BorrowedFd<'a>,
-    /// Its owner on disk.
-    pub owner: KernelIds,
-    /// Whether guests' launchers may write it.
-    pub access: ViewAccess,
-    /// Absolute path as plans name it; what lies at or below is opened through the view.
-    pub path: String,
-    /// Directories directly below it that no launcher needs.
-    pub covered: Vec<String>,
-}
-
-/// What a spawner is asked for.
-#[derive(Debug)]
-pub struct SpawnerRequestSpec<'a> {
-    /// The launcher.
-    pub launcher: &'a Path,
-    /// Owner of the state directory.
-    pub owner: KernelIds,
-    /// uid and gid inside guests.
-    pub guest_id: u32,
-    /// The operator's range.
-    pub ids: GuestIds,
-    /// The state directory.
-    pub state_dir: &'a Path,
-    /// The share directory.
-    pub share_dir: &'a Path,
-    /// What guests will see; nothing when the caller is not root.
-    pub views: Vec<ViewSource<'a>>,
-}
-
-/// What became of one view.
-#[derive(Debug)]
-pub enum ViewState {
-    /// Launchers see it; the state's owner may read it as it is.
-    Shown,
-    /// Launchers see it, and this mount shows it to the state's owner as its own.
-    ShownWith(OwnedFd),
-    /// The file system has no idmapped mounts, errno: it must be copied.
-    Refused(i32),
-}
-
-/// Why there is no spawner.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpawnerError {
-    /// Every id of the range is in use.
-    #[error("all {count} guest ids from {first} are in use: no sandbox can have one of its own")]
-    Exhausted {
-        /// First id.
-        first: u32,
-        /// How many.
-        count: u32,
-    },
-    /// A step failed.
-    #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject}{}", cause(*.errno))]
-    Step {
-        /// Which.
-        step: String,
-        /// What it was about.
-        subject: String,
-        /// errno, 0 when none applies.
-        errno: i32,
-    },
-    /// This host ran out of something, or the process ended.
-    #[error("the process that starts guests failed at {what}: {source}")]
-    Host {
-        /// What was tried.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-}
-
-/// In words, where a number says it.
-fn cause(errno: i32) -> String {
-    match errno {
-        0 => String::new(),
-        errno => format!(" ({})", io::Error::from_raw_os_error(errno)),
-    }
-}
-
-fn host(what: &'static str) -> impl Fn(io::Error) -> SpawnerError {
-    move |source| SpawnerError::Host { what, source }
-}
-
-fn broken() -> io::Error {
-    io::ErrorKind::BrokenPipe.into()
-}
-
 /// A running spawner. Ends with its guests when dropped.
 #[derive(Debug)]
 pub struct Spawner {
     line: Mutex<Line>,
-    process: Mutex<LauncherProcess>,
+    process: Mutex<ChildProcess>,
     lifetime: Mutex<Option<OwnedFd>>,
     id: u32,
     /// Host path, and where launchers find it.
@@ -330,14 +236,14 @@ impl Spawner {
         }
     }
 
-    /// Starts a launcher with its three descriptors. A user's spawner enters the groups with it;
+    /// Starts a launcher with its three descriptors and answers its pid and pidfd. A user's spawner enters the groups with it;
     /// root's is put there afterwards, by the right with which root opened them.
     pub(crate) fn launch(
-        self: &Arc<Self>,
+        &self,
         command: &WrappedCommand,
         descriptors: [BorrowedFd<'_>; 3],
         cgroup: &Cgroup,
-    ) -> io::Result<LauncherProcess> {
+    ) -> io::Result<(i32, OwnedFd)> {
         let mut descriptors = Vec::from(descriptors);
         if let (Some(_), Cgroup::Group(group)) = (&self.store, cgroup) {
             descriptors.extend(group.members());
@@ -353,9 +259,7 @@ impl Spawner {
             .line()
             .ask(&SpawnerRequest::Launch { wrapper }, &descriptors)?;
         match (reply, fds.pop()) {
-            (SpawnerReply::Launched { pid }, Some(pidfd)) => {
-                LauncherProcess::spawned(pid, pidfd, Arc::clone(self))
-            }
+            (SpawnerReply::Launched { pid: pid @ 1.. }, Some(pidfd)) => Ok((pid, pidfd)),
             (SpawnerReply::NotLaunched { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }

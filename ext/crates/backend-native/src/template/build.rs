@@ -2,11 +2,12 @@
 
 use super::error::TemplateError;
 use super::files;
-use super::fingerprint::Parts;
-use super::{FORMAT, Record, Template, TemplateRequest};
+use super::fingerprint::{CORE_DIRECTORIES, CORE_FILES, Parts};
+use super::record::{FORMAT, Record, Template, TemplateRequest, hidden};
 use crate::cgroup::Cgroup;
-use crate::exec::{ExecCall, ExecEnd};
-use crate::guest::{Guest, KillCause, LaunchOptions};
+use crate::execution::{ExecCall, ExecEnd};
+use crate::guest::{Guest, KillCause};
+use crate::launching::LaunchOptions;
 use crate::plan::{
     GuestEgress, GuestSpec, PlanError, PlannedComponents, SHARE, TemplateAccess, build_plan,
     environment,
@@ -20,26 +21,6 @@ use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
-/// The files of a WordPress root that are core; nothing else of it is copied, above all
-/// no wp-config.php.
-pub(super) const CORE_FILES: [&str; 14] = [
-    "index.php",
-    "wp-activate.php",
-    "wp-blog-header.php",
-    "wp-comments-post.php",
-    "wp-config-sample.php",
-    "wp-cron.php",
-    "wp-links-opml.php",
-    "wp-load.php",
-    "wp-login.php",
-    "wp-mail.php",
-    "wp-settings.php",
-    "wp-signup.php",
-    "wp-trackback.php",
-    "xmlrpc.php",
-];
-/// Directories that are core.
-pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
 /// Text in guest/wp-config.php that stands for a fresh secret.
 const SALT_MARK: &str = "@salt@";
 /// Time for one program of the build.
@@ -75,7 +56,7 @@ pub(super) fn build(
         content: text(&content)?,
         opcache: text(&opcache)?,
         wordpress_version: parts.wordpress_version.clone(),
-        hidden: super::hidden(request),
+        hidden: hidden(request),
     };
     install(request, &template, &directory.join("guest"))?;
     closed_database(&content)?;

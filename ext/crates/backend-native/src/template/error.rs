@@ -1,6 +1,6 @@
 //! Why there is no template.
 
-use crate::exec::ExecError;
+use crate::execution::ExecError;
 use crate::launch_error::LaunchError;
 use crate::plan::PlanError;
 use crate::reduced::LayoutError;

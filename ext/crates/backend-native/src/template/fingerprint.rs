@@ -3,9 +3,8 @@
 //! No contents are read. A file edited in place has another time; a copy of a site with
 //! equal times and sizes gives the same key and the same template.
 
-use super::build::{CORE_DIRECTORIES, CORE_FILES};
 use super::error::TemplateError;
-use super::{FORMAT, TemplateRequest};
+use super::record::{FORMAT, TemplateRequest};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -13,6 +12,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{IsolationLevel, Sha256Hex};
 
+/// The files of a WordPress root that are core; nothing else of it is copied, above all
+/// no wp-config.php.
+pub(super) const CORE_FILES: [&str; 14] = [
+    "index.php",
+    "wp-activate.php",
+    "wp-blog-header.php",
+    "wp-comments-post.php",
+    "wp-config-sample.php",
+    "wp-cron.php",
+    "wp-links-opml.php",
+    "wp-load.php",
+    "wp-login.php",
+    "wp-mail.php",
+    "wp-settings.php",
+    "wp-signup.php",
+    "wp-trackback.php",
+    "xmlrpc.php",
+];
+/// Directories that are core.
+pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
 /// Bytes of directory entries read at once.
 const LISTING: usize = 32 * 1024;
 

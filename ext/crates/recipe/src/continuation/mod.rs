@@ -5,12 +5,13 @@
 //! next. A mapping that fails changes no argument.
 
 mod evidence;
+mod execution;
 mod pointer;
 
 pub use evidence::CONTINUATION_EVIDENCE;
 pub use pointer::{Pointer, PointerError};
 
-use evidence::{Execution, Seen};
+use execution::{Execution, Seen};
 use pointer::PutError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! Mounts, workspaces, plugins, fakes and files.
 
-use super::{Lowered, STAGED, access, scaffold};
+use super::lowered::{Lowered, STAGED};
+use super::scaffold;
 use crate::layout::{self, PluginSource};
 use crate::model::{
     Access, FakeLoad, LoadAs, Metadata, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
@@ -227,4 +228,15 @@ fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
         readiness_probe: None,
     });
     stage(all, source, staged);
+}
+
+const fn access(given: Option<Access>, default: Access) -> MountAccess {
+    let access = match given {
+        Some(access) => access,
+        None => default,
+    };
+    match access {
+        Access::Readonly => MountAccess::Readonly,
+        Access::Readwrite => MountAccess::Readwrite,
+    }
 }

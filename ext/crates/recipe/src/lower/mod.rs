@@ -4,54 +4,22 @@
 //! Host paths are still those of the recipe; whoever makes the request resolves them.
 
 mod inputs;
+mod lowered;
 mod php;
 mod scaffold;
 mod steps;
 
-pub use php::php_literal;
-pub(crate) use php::settings;
-pub(crate) use steps::program;
+pub use lowered::{Lowered, SecretUse};
 
 use crate::layout;
-use crate::model::{Access, Recipe};
+use crate::model::Recipe;
 use crate::policy;
 use crate::sources::{SecretStatus, Sources};
 use crate::validate::Context;
+use php::scalar_text;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{
-    Component, MountAccess, MountRequest, OnFailure, PolicyIssue, RuntimePolicy, Workflow,
-    WorkspaceRule,
-};
-
-/// Directory of what a recipe itself stages.
-pub(crate) const STAGED: &str = "/run/codebox/staged/recipe";
-/// Constants of the recipe; the guest's `wp-config.php` reads it.
-pub(crate) const SETTINGS: &str = "/run/codebox/staged/recipe/settings.php";
-
-/// A secret that the recipe names and the caller has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretUse {
-    /// Its name.
-    pub name: String,
-    /// Hosts it is for.
-    pub hosts: Vec<String>,
-}
-
-/// What a run request is made of. Host paths are as the recipe has them.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Lowered {
-    /// Mounts in order.
-    pub mounts: Vec<MountRequest>,
-    /// Plugins and fakes in order.
-    pub components: Vec<Component>,
-    /// Steps and everything they need.
-    pub workflow: Workflow,
-    /// Secrets.
-    pub secrets: Vec<SecretUse>,
-    /// The policy in force.
-    pub policy: RuntimePolicy,
-}
+use wp_codebox_contracts::{OnFailure, PolicyIssue, Workflow, WorkspaceRule};
 
 /// What a valid recipe comes down to. The issues are those of the caller's policy.
 pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<PolicyIssue>> {
@@ -72,17 +40,6 @@ pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<Polic
     Ok(lowered)
 }
 
-const fn access(given: Option<Access>, default: Access) -> MountAccess {
-    let access = match given {
-        Some(access) => access,
-        None => default,
-    };
-    match access {
-        Access::Readonly => MountAccess::Readonly,
-        Access::Readwrite => MountAccess::Readwrite,
-    }
-}
-
 fn secrets(recipe: &Recipe, sources: &dyn Sources) -> Vec<SecretUse> {
     recipe
         .inputs
@@ -97,16 +54,6 @@ fn secrets(recipe: &Recipe, sources: &dyn Sources) -> Vec<SecretUse> {
             hosts: policy::secret_hosts(recipe, name),
         })
         .collect()
-}
-
-/// A scalar as a variable of the environment has it: as PHP would print it.
-pub(crate) fn scalar_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Bool(true) => "1".to_owned(),
-        Value::Bool(false) | Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 fn environment(recipe: &Recipe) -> BTreeMap<String, String> {

@@ -1,8 +1,8 @@
 //! Constants of `wp-config.php` and settings of PHP.
 
-use super::{SETTINGS, scalar_text};
 use crate::blueprint;
 use crate::model::Recipe;
+use crate::php_source::{SETTINGS, quoted, settings};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{Workflow, WrittenFile};
 
@@ -44,61 +44,12 @@ pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// The file of constants; none where there are none. Of a name that comes twice the first counts.
-pub(crate) fn settings<'a>(
-    constants: impl Iterator<Item = (&'a String, &'a Value)>,
-) -> Option<WrittenFile> {
-    let text: String = constants
-        .map(|(name, value)| {
-            let literal = php_literal(value);
-            format!("defined( '{name}' ) || define( '{name}', {literal} );\n")
-        })
-        .collect();
-    (!text.is_empty()).then(|| WrittenFile {
-        target: SETTINGS.to_owned(),
-        content: format!("<?php\n// Constants of the recipe.\n\n{text}"),
-    })
-}
-
-/// A JSON value as PHP source, on one line.
-#[must_use]
-pub fn php_literal(value: &Value) -> String {
+/// A scalar as a variable of the environment has it: as PHP would print it.
+pub(super) fn scalar_text(value: &Value) -> String {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => quoted(text),
-        // Read by PHP itself: no second way to write arrays.
-        Value::Array(_) | Value::Object(_) => {
-            format!("json_decode( {}, true )", quoted(&value.to_string()))
-        }
-    }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn values_are_php_and_nothing_more() {
-        for (value, php) in [
-            (json!(null), "null"),
-            (json!(true), "true"),
-            (json!(-3), "-3"),
-            (json!(1.5), "1.5"),
-            (json!("a'b\\"), r"'a\'b\\'"),
-            (json!("'; exit; '"), r"'\'; exit; \''"),
-            (
-                json!({"a": "it's"}),
-                r#"json_decode( '{"a":"it\'s"}', true )"#,
-            ),
-        ] {
-            assert_eq!(php_literal(&value), php);
-        }
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "1".to_owned(),
+        Value::Bool(false) | Value::Null => String::new(),
+        other => other.to_string(),
     }
 }

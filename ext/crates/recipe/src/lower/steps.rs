@@ -1,16 +1,14 @@
 //! Every step of every phase, in the order they run, and the files that are collected.
 
-use super::{STAGED, php_literal};
+use super::lowered::STAGED;
 use crate::layout::{self, PlacedStep};
 use crate::model::{LoadAs, Metadata, Recipe, SiteSeed, SiteSeedKind, Step};
+use crate::php_source::program;
 use crate::sources::Sources;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{
     CollectedFile, CommandCall, OnFailure, StagedFile, Workflow, WorkflowStep,
 };
-
-/// Where programs of the guest lie.
-const PROGRAMS: &str = "/opt/codebox/guest";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
     let blueprint = recipe.runtime.blueprint.as_ref();
@@ -81,18 +79,6 @@ fn of(place: &PlacedStep<'_>) -> WorkflowStep {
 
 fn placed(places: &[PlacedStep<'_>]) -> Vec<WorkflowStep> {
     places.iter().map(of).collect()
-}
-
-/// PHP that gives a program of the guest its question.
-pub(crate) fn program(name: &str, question: &Value) -> CommandCall {
-    let code = format!(
-        "code=$codebox_question = {}; require rtrim( dirname( ABSPATH ), '/' ) . '{PROGRAMS}/{name}';",
-        php_literal(question)
-    );
-    CommandCall {
-        command: "wordpress.run-php".to_owned(),
-        args: vec![code],
-    }
 }
 
 /// One step that activates every plugin, in the order their headers ask for.

@@ -1,4 +1,5 @@
 use super::*;
+use wp_codebox_contracts::{GitChoice, MountAccess, SandboxScope};
 
 const FULL: &str = r#"
 # What the agents of the shop get.

@@ -6,6 +6,7 @@
 
 mod distribution;
 mod host;
+mod judge;
 mod places;
 mod plugins;
 mod secrets;
@@ -13,20 +14,15 @@ mod seeds;
 mod steps;
 mod unsupported;
 
-pub(crate) use plugins::is_define;
-
 use crate::issue::{Issue, IssueCode};
 use crate::model::Recipe;
 use crate::policy::{self, PolicyChoice};
 use crate::sources::Sources;
+use judge::Judge;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::RuntimePolicy;
 
 /// Schema of the answer.
 pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
-
-/// Most issues of one answer.
-const MAX_ISSUES: usize = 1000;
 
 /// What a recipe is judged by.
 #[derive(Clone, Copy)]
@@ -35,24 +31,6 @@ pub struct Context<'a> {
     pub sources: &'a dyn Sources,
     /// The policy it would run under.
     pub policy: PolicyChoice<'a>,
-}
-
-/// What one section's check works with.
-pub(crate) struct Judge<'a> {
-    pub recipe: &'a Recipe,
-    pub sources: &'a dyn Sources,
-    /// None when the caller's own is malformed.
-    pub policy: Option<RuntimePolicy>,
-    pub issues: Vec<Issue>,
-}
-
-impl Judge<'_> {
-    fn say(&mut self, code: IssueCode, path: impl Into<String>, message: impl Into<String>) {
-        // A hostile recipe must not make a larger answer; what comes first is enough to refuse it.
-        if self.issues.len() < MAX_ISSUES {
-            self.issues.push(Issue::new(code, path, message));
-        }
-    }
 }
 
 /// Every issue of a recipe, in order.

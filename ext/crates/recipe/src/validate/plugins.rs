@@ -5,6 +5,7 @@ use crate::grammar::Pattern;
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedPlugin, PluginSource};
 use crate::model::{ExtraPlugin, HealthKind, LoadAs, PluginRuntime};
+use crate::php_source::is_define;
 use crate::sources::{PathKind, check_archive, is_below};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -309,39 +310,4 @@ pub(super) fn check_defines(
             );
         }
     }
-}
-
-/// Whether a constant of `wp-config.php` may have this name: it is one, and not the guest's own.
-pub(crate) fn is_define(name: &str) -> bool {
-    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && name.len() <= 100;
-    let upper = name.to_ascii_uppercase();
-    let ours = upper.starts_with("DB_")
-        || upper.starts_with("WP_CODEBOX_")
-        || upper.starts_with("CODEBOX_")
-        || upper.ends_with("_SALT")
-        || matches!(
-            upper.as_str(),
-            "ABSPATH"
-                | "WPINC"
-                | "WP_CONTENT_DIR"
-                | "WP_CONTENT_URL"
-                | "WP_PLUGIN_DIR"
-                | "WPMU_PLUGIN_DIR"
-                | "AUTH_KEY"
-                | "SECURE_AUTH_KEY"
-                | "LOGGED_IN_KEY"
-                | "NONCE_KEY"
-                | "WP_HOME"
-                | "WP_SITEURL"
-                | "MULTISITE"
-                | "FS_METHOD"
-                | "AUTOMATIC_UPDATER_DISABLED"
-                | "DISABLE_WP_CRON"
-                | "TRUE"
-                | "FALSE"
-                | "NULL"
-        );
-    plain && !ours
 }

@@ -1,0 +1,86 @@
+//! A launcher, whoever its parent is.
+
+use crate::cgroup::Cgroup;
+use crate::process_sandbox::WrappedCommand;
+use crate::spawn::{ChildProcess, ProcessEnd};
+use crate::spawner::Spawner;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A started launcher, not yet waited for.
+#[derive(Debug)]
+pub(crate) enum LauncherProcess {
+    /// A child of this process.
+    Child(ChildProcess),
+    /// A child of a spawner.
+    Spawned {
+        /// Its pid, or its wrapper's.
+        pid: i32,
+        pidfd: OwnedFd,
+        spawner: Arc<Spawner>,
+        end: Option<ProcessEnd>,
+    },
+}
+
+impl LauncherProcess {
+    /// Lets a spawner start one.
+    pub(crate) fn from_spawner(
+        spawner: &Arc<Spawner>,
+        command: &WrappedCommand,
+        descriptors: [BorrowedFd<'_>; 3],
+        cgroup: &Cgroup,
+    ) -> io::Result<Self> {
+        let (pid, pidfd) = spawner.launch(command, descriptors, cgroup)?;
+        Ok(Self::Spawned {
+            pid,
+            pidfd,
+            spawner: Arc::clone(spawner),
+            end: None,
+        })
+    }
+
+    /// How the spawner that started it ended, when there is one and it ends before `until`.
+    pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
+        match self {
+            Self::Child(_) => None,
+            Self::Spawned { spawner, .. } => spawner.own_end(until),
+        }
+    }
+
+    /// Its pid, or its wrapper's.
+    pub(crate) fn pid(&self) -> i32 {
+        match self {
+            Self::Child(child) => child.pid(),
+            Self::Spawned { pid, .. } => *pid,
+        }
+    }
+
+    /// Readable once the launcher has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Child(child) => child.pidfd(),
+            Self::Spawned { pidfd, .. } => pidfd.as_fd(),
+        }
+    }
+
+    /// Sends SIGKILL to the launcher; its guest follows by parent-death signal.
+    pub(crate) fn kill(&self) {
+        match self {
+            Self::Child(child) => child.kill(),
+            Self::Spawned { pid, spawner, .. } => spawner.kill(*pid),
+        }
+    }
+
+    /// Waits for the end; the same answer when asked again.
+    pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
+        match self {
+            Self::Child(child) => child.wait(),
+            Self::Spawned { end: Some(end), .. } => Ok(*end),
+            Self::Spawned {
+                pid, spawner, end, ..
+            } => Ok(*end.insert(spawner.ended(*pid)?)),
+        }
+    }
+}

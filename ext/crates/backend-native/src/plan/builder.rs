@@ -1,0 +1,96 @@
+//! Steps of a plan and what they make writable, collected in order.
+
+use super::error::PlanError;
+use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, TmpfsEntry};
+
+pub(super) fn path(text: &str) -> Result<GuestPath, PlanError> {
+    Ok(GuestPath::new(text)?)
+}
+
+/// Collects steps and the writable list.
+#[derive(Default)]
+pub(super) struct Builder {
+    pub(super) mounts: Vec<LaunchMount>,
+    pub(super) writable: Vec<GuestPath>,
+}
+
+impl Builder {
+    pub(super) fn directory(&mut self, target: &str) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.mounts.push(LaunchMount::Directory { target });
+        Ok(())
+    }
+    pub(super) fn file(
+        &mut self,
+        target: &str,
+        contents: impl Into<String>,
+    ) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::File(TmpfsEntry {
+            target: path(target)?,
+            contents: contents.into(),
+            mode: 0o444,
+        }));
+        Ok(())
+    }
+    pub(super) fn link(&mut self, target: &str, to: &str) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Symlink {
+            target: path(target)?,
+            to: to.to_owned(),
+        });
+        Ok(())
+    }
+    pub(super) fn bind(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
+        self.bind_from(HostSource::of(source), target)
+    }
+    pub(super) fn bind_from(&mut self, source: HostSource, target: &str) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Bind {
+            source: BindSource::Host(source),
+            target: path(target)?,
+            writable: false,
+        });
+        Ok(())
+    }
+    /// Host directories, topmost first, read-only.
+    pub(super) fn merged(&mut self, lowers: &[HostSource], target: GuestPath) {
+        self.mounts.push(match lowers {
+            [source] => LaunchMount::Bind {
+                source: BindSource::Host(source.clone()),
+                target,
+                writable: false,
+            },
+            lowers => LaunchMount::Merged {
+                lowers: lowers.to_vec(),
+                target,
+            },
+        });
+    }
+    pub(super) fn bind_writable(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Bind {
+            source: BindSource::Host(HostSource::of(source)),
+            target,
+            writable: true,
+        });
+        Ok(())
+    }
+    pub(super) fn scratch(&mut self, target: &str, mode: u32) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Scratch { target, mode });
+        Ok(())
+    }
+    pub(super) fn overlay(
+        &mut self,
+        lowers: Vec<HostSource>,
+        target: GuestPath,
+        capture: Option<u32>,
+    ) {
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Overlay {
+            lowers,
+            target,
+            capture,
+        });
+    }
+}
