@@ -31,6 +31,7 @@ mod recipe;
 mod recipe_request;
 mod request;
 mod run;
+mod run_args;
 mod runs;
 mod sandbox;
 mod schema;

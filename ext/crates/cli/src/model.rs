@@ -343,8 +343,8 @@ fn dollars(flag: &str, given: &str) -> Result<u64, ErrorBody> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command, RunArgs};
-    use crate::request;
+    use crate::args::{Cli, Command};
+    use crate::run_args::RunArgs;
     use clap::Parser;
     use serde_json::json;
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
-        request::task(args)
+        crate::run_args::task(args)
     }
 
     fn part(rest: &[&str]) -> Result<ModelPart, ErrorBody> {

@@ -1,16 +1,16 @@
-//! From the arguments of `run` to a run request.
+//! From a task to a run request: what the task names is looked up on this host.
 
-use super::args::{GitMode, RunArgs};
+use super::args::GitMode;
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::{Settings, duration, model, network, preview};
+use super::run_args::{RunArgs, task};
+use super::{Settings, duration, model, network};
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, MountAccess,
-    MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
-    RunRequest, SiteId, StagedFile, TaskSpec,
+    Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
+    PresetAgent, RunId, RunPaths, RunRequest, SiteId, TaskSpec,
 };
 
 /// Sizes of a guest, shared by the commands that start one.
@@ -35,7 +35,7 @@ impl SizeArgs {
     }
 }
 
-fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
     given.map(|given| bytes(flag, given)).transpose()
 }
 
@@ -58,66 +58,6 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         settings,
     };
     resolve(task(args)?, &beside)
-}
-
-/// The task that the flags describe.
-pub(super) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
-    if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
-        return Err(ErrorBody::new(
-            ErrorCode::TaskMissing,
-            "--goal is empty: say what the agent should do",
-        ));
-    }
-    let staged_files = args
-        .staged_files
-        .iter()
-        .map(|text| staged_file(text))
-        .collect::<Result<Vec<_>, _>>()?;
-    let goal = match (&args.goal, &args.agent_command) {
-        (Some(goal), _) => goal.clone(),
-        (None, Some(command)) => format!("Run {command}"),
-        (None, None) => String::new(),
-    };
-    let mut task = TaskSpec {
-        goal,
-        mode: if args.detach {
-            RunMode::Detached
-        } else {
-            RunMode::Attached
-        },
-        policy: args.policy.as_deref().map(policy).transpose()?,
-        mounts: args
-            .guest
-            .mounts
-            .iter()
-            .map(|text| mount(text, args.guest.git))
-            .collect::<Result<_, _>>()?,
-        commands: args
-            .command
-            .iter()
-            .map(|command| CommandCall {
-                command: command.clone(),
-                args: args.args.clone(),
-            })
-            .collect(),
-        hold: hold(args)?,
-        agent_command: args.agent_command.clone(),
-        agent: args.agent.clone(),
-        checks: args.checks.clone(),
-        staged_files,
-        secret_env: args.secret_env.clone(),
-        limits: limits(args)?,
-        find_renames: args.find_renames,
-        outer_sandbox: outer_sandbox(args)?,
-        ..TaskSpec::default()
-    };
-    if task.agent_command.is_some() {
-        task.agent_success_codes
-            .clone_from(&args.agent_success_codes);
-    }
-    args.model.fill(&mut task)?;
-    preview::hold(&args.preview, &mut task.hold)?;
-    Ok(task)
 }
 
 /// The request of a task: what it names is looked up on this host.
@@ -160,7 +100,7 @@ pub(crate) fn request(
 }
 
 /// The directory whose WordPress core the guest gets.
-pub(super) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
+pub(crate) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
     settings.wordpress.as_deref().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
@@ -195,27 +135,8 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
     })
 }
 
-fn input(message: impl Into<String>) -> ErrorBody {
+pub(crate) fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
-}
-
-fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
-    let kind = serde_json::from_value(Value::from(args.outer_sandbox.as_str())).map_err(|_| {
-        input(format!(
-            "--outer-sandbox {:?} must be none, bubblewrap or gvisor",
-            args.outer_sandbox
-        ))
-    })?;
-    let program = args.outer_sandbox_program.as_deref();
-    Ok(OuterSandbox {
-        kind,
-        program: program.map(text).transpose()?,
-        need: if args.outer_sandbox_optional {
-            OuterSandboxNeed::Preferred
-        } else {
-            OuterSandboxNeed::Required
-        },
-    })
 }
 
 /// The directory decides the version; a caller may insist on one.
@@ -241,7 +162,7 @@ pub(crate) fn new_run_id() -> Result<RunId, ErrorBody> {
     RunId::new(format!("run_{hex}")).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
 }
 
-fn text(path: &Path) -> Result<String, ErrorBody> {
+pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {
     path.to_str()
         .map(str::to_owned)
         .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
@@ -279,17 +200,6 @@ pub(super) fn mount(given: &str, git: GitMode) -> Result<MountRequest, ErrorBody
         exclude: Vec::new(),
         git: git.into(),
         metadata: None,
-    })
-}
-
-fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
-    let at = given
-        .rfind(":/")
-        .filter(|at| *at > 0)
-        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST")))?;
-    Ok(StagedFile {
-        source: absolute(&given[..at])?,
-        target: given[at + 1..].to_owned(),
     })
 }
 
@@ -341,39 +251,6 @@ pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
             e.line(),
             e.column()
         ))
-    })
-}
-
-fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
-    let Some(given) = &args.hold else {
-        return Ok(None);
-    };
-    let time = |flag, given: &str| duration::positive(ErrorCode::LimitInvalid, flag, given);
-    let ttl_ms = time("--hold", given)?;
-    let other = |flag, given: &Option<String>| given.as_deref().map(|g| time(flag, g)).transpose();
-    let max_ttl_ms = other("--hold-max", &args.hold_max)?.unwrap_or(ttl_ms);
-    if max_ttl_ms < ttl_ms {
-        return Err(ErrorBody::new(
-            ErrorCode::LimitInvalid,
-            "--hold-max is less than --hold: it is the longest time with all extensions",
-        ));
-    }
-    Ok(Some(Hold {
-        ttl_ms,
-        max_ttl_ms,
-        idle_ms: other("--hold-idle", &args.hold_idle)?,
-        preview: None,
-        identity: None,
-        snapshot: None,
-    }))
-}
-
-fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
-    Ok(LimitsRequest {
-        wall_clock_ms: timeout(args.timeout.as_deref())?,
-        processes: args.processes,
-        output_bytes: size("--output-limit", args.output_limit.as_deref())?,
-        ..args.sizes.limits()?
     })
 }
 

@@ -1,7 +1,7 @@
 //! `wp-codebox run`: the supervisor's first client.
 
-use super::args::RunArgs;
 use super::output::{Output, Stream};
+use super::run_args::RunArgs;
 use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, Followed, unreachable};
 use super::{Settings, preview, request};

@@ -95,7 +95,7 @@ pub use registry::{
 pub use run::{
     CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES, ModelUsage,
     OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts, RunMode,
-    RunPaths, RunRequest, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
+    RunPaths, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,
@@ -109,7 +109,7 @@ pub use spawner::{
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use task_spec::{
-    Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
+    Member, Need, RunRequest, Shape, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
 };
 pub use workflow::{
     CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,

@@ -5,8 +5,8 @@
 //! field: its authority, its shape and the code of a wrong value.
 
 use crate::{
-    Agent, AgentBundle, CommandCall, Component, ErrorCode, Hold, LimitsRequest, ModelEndpoint,
-    MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode, RunPaths, RunRequest,
+    Agent, AgentBundle, CommandCall, Component, DEFAULT_MAX_RUNS, ErrorCode, Hold, LimitsRequest,
+    ModelEndpoint, MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode, RunPaths,
     RuntimePolicy, SandboxToolPolicy, SecretBinding, SiteId, StagedFile, TaskInput, Workflow,
     schema_id,
 };
@@ -526,6 +526,92 @@ pub const TASK_FIELDS: &[TaskField] = &[
     ),
 ];
 
+/// Everything the runner needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// `wp-codebox/run-request/v1`.
+    pub schema: String,
+    /// Made by the caller, so that it can be found even if the runner dies at once.
+    pub run_id: RunId,
+    /// Partition of the state directory.
+    pub site: SiteId,
+    /// Attached or detached.
+    #[serde(default)]
+    pub mode: RunMode,
+    /// Runs of this site that may be alive at once; the host's setting, never the caller's.
+    #[serde(default = "RunRequest::default_max_runs")]
+    pub max_runs: u32,
+    /// Host paths.
+    pub paths: RunPaths,
+    /// The task; absent for `wp-codebox run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskInput>,
+    /// Policy; absent: the default policy with the commands this request needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<RuntimePolicy>,
+    /// Mounts, in order; their position is the mount index.
+    #[serde(default)]
+    pub mounts: Vec<MountRequest>,
+    /// Commands run before the agent, or instead of one.
+    #[serde(default)]
+    pub commands: Vec<CommandCall>,
+    /// Steps of a recipe, run after the commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Workflow>,
+    /// Keeps the working guest when everything else has run; absent: it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// The agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
+    /// The model: of the built-in loop, or of programs in the guest whose policy has the
+    /// network preset `model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelEndpoint>,
+    /// Tools of the built-in loop; absent: what `task.allowed_tools` names, else every tool
+    /// that acts in the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_policy: Option<SandboxToolPolicy>,
+    /// Tools that the parent answers for; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tools: Option<ParentToolBridge>,
+    /// Code of the host that the guest's WordPress loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Component>,
+    /// Bundles of agents that a component imports before the agent runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_bundles: Vec<AgentBundle>,
+    /// Command lines run after the agent in a fresh sandbox; split like a shell would, run without one.
+    #[serde(default)]
+    pub checks: Vec<String>,
+    /// Limits.
+    #[serde(default)]
+    pub limits: LimitsRequest,
+    /// Report renames as git renames.
+    #[serde(default)]
+    pub find_renames: bool,
+    /// Secrets that the run may use without seeing them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretBinding>,
+    /// A further sandbox around the launcher.
+    #[serde(default)]
+    pub outer_sandbox: OuterSandbox,
+    /// Values that must not reach a log or bundle; the runner keeps them in memory only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+    /// Free data for the bundle's provenance, e.g. who asked. No secrets, no host paths.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provenance: Map<String, Value>,
+}
+
+impl RunRequest {
+    /// [`DEFAULT_MAX_RUNS`], for requests that do not say.
+    #[must_use]
+    pub const fn default_max_runs() -> u32 {
+        DEFAULT_MAX_RUNS
+    }
+}
+
 impl TaskSpec {
     /// The request of this task. Fields that were resolved into others, and the ids of
     /// orchestrators, stay behind.
@@ -552,7 +638,7 @@ impl TaskSpec {
             max_runs: self
                 .max_runs
                 .and_then(|runs| u32::try_from(runs).ok())
-                .unwrap_or(crate::DEFAULT_MAX_RUNS),
+                .unwrap_or(DEFAULT_MAX_RUNS),
             paths,
             task,
             policy: self.policy,

@@ -32,12 +32,10 @@ pub(crate) struct TaskArgs {
 /// Arguments of `agent-sandbox-run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The input has the fields of the ability run-agent-task that need no WordPress site: goal, target, \
-context, allowed_tools, expected_artifacts, structured_artifacts, mounts, agent_command, agent, \
-agent_success_codes, agent_env, model, base_url, provider, max_turns, budget, \
-sandbox_tool_policy, checks, policy, network, limits, task_timeout_seconds, find_renames, \
-secret_env (NAME=HOST[,HOST]), session_id, sandbox_session_id, orchestrator, metadata. The answer \
-is wp-codebox/agent-task-run/v1.
+The input has the fields of the ability run-agent-task, but none that needs a WordPress site: \
+plugin, theme, git, runtime_task, component_contracts, provider_plugin_paths, agent_bundles, \
+tool_bridge, parent_tool_bridge, inherit, wait, budget.cost_usd. An item of secret_env is \
+NAME=HOST[,HOST]. The answer is wp-codebox/agent-task-run/v1.
 
 Examples:
   echo '{\"goal\": \"Mend it\", \"agent_command\": \"sh fix.sh\",

@@ -108,7 +108,8 @@ fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command, RunArgs};
+    use crate::args::{Cli, Command};
+    use crate::run_args::RunArgs;
     use clap::Parser;
     use serde_json::json;
 

@@ -1,0 +1,248 @@
+//! Flags of `run`, and the task that they describe.
+
+use super::args::{GuestArgs, StoreArgs};
+use super::duration;
+use super::model::ModelArgs;
+use super::network::NetworkArgs;
+use super::output::AgentOutput;
+use super::preview::{self, PreviewArgs};
+use super::request::{SizeArgs, absolute, input, mount, policy, size, text, timeout};
+use clap::Args;
+use serde_json::Value;
+use std::path::PathBuf;
+use wp_codebox_contracts::{
+    CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, OuterSandboxNeed,
+    RunMode, StagedFile, TaskSpec,
+};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
+    --wordpress /srv/site --state /var/lib/wp-codebox
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
+    --goal 'Fix the failing settings save' --check 'vendor/bin/phpunit' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 \\
+    --model-key-env OPENAI_API_KEY
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
+    --goal 'Fix the coding style' --agent-success-codes 0,1 \\
+    --agent-command 'phpcbf --standard=PSR12 .' \\
+    --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --preview-hold 10m --command wordpress.wp-cli \\
+    --arg command='plugin activate my-plugin'
+
+Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out, 125 the \
+sandbox could not start, 126 denied by policy, 130 cancelled.")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub guest: GuestArgs,
+    /// Command id to run, see `wp-codebox commands`.
+    #[arg(long, value_name = "ID")]
+    pub command: Option<String>,
+    /// Argument of the command, name=value; may be repeated.
+    #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
+    pub args: Vec<String>,
+    /// What the agent is asked to do.
+    #[arg(long, value_name = "TEXT")]
+    pub goal: Option<String>,
+    /// Program that does the work, split like a shell would, run without one.
+    #[arg(long, value_name = "COMMAND LINE")]
+    pub agent_command: Option<String>,
+    /// A well-known agent by the name of its preset, see `wp-codebox agents`. It needs a model;
+    /// its program is looked for in --agents-dir.
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_command")]
+    pub agent: Option<String>,
+    /// Exit codes of the agent that mean success.
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
+    pub agent_success_codes: Vec<i32>,
+    /// Command line run after the agent in a fresh sandbox; may be repeated.
+    #[arg(long = "check", value_name = "COMMAND LINE")]
+    pub checks: Vec<String>,
+    /// Host file the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may be repeated.
+    #[arg(long = "staged-file", value_name = "HOST:GUEST")]
+    pub staged_files: Vec<String>,
+    /// Runtime policy: a JSON file or JSON text.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// Secret of the environment variable NAME of this command: the guest gets a placeholder in
+    /// its own variable NAME, the value goes to these allowed hosts only; may be repeated.
+    #[arg(long = "secret-env", value_name = "NAME=HOST[:PORT][,HOST...]")]
+    pub secret_env: Vec<String>,
+    /// Also copy the bundle to DIR/<run id>.
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+    /// Wall clock of the whole run, such as 90s, 15m or 4h.
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
+    /// Processes alive at once.
+    #[arg(long, value_name = "N")]
+    pub processes: Option<u64>,
+    /// Output kept per execution, stdout and stderr together (of more, beginning and end): bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub output_limit: Option<String>,
+    /// How lines of an agent's JSON protocol are printed: as the steps that its preset makes of them, or as they are. The bundle always has them as they are.
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub agent_output: AgentOutput,
+    /// Report renames as git renames.
+    #[arg(long)]
+    pub find_renames: bool,
+    /// A further sandbox around the launcher, never instead of it.
+    #[arg(long, value_name = "KIND", value_parser = ["none", "bubblewrap", "gvisor"], default_value = "none")]
+    pub outer_sandbox: String,
+    /// Program of the outer sandbox. [default: bwrap or runsc in /usr/bin, /usr/local/bin or /bin]
+    #[arg(long, value_name = "FILE")]
+    pub outer_sandbox_program: Option<PathBuf>,
+    /// Go on without the outer sandbox when its program is missing; the result says so.
+    #[arg(long)]
+    pub outer_sandbox_optional: bool,
+    /// Keep the sandbox for so long after its command, for `wp-codebox exec`, such as 90s, 15m
+    /// or 4h.
+    #[arg(long, value_name = "DURATION")]
+    pub hold: Option<String>,
+    /// Longest time that it may be kept, with every extension. [default: what --hold says]
+    #[arg(long, value_name = "DURATION", requires = "hold")]
+    pub hold_max: Option<String>,
+    /// End it when nobody used it for so long.
+    #[arg(long, value_name = "DURATION", requires = "hold")]
+    pub hold_idle: Option<String>,
+    /// Do not wait for its end: print the id of the run and leave it to its supervisor. `runs get`
+    /// and `runs artifacts` show what it left.
+    #[arg(long, conflicts_with = "artifacts")]
+    pub detach: bool,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// The task that the flags describe.
+pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
+    if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "--goal is empty: say what the agent should do",
+        ));
+    }
+    let staged_files = args
+        .staged_files
+        .iter()
+        .map(|text| staged_file(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let goal = match (&args.goal, &args.agent_command) {
+        (Some(goal), _) => goal.clone(),
+        (None, Some(command)) => format!("Run {command}"),
+        (None, None) => String::new(),
+    };
+    let mut task = TaskSpec {
+        goal,
+        mode: if args.detach {
+            RunMode::Detached
+        } else {
+            RunMode::Attached
+        },
+        policy: args.policy.as_deref().map(policy).transpose()?,
+        mounts: args
+            .guest
+            .mounts
+            .iter()
+            .map(|text| mount(text, args.guest.git))
+            .collect::<Result<_, _>>()?,
+        commands: args
+            .command
+            .iter()
+            .map(|command| CommandCall {
+                command: command.clone(),
+                args: args.args.clone(),
+            })
+            .collect(),
+        hold: hold(args)?,
+        agent_command: args.agent_command.clone(),
+        agent: args.agent.clone(),
+        checks: args.checks.clone(),
+        staged_files,
+        secret_env: args.secret_env.clone(),
+        limits: limits(args)?,
+        find_renames: args.find_renames,
+        outer_sandbox: outer_sandbox(args)?,
+        ..TaskSpec::default()
+    };
+    if task.agent_command.is_some() {
+        task.agent_success_codes
+            .clone_from(&args.agent_success_codes);
+    }
+    args.model.fill(&mut task)?;
+    preview::hold(&args.preview, &mut task.hold)?;
+    Ok(task)
+}
+
+fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
+    let kind = serde_json::from_value(Value::from(args.outer_sandbox.as_str())).map_err(|_| {
+        input(format!(
+            "--outer-sandbox {:?} must be none, bubblewrap or gvisor",
+            args.outer_sandbox
+        ))
+    })?;
+    let program = args.outer_sandbox_program.as_deref();
+    Ok(OuterSandbox {
+        kind,
+        program: program.map(text).transpose()?,
+        need: if args.outer_sandbox_optional {
+            OuterSandboxNeed::Preferred
+        } else {
+            OuterSandboxNeed::Required
+        },
+    })
+}
+
+fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
+    let at = given
+        .rfind(":/")
+        .filter(|at| *at > 0)
+        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST")))?;
+    Ok(StagedFile {
+        source: absolute(&given[..at])?,
+        target: given[at + 1..].to_owned(),
+    })
+}
+
+fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
+    let Some(given) = &args.hold else {
+        return Ok(None);
+    };
+    let time = |flag, given: &str| duration::positive(ErrorCode::LimitInvalid, flag, given);
+    let ttl_ms = time("--hold", given)?;
+    let other = |flag, given: &Option<String>| given.as_deref().map(|g| time(flag, g)).transpose();
+    let max_ttl_ms = other("--hold-max", &args.hold_max)?.unwrap_or(ttl_ms);
+    if max_ttl_ms < ttl_ms {
+        return Err(ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            "--hold-max is less than --hold: it is the longest time with all extensions",
+        ));
+    }
+    Ok(Some(Hold {
+        ttl_ms,
+        max_ttl_ms,
+        idle_ms: other("--hold-idle", &args.hold_idle)?,
+        preview: None,
+        identity: None,
+        snapshot: None,
+    }))
+}
+
+fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
+    Ok(LimitsRequest {
+        wall_clock_ms: timeout(args.timeout.as_deref())?,
+        processes: args.processes,
+        output_bytes: size("--output-limit", args.output_limit.as_deref())?,
+        ..args.sizes.limits()?
+    })
+}
