@@ -187,7 +187,7 @@ mod tests {
         for budget in ["instances", "watches"] {
             let script = format!(
                 "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \
-                 cli::runs::watch::tests::a_follower_without_notices_looks_again"
+                 runs::watch::tests::a_follower_without_notices_looks_again"
             );
             let output = std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user", "sh", "-c", &script])
