@@ -1,5 +1,6 @@
 //! What reaches the terminal: JSON on standard output, talk on standard error.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
@@ -166,13 +167,15 @@ impl Output {
             (true, false) => plain(text.as_bytes()),
             (false, _) => text.to_owned(),
         };
-        self.data(
-            format!(
-                "{shown}
-"
-            )
-            .as_bytes(),
-        );
+        self.data(format!("{shown}\n").as_bytes());
+    }
+
+    /// A document in JSON mode, else its lines for people.
+    pub(crate) fn answer(self, document: &impl Serialize, lines: &[String]) {
+        match self.json {
+            true => self.document(&json!(document)),
+            false => lines.iter().for_each(|line| self.line(line)),
+        }
     }
 
     /// One line of talk, as plain as one of data.

@@ -88,15 +88,17 @@ pub(crate) fn main(output: &Output, command: &ProfileCommand) -> ExitCode {
 
 fn validate(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
     let loaded = load(&args.profile, &Settings::resolve(&args.paths).state_dir)?;
-    if output.is_json() {
-        output.document(&json!({
-            "success": true, "valid": true, "issues": [],
-            "id": loaded.profile.id, "version": loaded.profile.version, "sha256": loaded.profile.sha256,
-        }));
-    } else {
-        let Profile { id, version, .. } = &loaded.profile;
-        output.line(&format!("{id} {version} is valid"));
-    }
+    let Profile {
+        id,
+        version,
+        sha256,
+        ..
+    } = &loaded.profile;
+    let document = json!({
+        "success": true, "valid": true, "issues": [],
+        "id": id, "version": version, "sha256": sha256,
+    });
+    output.answer(&document, &[format!("{id} {version} is valid")]);
     Ok(())
 }
 

@@ -26,18 +26,15 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     match answer {
         Ok(Followed::Ended(result)) => finish(output, &args, &result),
         Ok(Followed::Left(run_id)) => {
-            if output.is_json() {
-                output.document(&json!({
-                    "success": true,
-                    "schema": schema_id::RUN_HANDLE,
-                    "run_id": run_id,
-                    "status": "running",
-                    "created_at": now_rfc3339(),
-                    "cursor": 0,
-                }));
-            } else {
-                output.line(run_id.as_str());
-            }
+            let document = json!({
+                "success": true,
+                "schema": schema_id::RUN_HANDLE,
+                "run_id": run_id,
+                "status": "running",
+                "created_at": now_rfc3339(),
+                "cursor": 0,
+            });
+            output.answer(&document, &[run_id.into()]);
             ExitCode::SUCCESS
         }
         Err(error) => output.failure("run", &error),

@@ -110,26 +110,14 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
 fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let view = view(&state, &run).map_err(|e| e.body())?;
-    if output.is_json() {
-        output.document(&serde_json::json!(view));
-    } else {
-        for line in table::run(&run, &view) {
-            output.line(&line);
-        }
-    }
+    output.answer(&view, &table::run(&run, &view));
     Ok(())
 }
 
 fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
-    if output.is_json() {
-        output.document(&serde_json::json!(entry));
-    } else {
-        for line in table::entry(&run, &entry) {
-            output.line(&line);
-        }
-    }
+    output.answer(&entry, &table::entry(&run, &entry));
     Ok(())
 }
 
@@ -158,17 +146,14 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
 
 fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
-    let path = socket::path(&state, &run)?;
-    if output.is_json() {
-        output.document(&serde_json::json!({
-            "success": true,
-            "schema": schema_id::RUN_SOCKET,
-            "run_id": run.run_id,
-            "path": path.to_string_lossy(),
-        }));
-    } else {
-        output.line(&path.to_string_lossy());
-    }
+    let path = socket::path(&state, &run)?.to_string_lossy().into_owned();
+    let document = serde_json::json!({
+        "success": true,
+        "schema": schema_id::RUN_SOCKET,
+        "run_id": run.run_id,
+        "path": path,
+    });
+    output.answer(&document, &[path]);
     Ok(())
 }
 
@@ -189,13 +174,7 @@ fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
         artifact_refs: entry.artifact_refs,
         bundle,
     };
-    if output.is_json() {
-        output.document(&serde_json::json!(answer));
-    } else {
-        for line in table::artifacts(&answer) {
-            output.line(&line);
-        }
-    }
+    output.answer(&answer, &table::artifacts(&answer));
     Ok(())
 }
 

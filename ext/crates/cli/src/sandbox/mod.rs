@@ -54,10 +54,7 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
         SandboxCommand::EstimateCost(args) => ("sandbox estimate-cost", estimate::estimate(args)),
     };
     match done {
-        Ok(document) if output.is_json() => output.document(&document),
-        Ok(document) => shown::lines(&document)
-            .iter()
-            .for_each(|line| output.line(line)),
+        Ok(document) => output.answer(&document, &shown::lines(&document)),
         Err(error) => return output.failure(name, &error),
     }
     ExitCode::SUCCESS
