@@ -18,6 +18,7 @@ const TABLES: &[&str] = &[
     "ext/crates/launcher/src/syscalls.rs",
     "ext/crates/policy/src/tools/registry.rs",
     "plugin-php/includes/ErrorCode.php",
+    "plugin-php/includes/WP_Codebox_API.php",
 ];
 
 /// Crates that need unsafe code, each block with its SAFETY comment.
