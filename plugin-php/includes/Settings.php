@@ -161,7 +161,7 @@ final class Settings {
 		$stored = [];
 		foreach ( $this->map( self::TRUSTED_CALLERS ) as $uuid => $scopes ) {
 			if ( is_string( $uuid ) && is_array( $scopes ) ) {
-				$stored[ $uuid ] = array_values( array_intersect( Scope::grantable(), array_filter( $scopes, 'is_string' ) ) );
+				$stored[ $uuid ] = array_values( array_intersect( Scope::names(), array_filter( $scopes, 'is_string' ) ) );
 			}
 		}
 		/**

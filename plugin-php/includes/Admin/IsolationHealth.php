@@ -86,8 +86,7 @@ final class IsolationHealth {
 			);
 			return $this->judge( $host );
 		} catch ( Throwable $thrown ) {
-			$failure = Failure::from( $thrown );
-			return $this->result( 'critical', __( 'Codebox could not test its isolation', 'codebox' ), [ $failure->getMessage() ], $failure->hints );
+			return HealthResult::failed( 'wp_codebox_isolation', __( 'Codebox could not test its isolation', 'codebox' ), Failure::from( $thrown ) );
 		}
 	}
 
@@ -133,33 +132,9 @@ final class IsolationHealth {
 		}
 		$fixes = array_values( array_unique( $fixes ) );
 		return match ( $level ) {
-			'full'    => $this->result( 'good', __( 'Agents run fully isolated', 'codebox' ), $found, $fixes ),
-			'reduced' => $this->result( 'recommended', __( 'Agents can only run with reduced isolation', 'codebox' ), $found, $fixes ),
-			default   => $this->result( 'critical', __( 'This host cannot isolate agents, so none is run', 'codebox' ), $found, $fixes ),
+			'full'    => HealthResult::of( 'wp_codebox_isolation', 'good', __( 'Agents run fully isolated', 'codebox' ), $found, $fixes ),
+			'reduced' => HealthResult::of( 'wp_codebox_isolation', 'recommended', __( 'Agents can only run with reduced isolation', 'codebox' ), $found, $fixes ),
+			default   => HealthResult::of( 'wp_codebox_isolation', 'critical', __( 'This host cannot isolate agents, so none is run', 'codebox' ), $found, $fixes ),
 		};
-	}
-
-	/**
-	 * One result.
-	 *
-	 * @param string       $status `good`, `recommended` or `critical`.
-	 * @param string       $label  Headline.
-	 * @param list<string> $found  Sentences.
-	 * @param list<string> $fixes  What to do.
-	 * @return array<string, mixed>
-	 */
-	private function result( string $status, string $label, array $found, array $fixes ): array {
-		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $texts ) );
-		return [
-			'label'       => $label,
-			'status'      => $status,
-			'badge'       => [
-				'label' => 'Codebox',
-				'color' => 'blue',
-			],
-			'description' => $paragraphs( $found ),
-			'actions'     => $paragraphs( $fixes ),
-			'test'        => 'wp_codebox_isolation',
-		];
 	}
 }

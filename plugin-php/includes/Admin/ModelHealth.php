@@ -59,16 +59,12 @@ final class ModelHealth {
 		$good = null !== $row && in_array( $row['status'], [ 'available', 'not-required' ], true );
 		/* translators: 1: id of a model provider, 2: status. */
 		$found = null === $row ? sprintf( __( 'There is no model provider "%s" on this site.', 'codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'codebox' ), $id, $row['status'] );
-		return [
-			'label'       => $good ? __( 'The built-in agent of Codebox has a model and what opens it', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
-			'status'      => $good ? 'good' : 'recommended',
-			'badge'       => [
-				'label' => 'Codebox',
-				'color' => 'blue',
-			],
-			'description' => '<p>' . esc_html( $found ) . '</p>',
-			'actions'     => $good ? '' : '<p>' . esc_html__( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) . '</p>',
-			'test'        => 'wp_codebox_model',
-		];
+		return HealthResult::of(
+			'wp_codebox_model',
+			$good ? 'good' : 'recommended',
+			$good ? __( 'The built-in agent of Codebox has a model and what opens it', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
+			[ $found ],
+			$good ? [] : [ __( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) ]
+		);
 	}
 }

@@ -79,9 +79,9 @@ final class SiteHealth {
 	public function extension_test(): array {
 		$failure = $this->gate->failure();
 		if ( null !== $failure ) {
-			return $this->failed( 'wp_codebox_extension', __( 'Codebox cannot run', 'codebox' ), $failure );
+			return HealthResult::failed( 'wp_codebox_extension', __( 'Codebox cannot run', 'codebox' ), $failure );
 		}
-		return $this->result(
+		return HealthResult::of(
 			'wp_codebox_extension',
 			'good',
 			__( 'The Codebox extension is loaded and fits the plugin', 'codebox' ),
@@ -99,9 +99,9 @@ final class SiteHealth {
 			$this->gate->check();
 			Artifacts::list( $this->site->id() );
 		} catch ( Throwable $thrown ) {
-			return $this->failed( 'wp_codebox_state', __( 'Codebox cannot use its state directory', 'codebox' ), Failure::from( $thrown ) );
+			return HealthResult::failed( 'wp_codebox_state', __( 'Codebox cannot use its state directory', 'codebox' ), Failure::from( $thrown ) );
 		}
-		return $this->result(
+		return HealthResult::of(
 			'wp_codebox_state',
 			'good',
 			__( 'Codebox can use its state directory', 'codebox' ),
@@ -117,7 +117,7 @@ final class SiteHealth {
 	public function level_test(): array {
 		$last = IsolationHealth::last();
 		if ( null === $last ) {
-			return $this->result(
+			return HealthResult::of(
 				'wp_codebox_level',
 				'recommended',
 				__( 'It is not known yet how strongly agents are isolated', 'codebox' ),
@@ -131,43 +131,6 @@ final class SiteHealth {
 			default   => [ 'critical', __( 'This host could not isolate agents when it was last tested', 'codebox' ) ],
 		};
 		/* translators: 1: isolation level, 2: date and time. */
-		return $this->result( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
-	}
-
-	/**
-	 * The result of a test that failed.
-	 *
-	 * @param string  $test    Name.
-	 * @param string  $label   Headline.
-	 * @param Failure $failure Why.
-	 * @return array<string, mixed>
-	 */
-	private function failed( string $test, string $label, Failure $failure ): array {
-		return $this->result( $test, 'critical', $label, [ $failure->getMessage() ], $failure->hints );
-	}
-
-	/**
-	 * One result.
-	 *
-	 * @param string       $test   Name.
-	 * @param string       $status `good`, `recommended` or `critical`.
-	 * @param string       $label  Headline.
-	 * @param list<string> $found  Sentences.
-	 * @param list<string> $fixes  What to do.
-	 * @return array<string, mixed>
-	 */
-	private function result( string $test, string $status, string $label, array $found, array $fixes = [] ): array {
-		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $texts ) );
-		return [
-			'label'       => $label,
-			'status'      => $status,
-			'badge'       => [
-				'label' => 'Codebox',
-				'color' => 'blue',
-			],
-			'description' => $paragraphs( $found ),
-			'actions'     => $paragraphs( $fixes ),
-			'test'        => $test,
-		];
+		return HealthResult::of( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
 	}
 }

@@ -22,8 +22,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class BridgeAuthentication {
 
-	/** A name of a header. */
-	public const HEADER = '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,128}$/D';
+	private const HEADER_NAME = '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,128}$/D';
 
 	/**
 	 * Wires it.
@@ -81,7 +80,7 @@ final class BridgeAuthentication {
 		$name   = is_string( $how['credential'] ?? null ) ? $how['credential'] : '';
 		$value  = $this->lent->values()[ $name ] ?? null;
 		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
-		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || null === $value || 1 !== preg_match( self::HEADER, $header ) || 1 === preg_match( '/[^\x20-\x7e]/', $value ) ) {
+		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || ! self::is_header( $header, $value ) ) {
 			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.', 'codebox' ) );
 		}
 		return [ $header => 'bearer' === $type ? 'Bearer ' . $value : $value ];
@@ -96,7 +95,7 @@ final class BridgeAuthentication {
 	 */
 	private function learn( array $before, #[\SensitiveParameter] array $headers, #[\SensitiveParameter] BridgeUrl $url ): void {
 		foreach ( $headers as $name => $value ) {
-			if ( ! is_string( $name ) || ! is_string( $value ) || 1 !== preg_match( self::HEADER, $name ) || 1 === preg_match( '/[^\x20-\x7e]/', $value ) ) {
+			if ( ! self::is_header( $name, $value ) ) {
 				throw self::no_request();
 			}
 			if ( SecretNames::in_header( $name ) && ( $before['headers'][ $name ] ?? null ) !== $value ) {
@@ -109,6 +108,16 @@ final class BridgeAuthentication {
 		foreach ( array_diff( $url->query_values(), null === $asked ? [] : $asked->query_values() ) as $value ) {
 			$this->lent->learn( $value );
 		}
+	}
+
+	/**
+	 * Whether this is one header: a name of RFC 9110 and one line of printable ASCII.
+	 *
+	 * @param mixed $name  Name.
+	 * @param mixed $value Value.
+	 */
+	public static function is_header( mixed $name, #[\SensitiveParameter] mixed $value ): bool {
+		return is_string( $name ) && is_string( $value ) && 1 === preg_match( self::HEADER_NAME, $name ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
 	}
 
 	/** An answer of the site's function that is no request. */

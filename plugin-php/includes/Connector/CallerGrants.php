@@ -44,9 +44,9 @@ final class CallerGrants {
 			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
 				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'codebox' ) );
 			}
-			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::grantable(), true ) ) ) {
+			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::names(), true ) ) ) {
 				/* translators: %s: list of scopes. */
-				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'codebox' ), implode( ', ', Scope::grantable() ) ) );
+				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'codebox' ), implode( ', ', Scope::names() ) ) );
 			}
 			if ( [] === $asked ) {
 				continue;
@@ -56,7 +56,7 @@ final class CallerGrants {
 				/* translators: %s: id of an application password. */
 				throw $this->refused( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'codebox' ), $uuid ) );
 			}
-			$grants[ $uuid ] = array_values( array_intersect( Scope::grantable(), $asked ) );
+			$grants[ $uuid ] = array_values( array_intersect( Scope::names(), $asked ) );
 		}
 		return $grants;
 	}

@@ -133,8 +133,7 @@ final class ProviderBridge {
 		foreach ( is_array( $given ) ? $given : [] as $name => $value ) {
 			$name  = (string) $name;
 			$value = is_int( $value ) || is_float( $value ) ? (string) $value : $value;
-			$good  = 1 === preg_match( BridgeAuthentication::HEADER, $name ) && is_string( $value ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
-			if ( ! $good || count( $headers ) >= 64 || SecretNames::in_header( $name ) || 1 === preg_match( self::TRANSPORT, $name ) ) {
+			if ( ! BridgeAuthentication::is_header( $name, $value ) || count( $headers ) >= 64 || SecretNames::in_header( $name ) || 1 === preg_match( self::TRANSPORT, $name ) ) {
 				$dropped[] = sanitize_text_field( substr( $name, 0, 128 ) );
 				continue;
 			}

@@ -12,23 +12,12 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The scopes of the contract. Each stands alone: a grant of one never implies another.
+ * The scopes of the contract that an ability asks for. Those that nothing asks for are no case here: a
+ * grant of one would open nothing today, and something unforeseen the day it is used.
  */
 enum Scope: string {
 
-	case CreateSession    = 'browser-session:create';
 	case RequestConnector = 'browser-connector:request';
-	case WriteArtifact    = 'artifact:write';
-
-	/**
-	 * What can be granted: scopes that something asks for. A grant of any other would open nothing
-	 * today, and something unforeseen the day it is used.
-	 *
-	 * @return list<string>
-	 */
-	public static function grantable(): array {
-		return [ self::RequestConnector->value ];
-	}
 
 	/**
 	 * All of them, as text.
