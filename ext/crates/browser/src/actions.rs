@@ -2,10 +2,12 @@
 
 use super::asserts::Frame;
 use super::asserts::{Weight, query};
+use super::events::cut;
 use super::page::Page;
-use super::request::{Task, WaitFor, address};
+use super::request::{Task, address};
+use super::steps::WaitFor;
 use super::steps::{Act, StepSpec};
-use super::wire::{Failure, cut, timeout};
+use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

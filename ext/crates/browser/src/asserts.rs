@@ -6,8 +6,8 @@
 //! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`,
 //! `no-errors` and `no-console-errors`.
 
+use super::events::cut;
 use super::observed::Observed;
-use super::wire::cut;
 use serde_json::{Value, json};
 
 /// Which document is looked at.

@@ -1,10 +1,11 @@
 //! What a page leaves for the bundle: its picture, its HTML and its accessibility tree.
 
 use super::assets::{Asset, AssetKind};
+use super::events::cut;
 use super::page::{Page, text};
 use super::png;
 use super::request::{Capture, Task};
-use super::wire::{Failure, cut};
+use super::wire::Failure;
 use base64::Engine;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! The browser's events as a result shows them: plain rows with bounded texts.
 
-use super::wire::cut;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -139,6 +138,20 @@ pub(super) fn request(params: &Value) -> Request {
         mime: String::new(),
         bytes: None,
         error: None,
+    }
+}
+
+/// At most so many characters, no control characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .take(most)
+        .collect();
+    if text.chars().nth(most).is_some() {
+        format!("{clean}…")
+    } else {
+        clean
     }
 }
 

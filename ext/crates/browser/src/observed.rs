@@ -130,7 +130,7 @@ impl Observed {
             "Page.javascriptDialogOpening" => {
                 let seen = json!({
                     "type": text(params, "/type"),
-                    "message": super::wire::cut(text(params, "/message"), 500),
+                    "message": super::events::cut(text(params, "/message"), 500),
                     "answer": "dismissed",
                 });
                 self.dialogs.push(seen, DIALOGS);
@@ -234,7 +234,7 @@ impl Observed {
             .and_then(Value::as_f64)
             .map(|bytes| bytes.max(0.0) as u64);
         if let Some(error) = error {
-            entry.error = Some(super::wire::cut(error, 200));
+            entry.error = Some(super::events::cut(error, 200));
         }
     }
 }

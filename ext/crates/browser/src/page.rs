@@ -2,9 +2,11 @@
 
 use super::asserts::{self, Assertion, Frame, Weight};
 use super::assets::Asset;
-use super::request::{Task, WaitFor};
+use super::events::cut;
+use super::request::Task;
+use super::steps::WaitFor;
 use super::storage::StorageState;
-use super::wire::{Failure, Waited, Wire, cut, timeout};
+use super::wire::{Failure, Waited, Wire, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 
 use super::asserts::Assertion;
 use super::environment::{Environment, truth};
-use super::steps::{self, StepSpec, StepsRefused};
+use super::steps::{self, StepSpec, StepsRefused, WaitFor, wait_for};
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
@@ -15,27 +15,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Time of a step that names none.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 const SCRIPT: usize = 256 * 1024;
-
-/// When a page counts as there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WaitFor {
-    DomContentLoaded,
-    Load,
-    NetworkIdle,
-    Duration,
-    Selector(String),
-}
-
-impl WaitFor {
-    /// The browser's name of what a load must have reached before anything else is waited for.
-    pub(super) const fn stage(&self) -> &'static str {
-        match self {
-            Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
-            Self::Load => "load",
-            Self::NetworkIdle => "networkIdle",
-        }
-    }
-}
 
 /// Who the browser is logged in as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -354,21 +333,6 @@ pub(super) fn address(text: &str) -> Result<String, String> {
     Err(format!(
         "{text:?} is no path like /wp-admin/ and no http:// or https:// address"
     ))
-}
-
-pub(super) fn wait_for(text: Option<&str>) -> Result<WaitFor, String> {
-    match text {
-        None | Some("load") => Ok(WaitFor::Load),
-        Some("domcontentloaded") => Ok(WaitFor::DomContentLoaded),
-        Some("networkidle") => Ok(WaitFor::NetworkIdle),
-        Some("duration") => Ok(WaitFor::Duration),
-        Some(other) => match other.strip_prefix("selector:").map(str::trim) {
-            Some(selector) if !selector.is_empty() => Ok(WaitFor::Selector(selector.to_owned())),
-            _ => Err(format!(
-                "wait-for is {other:?}, but must be domcontentloaded, load, networkidle, duration or selector:…"
-            )),
-        },
-    }
 }
 
 fn auth(value: &dyn Fn(&str) -> Option<String>) -> Result<Auth, String> {

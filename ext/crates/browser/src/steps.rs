@@ -1,10 +1,30 @@
 //! Steps of `wordpress.browser-actions`, as they are given.
 
 use super::asserts::Assertion;
-use super::request::{WaitFor, wait_for};
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps};
+
+/// When a page counts as there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitFor {
+    DomContentLoaded,
+    Load,
+    NetworkIdle,
+    Duration,
+    Selector(String),
+}
+
+impl WaitFor {
+    /// The browser's name of what a load must have reached before anything else is waited for.
+    pub(super) const fn stage(&self) -> &'static str {
+        match self {
+            Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
+            Self::Load => "load",
+            Self::NetworkIdle => "networkIdle",
+        }
+    }
+}
 
 /// What one step does.
 #[derive(Debug, Clone, PartialEq)]
@@ -252,6 +272,21 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
                     .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
         }
         _ => one == other,
+    }
+}
+
+pub(super) fn wait_for(text: Option<&str>) -> Result<WaitFor, String> {
+    match text {
+        None | Some("load") => Ok(WaitFor::Load),
+        Some("domcontentloaded") => Ok(WaitFor::DomContentLoaded),
+        Some("networkidle") => Ok(WaitFor::NetworkIdle),
+        Some("duration") => Ok(WaitFor::Duration),
+        Some(other) => match other.strip_prefix("selector:").map(str::trim) {
+            Some(selector) if !selector.is_empty() => Ok(WaitFor::Selector(selector.to_owned())),
+            _ => Err(format!(
+                "wait-for is {other:?}, but must be domcontentloaded, load, networkidle, duration or selector:…"
+            )),
+        },
     }
 }
 

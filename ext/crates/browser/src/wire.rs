@@ -1,5 +1,6 @@
 //! Requests to the browser and what arrives while they are answered.
 
+use super::events::cut;
 use super::observed::Observed;
 use super::pipe::{Pipe, Wake};
 use serde_json::{Value, json};
@@ -289,20 +290,6 @@ pub(super) fn timeout(what: &str, began: Instant) -> Failure {
     Failure::Timeout {
         what: what.to_owned(),
         seconds: began.elapsed().as_secs().max(1),
-    }
-}
-
-/// At most so many characters, no control characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
-        .take(most)
-        .collect();
-    if text.chars().nth(most).is_some() {
-        format!("{clean}…")
-    } else {
-        clean
     }
 }
 

@@ -9,6 +9,7 @@ mod apply;
 mod begin;
 mod lines;
 mod locate;
+mod parse;
 mod patch;
 mod replace;
 mod unified;
@@ -17,5 +18,5 @@ mod unified;
 mod tests;
 
 pub(crate) use apply::{Files, apply};
-pub(crate) use patch::parse;
+pub(crate) use parse::parse;
 pub(crate) use replace::{Scope, replace};

@@ -1,12 +1,5 @@
 //! A patch, whichever way it is written.
 
-use super::{begin, unified};
-
-/// Largest patch, bytes.
-const BYTES: usize = 4 * 1024 * 1024;
-/// Most files of one patch.
-const FILES: usize = 500;
-
 /// Changes of files, in the order of the patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Patch {
@@ -104,53 +97,6 @@ pub(super) fn fault<T>(index: usize, why: impl Into<String>) -> Result<T, ParseE
         line: index + 1,
         why: why.into(),
     })
-}
-
-/// Reads a patch.
-pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
-    if text.len() > BYTES {
-        return Err(ParseError::TooLarge);
-    }
-    let text = unfenced(text);
-    let mut lines: Vec<&str> = text.split('\n').collect();
-    if lines.last() == Some(&"") {
-        lines.pop();
-    }
-    // A patch that came through something that writes CRLF everywhere, its own lines included.
-    if !lines.is_empty() && lines.iter().all(|line| line.ends_with('\r')) {
-        lines = lines
-            .iter()
-            .map(|line| line.trim_end_matches('\r'))
-            .collect();
-    }
-    let first = lines.iter().find(|line| !line.trim().is_empty());
-    let files = match first.map(|line| line.trim()) {
-        None => return Err(ParseError::NoPatch),
-        Some("*** Begin Patch") => begin::parse(&lines)?,
-        Some(_) => unified::parse(&lines)?,
-    };
-    if files.is_empty() {
-        return Err(ParseError::NoPatch);
-    }
-    if files.len() > FILES {
-        return Err(ParseError::TooLarge);
-    }
-    Ok(Patch { files })
-}
-
-/// The patch without the fence that models put around code.
-fn unfenced(text: &str) -> &str {
-    let trimmed = text.trim_start_matches(['\n', '\r']);
-    let Some(rest) = trimmed.strip_prefix("```") else {
-        return trimmed;
-    };
-    let Some((_, inner)) = rest.split_once('\n') else {
-        return trimmed;
-    };
-    match inner.trim_end().strip_suffix("```") {
-        Some(inner) if inner.ends_with('\n') => inner,
-        _ => trimmed,
-    }
 }
 
 /// A name as it is looked for: without `./`.

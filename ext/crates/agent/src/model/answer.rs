@@ -3,55 +3,11 @@
 //! The form is seen in its first byte: an object is a whole answer, also where a stream was
 //! asked for; anything but markup is taken for a stream.
 
-use super::assembly::{Assembly, AssemblyError};
-use super::events::{Event, EventReader, EventTooLong};
+use super::assembly::{AnswerError, Assembly, Progress};
+use super::events::{Event, EventReader};
 use super::limits::ANSWER_BYTES;
-use super::refusal::Refusal;
 use super::{chat_answer, messages_answer};
-use serde_json::Value;
 use wp_codebox_contracts::ModelApi;
-
-/// How far an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Progress {
-    /// There must be more.
-    More,
-    /// The model is done; numbers may follow.
-    Stopped,
-    /// Nothing follows.
-    Finished,
-}
-
-/// Why an answer cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AnswerError {
-    /// It ended too early: to be asked again.
-    #[error("the answer broke off")]
-    Cut,
-    /// It is a refusal.
-    #[error("the answer is a refusal")]
-    Refused(Refusal),
-    #[error("the JSON of the answer is broken (line {line}, column {column})")]
-    Json { line: usize, column: usize },
-    #[error("{0}")]
-    Shape(&'static str),
-    #[error("an answer is longer than {ANSWER_BYTES} bytes")]
-    TooLong,
-    #[error("{0}")]
-    Assembly(#[from] AssemblyError),
-    #[error("{0}")]
-    Event(#[from] EventTooLong),
-}
-
-impl AnswerError {
-    /// Parses a piece of JSON.
-    pub(super) fn json(text: &str) -> Result<Value, Self> {
-        serde_json::from_str(text).map_err(|error| Self::Json {
-            line: error.line(),
-            column: error.column(),
-        })
-    }
-}
 
 /// The form of an answer.
 #[derive(Debug)]

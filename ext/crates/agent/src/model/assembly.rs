@@ -1,6 +1,8 @@
 //! Puts an answer together from its pieces.
 
-use super::limits::{ARGUMENT_BYTES, CALLS, NAME_CHARS};
+use super::events::EventTooLong;
+use super::limits::{ANSWER_BYTES, ARGUMENT_BYTES, CALLS, NAME_CHARS};
+use super::refusal::Refusal;
 use crate::{Reply, StopReason, TokenUsage, ToolCall};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,48 @@ pub(super) enum AssemblyError {
     Arguments,
     #[error("the name of a called tool is longer than {NAME_CHARS} characters")]
     Name,
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Progress {
+    /// There must be more.
+    More,
+    /// The model is done; numbers may follow.
+    Stopped,
+    /// Nothing follows.
+    Finished,
+}
+
+/// Why an answer cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AnswerError {
+    /// It ended too early: to be asked again.
+    #[error("the answer broke off")]
+    Cut,
+    /// It is a refusal.
+    #[error("the answer is a refusal")]
+    Refused(Refusal),
+    #[error("the JSON of the answer is broken (line {line}, column {column})")]
+    Json { line: usize, column: usize },
+    #[error("{0}")]
+    Shape(&'static str),
+    #[error("an answer is longer than {ANSWER_BYTES} bytes")]
+    TooLong,
+    #[error("{0}")]
+    Assembly(#[from] AssemblyError),
+    #[error("{0}")]
+    Event(#[from] EventTooLong),
+}
+
+impl AnswerError {
+    /// Parses a piece of JSON.
+    pub(super) fn json(text: &str) -> Result<Value, Self> {
+        serde_json::from_str(text).map_err(|error| Self::Json {
+            line: error.line(),
+            column: error.column(),
+        })
+    }
 }
 
 /// An answer under way.

@@ -1,6 +1,6 @@
 //! Chat completions: the answer, streamed or whole.
 
-use super::answer::{AnswerError, Progress};
+use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
 use super::refusal::Refusal;
 use crate::StopReason;

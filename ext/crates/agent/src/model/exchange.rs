@@ -1,7 +1,8 @@
 //! One question and its answer: one request, no repetition.
 
-use super::answer::{AnswerError, AnswerReader, Progress};
+use super::answer::AnswerReader;
 use super::assembly::Assembly;
+use super::assembly::{AnswerError, Progress};
 use super::connection::Connection;
 use super::limits::{Pace, REFUSAL_BYTES};
 use super::pauses;

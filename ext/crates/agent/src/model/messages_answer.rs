@@ -1,6 +1,6 @@
 //! Messages: the answer, streamed or whole.
 
-use super::answer::{AnswerError, Progress};
+use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
 use super::events::Event;
 use super::refusal::Refusal;

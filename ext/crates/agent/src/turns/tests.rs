@@ -1,6 +1,6 @@
 //! Each way the loop can end, with a scripted model and a scripted workplace.
 
-use super::calls::CALLS;
+use super::CALLS;
 use super::window::tests::pairs_are_whole;
 use super::*;
 use crate::{TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus};

@@ -11,7 +11,7 @@ use super::log::EgressMode;
 use super::model::Model;
 use super::route::Target;
 use super::secrets::Scrubber;
-use super::session::Shared;
+use super::shared::Shared;
 use super::stream::Io;
 use super::trace::Trace;
 use super::upstream::Allowed;

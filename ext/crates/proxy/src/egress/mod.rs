@@ -34,6 +34,7 @@ mod route;
 mod secrets;
 mod server;
 mod session;
+mod shared;
 mod site;
 mod stream;
 mod tls;

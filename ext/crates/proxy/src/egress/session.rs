@@ -1,20 +1,18 @@
 //! One connection of the guest: one request, judged, then carried, tunnelled or refused.
 
 use super::authority::Authority;
-use super::budget::Budget;
 use super::denial::{self, Reason};
 use super::exchange::Exchange;
 use super::head::{Framing, Head, Opening, read_head};
 use super::hello::{ALERT, ServerName, read_hello};
-use super::log::{EgressMode, Ledger};
-use super::model::{self, Model};
+use super::log::EgressMode;
+use super::model;
 use super::route::{self, Route, Target};
-use super::secrets::Secrets;
-use super::site::{self, Site};
+use super::shared::Shared;
+use super::site;
 use super::stream::{Io, Rewind, linger};
 use super::trace::Trace;
 use super::tunnel;
-use super::upstream::Upstream;
 use bytes::{Bytes, BytesMut};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -22,9 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
-use wp_codebox_policy::{
-    Authority as HostPort, EgressRequest, EgressRules, Host, RequestPath, RuleScope,
-};
+use wp_codebox_policy::{Authority as HostPort, EgressRequest, Host, RequestPath, RuleScope};
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -41,19 +37,6 @@ const METHOD_OVERRIDES: &[&str] = &[
 const METHOD_PARAMETER: &str = "_method";
 /// Headers that turn one path into another on some servers.
 const PATH_OVERRIDES: &[&str] = &["x-original-uri", "x-original-url", "x-rewrite-url"];
-
-/// What every connection needs.
-pub(super) struct Shared {
-    pub rules: EgressRules,
-    pub model: Option<Model>,
-    pub site: Option<Site>,
-    pub secrets: Secrets,
-    pub budget: Arc<Budget>,
-    pub ledger: Arc<Ledger>,
-    pub upstream: Upstream,
-    /// Present when TLS of proxy clients is ended here.
-    pub authority: Option<Authority>,
-}
 
 /// Serves one connection to its end.
 pub(super) async fn serve(shared: Arc<Shared>, io: Io) {

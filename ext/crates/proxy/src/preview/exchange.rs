@@ -1,9 +1,10 @@
 //! One request of a visitor: judged, carried to the guest, its answer carried back.
 
 use super::body::{Carried, bounded, words};
+use super::connector::GuestConnector;
 use super::cookies::Cookies;
-use super::forwarder::{Asked, Doorway, ForwarderLimits};
 use super::headers;
+use super::limits::ForwarderLimits;
 use super::origin::{Hosts, Origin};
 use super::tally::Tally;
 use super::token::{LOGIN_PARAMETER, Logins, PARAMETER, Token};
@@ -17,7 +18,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 /// What every connection needs.
@@ -27,7 +28,7 @@ pub(super) struct Shared {
     pub cookies: Cookies,
     pub tally: Arc<Tally>,
     pub limits: ForwarderLimits,
-    pub doorway: Arc<dyn Doorway>,
+    pub connector: Arc<dyn GuestConnector>,
     pub logins: Logins,
     /// Room for requests in the guest: from their beginning to the end of their answers.
     pub rooms: Arc<Semaphore>,
@@ -255,8 +256,8 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<TcpStream, Refusal> {
-        let (knock, answer) = Asked::pair();
-        self.doorway.knock(knock);
+        let (reply, answer) = oneshot::channel();
+        self.connector.connect(reply);
         let connection = match timeout(self.limits.door_timeout, answer).await {
             Err(_) => return Err(Refusal::Busy),
             Ok(Err(_) | Ok(Err(_))) => return Err(Refusal::Unreachable),

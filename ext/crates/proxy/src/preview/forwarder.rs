@@ -1,7 +1,9 @@
 //! The forwarder as its owner holds it: opened, asked, closed.
 
+use super::connector::GuestConnector;
 use super::cookies::Cookies;
 use super::exchange::Shared;
+use super::limits::ForwarderLimits;
 use super::origin::{Hosts, Origin};
 use super::patience::Patience;
 use super::tally::{Counts, Tally};
@@ -11,7 +13,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -26,67 +27,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest wait for what is under way when it closes.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 
-/// Bounds of a preview.
-#[derive(Debug, Clone, Copy)]
-pub struct ForwarderLimits {
-    /// Visitors' connections at once.
-    pub connections: usize,
-    /// Requests in the guest at once.
-    pub requests: usize,
-    /// Longest head, bytes.
-    pub head_bytes: usize,
-    /// Longest body of a request, bytes.
-    pub request_bytes: u64,
-    /// Longest body of an answer, bytes.
-    pub response_bytes: u64,
-    /// Time for a request's head, and between two requests of a connection.
-    pub head_timeout: Duration,
-    /// Time for a connection with the guest.
-    pub door_timeout: Duration,
-    /// Time until the guest answers.
-    pub answer_timeout: Duration,
-    /// Time in which something of a body must move, and a visitor must take something of it.
-    pub idle_timeout: Duration,
-    /// Longest connection.
-    pub connection_time: Duration,
-}
-
-impl Default for ForwarderLimits {
-    fn default() -> Self {
-        Self {
-            connections: 128,
-            requests: 16,
-            head_bytes: 64 * 1024,
-            request_bytes: 40 * 1024 * 1024,
-            response_bytes: 256 * 1024 * 1024,
-            head_timeout: Duration::from_secs(10),
-            door_timeout: Duration::from_secs(20),
-            answer_timeout: Duration::from_secs(120),
-            idle_timeout: Duration::from_secs(30),
-            connection_time: Duration::from_secs(15 * 60),
-        }
-    }
-}
-
-/// Where an answer to [`Doorway::knock`] goes.
-pub type Knock = oneshot::Sender<Result<OwnedFd, ErrorBody>>;
-
-/// A question for a connection.
-pub(super) struct Asked;
-
-impl Asked {
-    /// Both ends of one.
-    pub(super) fn pair() -> (Knock, oneshot::Receiver<Result<OwnedFd, ErrorBody>>) {
-        oneshot::channel()
-    }
-}
-
-/// Who opens connections to the guest's site. It answers later, from another thread.
-pub trait Doorway: Send + Sync {
-    /// Asks for one. Dropping `knock` means no.
-    fn knock(&self, knock: Knock);
-}
-
 /// What a preview is.
 pub struct ForwarderConfig {
     /// Where visitors connect.
@@ -98,7 +38,7 @@ pub struct ForwarderConfig {
     /// When it closes by itself.
     pub until: Instant,
     /// Who connects to the guest's web server.
-    pub doorway: Arc<dyn Doorway>,
+    pub connector: Arc<dyn GuestConnector>,
     /// Bounds of connections, sizes and times.
     pub limits: ForwarderLimits,
     /// The link that signs a visitor in, where there is one.
@@ -142,7 +82,7 @@ impl Forwarder {
             cookies: Cookies::new(address.port()),
             tally: Arc::clone(&tally),
             limits: config.limits,
-            doorway: config.doorway,
+            connector: config.connector,
             logins: config.logins,
             rooms: Arc::new(Semaphore::new(config.limits.requests)),
         });

@@ -11,10 +11,12 @@
 //! times are bounded; after the end the port is free.
 
 mod body;
+mod connector;
 mod cookies;
 mod exchange;
 mod forwarder;
 mod headers;
+mod limits;
 mod listener;
 mod origin;
 mod patience;
@@ -24,7 +26,9 @@ mod token;
 #[cfg(test)]
 mod tests;
 
-pub use forwarder::{Doorway, Forwarder, ForwarderConfig, ForwarderLimits, Knock};
+pub use connector::{ConnectReply, GuestConnector};
+pub use forwarder::{Forwarder, ForwarderConfig};
+pub use limits::ForwarderLimits;
 pub use listener::{Place, Reservation};
 pub use origin::Origin;
 pub use tally::Counts;

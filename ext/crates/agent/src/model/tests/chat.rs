@@ -364,7 +364,8 @@ fn any_cut_of_a_stream_is_the_same_answer() {
 
 #[test]
 fn every_beginning_of_a_stream_is_complete_or_broken_off() {
-    use super::super::answer::{AnswerError, AnswerReader};
+    use super::super::answer::AnswerReader;
+    use super::super::assembly::AnswerError;
 
     let events = [
         delta(&json!({"content": "Hello."}), None),

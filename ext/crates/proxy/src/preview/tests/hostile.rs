@@ -184,7 +184,7 @@ fn a_guest_does_not_learn_cookies_that_it_gave_the_name_of() {
           Set-Cookie: codebox_preview_1=x\r\nContent-Length: 0\r\n\r\n",
     );
     let preview = open(
-        Arc::clone(&guest) as Arc<dyn Doorway>,
+        Arc::clone(&guest) as Arc<dyn GuestConnector>,
         None,
         ForwarderLimits::default(),
     );

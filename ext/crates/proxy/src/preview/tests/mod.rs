@@ -70,31 +70,35 @@ impl Guest {
     }
 }
 
-impl Doorway for Guest {
-    fn knock(&self, knock: Knock) {
+impl GuestConnector for Guest {
+    fn connect(&self, reply: ConnectReply) {
         let stream = TcpStream::connect(self.address).unwrap();
-        let _ = knock.send(Ok(OwnedFd::from(stream)));
+        let _ = reply.send(Ok(OwnedFd::from(stream)));
     }
 }
 
 /// A guest that opens to nobody.
 struct Closed;
 
-impl Doorway for Closed {
-    fn knock(&self, _knock: Knock) {}
+impl GuestConnector for Closed {
+    fn connect(&self, _knock: ConnectReply) {}
 }
 
 const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Robots-Tag: all\r\n\
     Set-Cookie: login=1; Domain=example.org; path=/\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
 
-fn open(doorway: Arc<dyn Doorway>, token: Option<&str>, limits: ForwarderLimits) -> Forwarder {
+fn open(
+    connector: Arc<dyn GuestConnector>,
+    token: Option<&str>,
+    limits: ForwarderLimits,
+) -> Forwarder {
     Forwarder::open(ForwarderConfig {
         logins: Logins::default(),
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         public: Some(Origin::public("https://preview.example.org").unwrap()),
         token: token.map(|token| Token::given(token).unwrap()),
         until: Instant::now() + Duration::from_secs(60),
-        doorway,
+        connector,
         limits,
     })
     .unwrap()
@@ -147,7 +151,7 @@ fn assert_forced(answer: &str) {
 fn a_page_comes_through_with_our_headers() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
-        Arc::clone(&guest) as Arc<dyn Doorway>,
+        Arc::clone(&guest) as Arc<dyn GuestConnector>,
         None,
         ForwarderLimits::default(),
     );
@@ -191,7 +195,7 @@ fn a_page_comes_through_with_our_headers() {
 fn what_is_not_for_this_preview_never_reaches_the_guest() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
-        Arc::clone(&guest) as Arc<dyn Doorway>,
+        Arc::clone(&guest) as Arc<dyn GuestConnector>,
         None,
         ForwarderLimits::default(),
     );
@@ -269,7 +273,7 @@ fn nothing_is_seen_without_the_token() {
     let guest = Guest::start(PAGE);
     let token = "abcdefghijklmnop";
     let preview = open(
-        Arc::clone(&guest) as Arc<dyn Doorway>,
+        Arc::clone(&guest) as Arc<dyn GuestConnector>,
         Some(token),
         ForwarderLimits::default(),
     );
@@ -339,7 +343,7 @@ fn connections_are_bounded_and_slow_ones_end() {
         head_timeout: Duration::from_secs(8),
         ..ForwarderLimits::default()
     };
-    let preview = open(Arc::clone(&guest) as Arc<dyn Doorway>, None, limits);
+    let preview = open(Arc::clone(&guest) as Arc<dyn GuestConnector>, None, limits);
     let slow: Vec<TcpStream> = (0..30)
         .map(|_| {
             let mut stream = TcpStream::connect(preview.address()).unwrap();
@@ -372,7 +376,7 @@ fn after_its_time_the_port_is_free() {
         public: None,
         token: None,
         until,
-        doorway: guest,
+        connector: guest,
         // Nothing else ends what is held.
         limits: ForwarderLimits {
             head_timeout: Duration::from_secs(600),

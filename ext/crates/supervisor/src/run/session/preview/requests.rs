@@ -120,7 +120,7 @@ impl Session<'_, '_> {
             public: wanted.public.clone(),
             token: wanted.token.clone(),
             until,
-            doorway: Arc::new(self.previews.visitors.clone()),
+            connector: Arc::new(self.previews.visitors.clone()),
             limits: ForwarderLimits::default(),
             logins: logins.clone(),
         })?;
@@ -162,7 +162,7 @@ impl Session<'_, '_> {
     pub(in crate::run) fn serve_visitors(&mut self) -> Result<bool, ErrorBody> {
         let came = self.previews.visitors.came();
         for _ in 0..ROUND {
-            let Some(knock) = self.previews.visitors.next() else {
+            let Some(reply) = self.previews.visitors.next() else {
                 break;
             };
             let answer = if self.previews.is_open() {
@@ -174,7 +174,7 @@ impl Session<'_, '_> {
                 ))
             };
             // A visitor who went away wants none.
-            let _ = knock.send(answer);
+            let _ = reply.send(answer);
         }
         self.settle_preview()?;
         Ok(came)

@@ -11,7 +11,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wp_codebox_proxy::preview::{Doorway, Knock};
+use wp_codebox_proxy::preview::{ConnectReply, GuestConnector};
 use wp_codebox_runtime::Connector;
 
 /// Most that wait; the forwarder asks for no more than its own rooms.
@@ -26,7 +26,7 @@ pub(super) struct Visitors(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    waiting: Mutex<VecDeque<Knock>>,
+    waiting: Mutex<VecDeque<ConnectReply>>,
     way: Mutex<Way>,
     bell: Mutex<Option<OwnedFd>>,
     came: AtomicBool,
@@ -59,11 +59,11 @@ impl Visitors {
     }
 
     /// The next one who still waits.
-    pub(super) fn next(&self) -> Option<Knock> {
+    pub(super) fn next(&self) -> Option<ConnectReply> {
         let mut waiting = held(&self.0.waiting);
-        while let Some(knock) = waiting.pop_front() {
-            if !knock.is_closed() {
-                return Some(knock);
+        while let Some(reply) = waiting.pop_front() {
+            if !reply.is_closed() {
+                return Some(reply);
             }
         }
         None
@@ -76,14 +76,14 @@ impl Visitors {
 }
 
 impl Inner {
-    fn wait(&self, knock: Knock) {
+    fn wait(&self, reply: ConnectReply) {
         {
             let mut waiting = held(&self.waiting);
-            waiting.retain(|knock| !knock.is_closed());
+            waiting.retain(|reply| !reply.is_closed());
             if waiting.len() >= MOST {
                 return;
             }
-            waiting.push_back(knock);
+            waiting.push_back(reply);
         }
         self.ring();
     }
@@ -96,12 +96,12 @@ impl Inner {
     }
 }
 
-impl Doorway for Visitors {
-    fn knock(&self, knock: Knock) {
+impl GuestConnector for Visitors {
+    fn connect(&self, reply: ConnectReply) {
         self.0.came.store(true, Ordering::Relaxed);
         let way = held(&self.0.way).clone();
         let Some(way) = way else {
-            return self.0.wait(knock);
+            return self.0.wait(reply);
         };
         // Whoever owns the guest knows that it is used.
         self.0.ring();
@@ -111,9 +111,9 @@ impl Doorway for Visitors {
             Box::new(move |made| match made {
                 Ok(connection) => {
                     // A visitor who went away wants none.
-                    let _ = knock.send(Ok(connection));
+                    let _ = reply.send(Ok(connection));
                 }
-                Err(_) => inner.wait(knock),
+                Err(_) => inner.wait(reply),
             }),
         );
     }
