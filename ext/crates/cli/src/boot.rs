@@ -1,6 +1,6 @@
 //! `wp-codebox boot`: a WordPress that stays, with nothing done in it but a blueprint.
 
-use super::args::{GuestArgs, StoreArgs};
+use super::guest_args::{GuestArgs, StoreArgs};
 use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;

@@ -20,6 +20,7 @@ mod episode;
 mod exec;
 mod gc;
 mod groups;
+mod guest_args;
 mod live;
 mod manual;
 mod model;

@@ -1,9 +1,8 @@
 //! From a task to a run request: what the task names is looked up on this host.
 
-use super::args::GitMode;
+use super::guest_args::GitMode;
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
-use super::run_args::{RunArgs, task};
 use super::{Settings, duration, model, network};
 use clap::Args;
 use serde_json::Value;
@@ -46,18 +45,6 @@ pub(crate) struct Beside<'a> {
     pub model: &'a ModelArgs,
     pub network: &'a NetworkArgs,
     pub settings: &'a Settings,
-}
-
-/// Builds the request; every refusal names the flag.
-pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
-    let beside = Beside {
-        site: &args.store.site,
-        model: &args.model,
-        network: &args.network,
-        settings,
-    };
-    resolve(task(args)?, &beside)
 }
 
 /// The request of a task: what it names is looked up on this host.

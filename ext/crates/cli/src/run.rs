@@ -4,7 +4,7 @@ use super::output::{Output, Stream};
 use super::run_args::RunArgs;
 use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, Followed, unreachable};
-use super::{Settings, preview, request};
+use super::{Settings, preview, run_args};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     let mut output = *output;
     output.agent = args.agent_output;
     let output = &output;
-    let answer = request::build(&args, &settings).and_then(|request| start(output, &request));
+    let answer = run_args::build(&args, &settings).and_then(|request| start(output, &request));
     match answer {
         Ok(Followed::Ended(result)) => finish(output, &args, &result),
         Ok(Followed::Left(run_id)) => {

@@ -1,18 +1,21 @@
 //! Flags of `run`, and the task that they describe.
 
-use super::args::{GuestArgs, StoreArgs};
-use super::duration;
+use super::guest_args::{GuestArgs, StoreArgs};
 use super::model::ModelArgs;
 use super::network::NetworkArgs;
 use super::output::AgentOutput;
 use super::preview::{self, PreviewArgs};
-use super::request::{SizeArgs, absolute, input, mount, policy, size, text, timeout};
+use super::request::{
+    Beside, SizeArgs, absolute, check_version, input, mount, policy, resolve, size, text, timeout,
+    wordpress,
+};
+use super::{Settings, duration};
 use clap::Args;
 use serde_json::Value;
 use std::path::PathBuf;
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, OuterSandboxNeed,
-    RunMode, StagedFile, TaskSpec,
+    RunMode, RunRequest, StagedFile, TaskSpec,
 };
 
 /// Arguments of `run`.
@@ -122,6 +125,18 @@ pub(crate) struct RunArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub model: ModelArgs,
+}
+
+/// Builds the request; every refusal names the flag.
+pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
+    check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
+    let beside = Beside {
+        site: &args.store.site,
+        model: &args.model,
+        network: &args.network,
+        settings,
+    };
+    resolve(task(args)?, &beside)
 }
 
 /// The task that the flags describe.

@@ -15,6 +15,7 @@ mod command;
 mod death;
 mod episode;
 mod event;
+mod frame;
 mod ids;
 mod isolation;
 mod limits;
@@ -58,6 +59,7 @@ pub use episode::{
     ObservationSpec, ObservationType, SnapshotSemantics, TRACE_VERSION, TraceRef, TraceRefKind,
 };
 pub use event::{EventType, LifecycleEvent, OutputStream};
+pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
@@ -93,9 +95,9 @@ pub use registry::{
     CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
-    CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES, ModelUsage,
-    OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts, RunMode,
-    RunPaths, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
+    CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, ModelUsage, OuterSandbox, OuterSandboxKind,
+    OuterSandboxNeed, RunArtifacts, RunMode, RunPaths, RunResult, SITE_ORIGIN, SandboxAudit,
+    SecretBinding,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,

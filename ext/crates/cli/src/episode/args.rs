@@ -1,6 +1,6 @@
 //! Arguments of `episode`. The doc comments are the help texts.
 
-use crate::args::StoreArgs;
+use crate::guest_args::StoreArgs;
 use crate::runs::PlaceArgs;
 use clap::{Args, Subcommand};
 

@@ -4,7 +4,7 @@ mod args;
 
 pub(crate) use args::EpisodeCommand;
 
-use super::args::GitMode;
+use super::guest_args::GitMode;
 use super::output::Output;
 use super::runs::{bundle, found};
 use super::{Settings, duration, request, supervisor};

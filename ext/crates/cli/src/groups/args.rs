@@ -1,6 +1,6 @@
 //! Arguments of tasks and groups of tasks. The doc comments are the help texts.
 
-use crate::args::StoreArgs;
+use crate::guest_args::StoreArgs;
 use clap::Args;
 use std::path::PathBuf;
 

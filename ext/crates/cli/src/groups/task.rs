@@ -109,7 +109,7 @@ fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
-    use crate::run_args::RunArgs;
+    use crate::run_args::{self, RunArgs};
     use clap::Parser;
     use serde_json::json;
 
@@ -152,7 +152,7 @@ mod tests {
         ]);
         let by_flags = RunRequest {
             run_id: by_json.run_id.clone(),
-            ..request::build(&args, &settings).unwrap()
+            ..run_args::build(&args, &settings).unwrap()
         };
         assert_eq!(by_json, by_flags);
     }

@@ -1,6 +1,6 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
-use crate::args::StoreArgs;
+use crate::guest_args::StoreArgs;
 use crate::preview::PreviewArgs;
 use crate::settings::PathArgs;
 use clap::{Args, Subcommand};
