@@ -310,6 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn an_arrow_to_a_higher_layer_and_a_file_without_one_are_findings() {
+        let graph = graph(&[
+            ("lib.rs", "mod low; mod high; mod odd;"),
+            ("low.rs", "use crate::high::High;"),
+            ("high.rs", "pub struct High;"),
+            ("odd.rs", ""),
+        ]);
+        let found = super::super::layers::check("# why\none: low lib\ntwo: high\n", &graph);
+        assert!(found[0].contains("odd.rs has no layer"), "{found:?}");
+        assert!(found[1].contains("low.rs (layer one) uses high.rs"));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
     fn an_imported_module_counts_for_the_paths_through_it() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),

@@ -3,9 +3,10 @@
 //! `graph` says what an arrow is. A circle makes its files one unit that is read, tested and
 //! moved only as a whole. The circles that exist are listed in `circles.txt`, one
 //! a line, sorted; the check refuses a circle that is not listed and a listed one that is gone,
-//! so the list only shrinks.
+//! so the list only shrinks. The layers of one crate are listed in `layers.txt`.
 
 mod graph;
+mod layers;
 mod source;
 
 use crate::findings::TaskError;
@@ -78,10 +79,16 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     fs::write(&path, text).map_err(TaskError::file(&path))
 }
 
-/// Circles that are not listed, and listed ones that no longer exist.
+/// Circles that are not listed, listed ones that no longer exist, and arrows to a higher layer.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let listed = tree::read(&root.join(LIST))?;
-    Ok(compare(&listed, &circles(&read(root)?)))
+    let layers = tree::read(&root.join(layers::LIST))?;
+    let crates = read(root)?;
+    let mut findings = compare(&listed, &circles(&crates));
+    for (_, graph) in crates.iter().filter(|(name, _)| name == layers::CRATE) {
+        findings.extend(layers::check(&layers, graph));
+    }
+    Ok(findings)
 }
 
 fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {

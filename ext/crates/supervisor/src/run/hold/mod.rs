@@ -41,7 +41,7 @@ pub(super) fn serve(
     let unable = held.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
-        // Not with `?`: whatever fails from here on, the held is closed.
+        // Not with `?`: whatever fails from here on, the sandbox is closed.
         None => held.ready(session).and_then(|()| held.run(session)),
     };
     let closed = held.close(session, &end);

@@ -68,7 +68,7 @@ impl Recorder<'_> {
         self.output(id, stream, now)
     }
 
-    /// Writes what waits on the queue.
+    /// Writes the output that waits in the queue.
     pub(crate) fn listen_aside(&mut self) -> Result<(), ErrorBody> {
         let Some(queue) = self.aside.clone() else {
             return Ok(());
