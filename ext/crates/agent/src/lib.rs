@@ -24,7 +24,7 @@ pub use conversation::{
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
 pub use model::ModelClient;
-pub use tools::{Hands, MountChange, Place, Taken, Tools};
+pub use tools::{GuestExecutor, MountChange, Place, Taken, Tools};
 pub use turns::CallStatus;
 pub use turns::Counted;
 pub use turns::{

@@ -7,7 +7,7 @@
 
 use crate::event_log::{PageLimits, read_events};
 use crate::now_rfc3339;
-use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RunDir, RunDirError, SALVAGE, io};
+use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RECOVERY_BUNDLE, RunDir, RunDirError, io};
 use crate::run_record::replace_file;
 use base64::Engine;
 use serde::{Deserialize, Serialize};
@@ -96,12 +96,12 @@ impl RunDir {
 }
 
 /// Writes the bundle of a dead run into its `salvage/`, when it died while it was held.
-pub(crate) fn salvage(path: &Path, run_id: &RunId) -> Option<()> {
+pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path.join(HELD_FACTS)).ok()?;
     file.take(MOST).read_to_end(&mut bytes).ok()?;
     let facts: HeldFacts = serde_json::from_slice(&bytes).ok()?;
-    let directory = path.join(SALVAGE);
+    let directory = path.join(RECOVERY_BUNDLE);
     let mut builder = fs::DirBuilder::new();
     builder
         .recursive(true)

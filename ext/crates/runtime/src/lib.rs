@@ -58,7 +58,7 @@ pub use registry::{
     FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
     list, list_entries, status, view,
 };
-pub use run_dir::{RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
+pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use snapshots::{
     LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts,

@@ -101,7 +101,7 @@ pub(crate) fn settle_dead(
         RunRecord::read(path).unwrap_or_else(|| RunRecord::begun(&NewRun::new(run_id.clone())));
     if !record.is_terminal() {
         let found = recover(state, site, path, run_id);
-        record.salvaged = matches!(found, Recovered::Salvage { .. });
+        record.salvaged = matches!(found, Recovered::RecoveryBundle { .. });
         let told = told_to_end(&record, path);
         let ending = ending(found);
         let ending = match died(&ending) {
@@ -221,7 +221,7 @@ fn ending(found: Recovered) -> Ending {
             error: None,
             bundle_id: Some(bundle_id),
         },
-        Recovered::Salvage {
+        Recovered::RecoveryBundle {
             bundle_id,
             outcome,
             of,

@@ -1,6 +1,6 @@
 //! What a dead run left: its result, its bundle, or the bundle that was written for this case.
 
-use crate::run_dir::{RESULT_FILE, SALVAGE};
+use crate::run_dir::{RECOVERY_BUNDLE, RESULT_FILE};
 use crate::{StateDir, event_log, held};
 use rustix::fs::RenameFlags;
 use std::fs;
@@ -25,7 +25,7 @@ pub(crate) enum Recovered {
         summary_detail: Option<RunSummary>,
     },
     /// It had captured what its guest left, or held a sandbox; the bundle of that has its place now.
-    Salvage {
+    RecoveryBundle {
         bundle_id: String,
         outcome: Outcome,
         of: Salvaged,
@@ -53,7 +53,7 @@ pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &Run
     let bundle = store(state, site).and_then(|store| {
         own_bundle(&store, run_id).or_else(|| {
             adopt(&store, path, run_id).or_else(|| {
-                held::salvage(path, run_id)?;
+                held::write_recovery_bundle(path, run_id)?;
                 adopt(&store, path, run_id)
             })?;
             own_bundle(&store, run_id)
@@ -96,7 +96,7 @@ fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
         } else {
             Salvaged::Change
         };
-        return Some(Recovered::Salvage {
+        return Some(Recovered::RecoveryBundle {
             bundle_id,
             outcome,
             of,
@@ -119,9 +119,9 @@ fn is_signed(bundle: &StoredBundle) -> bool {
 /// Moves the bundle out of `salvage/`: one rename, so it is here or there. It was not synced
 /// when it was written; a bundle in its place is.
 fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Option<()> {
-    let salvage = Dir::open(&path.join(SALVAGE)).ok()?;
+    let directory = Dir::open(&path.join(RECOVERY_BUNDLE)).ok()?;
     let (name, artifacts) = (run_id.as_str(), store.directory());
-    rustix::fs::syncfs(&salvage).ok()?;
-    rustix::fs::renameat_with(&salvage, name, artifacts, name, RenameFlags::NOREPLACE).ok()?;
+    rustix::fs::syncfs(&directory).ok()?;
+    rustix::fs::renameat_with(&directory, name, artifacts, name, RenameFlags::NOREPLACE).ok()?;
     rustix::fs::fsync(artifacts).ok()
 }

@@ -28,7 +28,7 @@ pub(crate) const HELD_FACTS: &str = "held.json";
 /// Parts of the episode of a held sandbox, one a line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Holds `<run_id>/`, a bundle for the case that the supervisor dies before its own.
-pub const SALVAGE: &str = "salvage";
+pub const RECOVERY_BUNDLE: &str = "salvage";
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -156,9 +156,9 @@ impl RunDir {
     }
 
     /// `salvage/`, made when missing.
-    pub fn salvage(&self) -> Result<PathBuf, RunDirError> {
+    pub fn recovery_bundle(&self) -> Result<PathBuf, RunDirError> {
         use std::os::unix::fs::DirBuilderExt;
-        let path = self.path.join(SALVAGE);
+        let path = self.path.join(RECOVERY_BUNDLE);
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -201,7 +201,7 @@ pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }
 
-/// Socket, salvage, half a result and what was kept of a held sandbox, of a run that has its
+/// Socket, recovery bundle, half a result and what was kept of a held sandbox, of a run that has its
 /// terminal record.
 pub(crate) fn remove_leftovers(path: &Path) {
     for name in [HELD_FACTS, HELD_EPISODE] {
@@ -211,7 +211,7 @@ pub(crate) fn remove_leftovers(path: &Path) {
     let _ = fs::remove_file(path.join(CRASH));
     let _ = fs::remove_file(path.join(unfinished(CRASH)));
     let _ = fs::remove_file(path.join(unfinished(RESULT_FILE)));
-    remove_in(path, SALVAGE.as_bytes());
+    remove_in(path, RECOVERY_BUNDLE.as_bytes());
 }
 
 fn remove_in(path: &Path, name: &[u8]) {

@@ -5,7 +5,7 @@
 
 use super::reading::{QUICK, answer_of, number, rows, word};
 use super::shown;
-use super::{Arguments, Hands, Said, Tools, Trouble};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
 use crate::edit::{Files, Scope, apply, parse, replace};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ pub(super) struct Change<'a> {
     pub mode: Option<u32>,
 }
 
-impl<H: Hands> Tools<H> {
+impl<H: GuestExecutor> Tools<H> {
     /// Whole files.
-    pub(super) fn fetch(&mut self, id: &str, paths: &[&str]) -> Result<Vec<Fetched>, Trouble> {
+    pub(super) fn fetch(&mut self, id: &str, paths: &[&str]) -> Result<Vec<Fetched>, ToolError> {
         let request = json!({"op": "fetch", "paths": paths});
         let call = self.workspace_call(id, request, &[]);
-        let taken = self.hands.take(&call, QUICK, FETCH_BYTES)?;
+        let taken = self.executor.take(&call, QUICK, FETCH_BYTES)?;
         self.go_on(&taken.step)?;
         let (answer, mut bytes) = answer_of(id, &taken.bytes, &taken.step.stderr)?;
-        let broken = || Trouble::Told(format!("{id}: the files came back incomplete; try again"));
+        let broken = || ToolError::Told(format!("{id}: the files came back incomplete; try again"));
         let rows = rows(&answer, "files");
         if rows.len() != paths.len() {
             return Err(broken());
@@ -75,7 +75,7 @@ impl<H: Hands> Tools<H> {
     }
 
     /// All of the changes or none.
-    pub(super) fn store(&mut self, id: &str, changes: &[Change<'_>]) -> Result<(), Trouble> {
+    pub(super) fn store(&mut self, id: &str, changes: &[Change<'_>]) -> Result<(), ToolError> {
         let rows: Vec<Value> = changes
             .iter()
             .map(|change| {
@@ -100,13 +100,17 @@ impl<H: Hands> Tools<H> {
         let answer = self.workspace(id, json!({"op": "store", "changes": rows}), &bytes)?;
         match super::reading::rows(&answer, "files").len() == changes.len() {
             true => Ok(()),
-            false => Err(Trouble::Told(format!(
+            false => Err(ToolError::Told(format!(
                 "{id}: the sandbox did not confirm the change; look with workspace.read"
             ))),
         }
     }
 
-    pub(super) fn write(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn write(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.text("path")?;
         let content = arguments.text("content")?;
         let bytes = match arguments.text_or("encoding", "text")? {
@@ -115,13 +119,13 @@ impl<H: Hands> Tools<H> {
                 .decode(content.split_whitespace().collect::<String>())
                 .map_err(|_| format!("{id}: content is not base64"))?,
             other => {
-                return Err(Trouble::Told(format!(
+                return Err(ToolError::Told(format!(
                     "{id}: encoding is {other:?}, but must be text or base64"
                 )));
             }
         };
         if bytes.len() > WRITE_BYTES {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: content is larger than 4 MiB; make the file with terminal.run"
             )));
         }
@@ -132,14 +136,18 @@ impl<H: Hands> Tools<H> {
             mode: None,
         };
         self.store(id, &[change])?;
-        Ok(Said::ok(format!(
+        Ok(ToolOutput::ok(format!(
             "wrote {} bytes to {}",
             bytes.len(),
             shown::name(path)
         )))
     }
 
-    pub(super) fn edit(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn edit(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.text("path")?;
         let old = arguments.text("old_text")?;
         let new = arguments.text("new_text")?;
@@ -149,7 +157,7 @@ impl<H: Hands> Tools<H> {
         };
         let file = self.fetch(id, &[path])?.pop();
         let Some((bytes, digest)) = file.and_then(|file| Some((file.bytes?, file.sha256))) else {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: {} does not exist; make it with workspace.write",
                 shown::name(path)
             )));
@@ -169,7 +177,7 @@ impl<H: Hands> Tools<H> {
             .take(PLACES)
             .map(ToString::to_string)
             .collect();
-        Ok(Said::ok(format!(
+        Ok(ToolOutput::ok(format!(
             "replaced {} place(s) in {}, at line(s) {}",
             replaced.lines.len(),
             shown::name(path),
@@ -177,7 +185,11 @@ impl<H: Hands> Tools<H> {
         )))
     }
 
-    pub(super) fn patch(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn patch(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let patch = parse(arguments.text("patch")?).map_err(|e| format!("{id}: {e}"))?;
         let paths = patch.paths();
         let names: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -225,10 +237,14 @@ impl<H: Hands> Tools<H> {
         for note in &applied.notes {
             let _ = writeln!(text, "note: {note}");
         }
-        Ok(Said::ok(text))
+        Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn delete(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn delete(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.text("path")?;
         let request = json!({
             "op": "delete", "path": path,
@@ -236,7 +252,7 @@ impl<H: Hands> Tools<H> {
         });
         let answer = self.workspace(id, request, &[])?;
         let _ = word(&answer, "path");
-        Ok(Said::ok(format!(
+        Ok(ToolOutput::ok(format!(
             "deleted {} ({} entries)",
             shown::name(path),
             number(&answer, "removed")

@@ -7,7 +7,7 @@
 
 mod arguments;
 mod changing;
-mod hands;
+mod executor;
 mod programs;
 mod reading;
 mod shown;
@@ -15,7 +15,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-pub use hands::{Hands, MountChange, Taken};
+pub use executor::{GuestExecutor, MountChange, Taken};
 
 use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
 use arguments::Arguments;
@@ -43,7 +43,7 @@ pub struct Place {
 
 /// The tools that act in the guest. Those of the parent are not among them.
 pub struct Tools<H> {
-    hands: H,
+    executor: H,
     set: ToolSet,
     specs: Vec<ToolSpec>,
     place: Place,
@@ -51,13 +51,13 @@ pub struct Tools<H> {
 
 /// What one call came to, before it is bounded.
 #[derive(Debug)]
-struct Said {
+struct ToolOutput {
     text: String,
     status: ToolStatus,
     end: Option<TaskEnd>,
 }
 
-impl Said {
+impl ToolOutput {
     fn ok(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -76,34 +76,34 @@ impl Said {
 
 /// Why a call came to nothing.
 #[derive(Debug)]
-enum Trouble {
+enum ToolError {
     /// The model is told, and can do something about it.
     Told(String),
     /// No further call is possible.
     Halt(Halt),
 }
 
-impl From<Halt> for Trouble {
+impl From<Halt> for ToolError {
     fn from(halt: Halt) -> Self {
         Self::Halt(halt)
     }
 }
 
-impl From<ErrorBody> for Trouble {
+impl From<ErrorBody> for ToolError {
     fn from(error: ErrorBody) -> Self {
         Self::Halt(Halt::Failure(error))
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for ToolError {
     fn from(text: String) -> Self {
         Self::Told(text)
     }
 }
 
-impl<H: Hands> Tools<H> {
+impl<H: GuestExecutor> Tools<H> {
     /// The tools of a set, without those of the parent.
-    pub fn new(hands: H, set: ToolSet, place: Place) -> Self {
+    pub fn new(executor: H, set: ToolSet, place: Place) -> Self {
         let specs = set
             .offered()
             .iter()
@@ -116,7 +116,7 @@ impl<H: Hands> Tools<H> {
             })
             .collect();
         Self {
-            hands,
+            executor,
             set,
             specs,
             place,
@@ -124,8 +124,8 @@ impl<H: Hands> Tools<H> {
     }
 
     /// Whoever carries the calls out, e.g. for its record.
-    pub fn hands(&mut self) -> &mut H {
-        &mut self.hands
+    pub fn executor(&mut self) -> &mut H {
+        &mut self.executor
     }
 
     fn carry_out(
@@ -133,7 +133,7 @@ impl<H: Hands> Tools<H> {
         tool: BuiltinTool,
         id: &str,
         arguments: &Arguments<'_>,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<ToolOutput, ToolError> {
         match tool {
             BuiltinTool::Read => self.read(id, arguments),
             BuiltinTool::List => self.list(id, arguments),
@@ -152,40 +152,40 @@ impl<H: Hands> Tools<H> {
             BuiltinTool::Tests => self.tests(id, arguments),
             BuiltinTool::Finish => {
                 let summary = arguments.text("summary")?.to_owned();
-                Ok(Said {
+                Ok(ToolOutput {
                     end: Some(TaskEnd::Finished { summary }),
-                    ..Said::ok("The task is ended as finished; its checks decide.")
+                    ..ToolOutput::ok("The task is ended as finished; its checks decide.")
                 })
             }
             BuiltinTool::Blocked => {
                 let reason = arguments.text("reason")?.to_owned();
-                Ok(Said {
+                Ok(ToolOutput {
                     end: Some(TaskEnd::Blocked { reason }),
-                    ..Said::ok("The task is ended as blocked.")
+                    ..ToolOutput::ok("The task is ended as blocked.")
                 })
             }
         }
     }
 
-    fn answer(&mut self, call: &ToolCall) -> Result<Said, Trouble> {
+    fn answer(&mut self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let tool = match self.set.find(&call.name) {
             Ok(tool) => tool,
             Err(refusal) => {
-                return Ok(Said {
+                return Ok(ToolOutput {
                     status: ToolStatus::Denied,
-                    ..Said::ok(refusal.body().to_string())
+                    ..ToolOutput::ok(refusal.body().to_string())
                 });
             }
         };
         let ToolKind::Builtin(kind) = tool.kind else {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{}: the host answers for it, and nobody is there who could",
                 tool.id
             )));
         };
         let id = tool.id.clone();
         let given = call.arguments.as_ref().map_err(|why| {
-            Trouble::Told(format!("{id}: the arguments are not a JSON object: {why}"))
+            ToolError::Told(format!("{id}: the arguments are not a JSON object: {why}"))
         })?;
         let arguments = Arguments::of(&id, given, &tool.parameters)?;
         self.carry_out(kind, &id, &arguments)
@@ -205,22 +205,24 @@ impl<H: Hands> Tools<H> {
     }
 
     /// Runs a program; an end that ends the guest ends the work.
-    fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, Trouble> {
-        let step = self.hands.run(call, timeout)?;
+    fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ToolError> {
+        let step = self.executor.run(call, timeout)?;
         self.go_on(&step)?;
         Ok(step)
     }
 
     /// Whether the guest is still there.
-    fn go_on(&mut self, step: &Step) -> Result<(), Trouble> {
+    fn go_on(&mut self, step: &Step) -> Result<(), ToolError> {
         let stop = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => return Ok(()),
-            ExecutionEnd::NotStarted { error } => return Err(Trouble::Told(error.message.clone())),
+            ExecutionEnd::NotStarted { error } => {
+                return Err(ToolError::Told(error.message.clone()));
+            }
             ExecutionEnd::TimedOut => Stop::Timeout,
             ExecutionEnd::Cancelled => Stop::Cancelled,
             // One program can be at a limit and the guest alive: then the model may try another way.
-            ExecutionEnd::LimitReached { error } if self.hands.is_alive()? => {
-                return Err(Trouble::Told(error.message.clone()));
+            ExecutionEnd::LimitReached { error } if self.executor.is_alive()? => {
+                return Err(ToolError::Told(error.message.clone()));
             }
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
             ExecutionEnd::GuestDied { death } => Stop::Failed(death.told_in(ErrorBody::new(
@@ -228,29 +230,29 @@ impl<H: Hands> Tools<H> {
                 format!("the sandbox was lost while a tool was at work: {death}"),
             ))),
         };
-        Err(Trouble::Halt(Halt::Stop(stop)))
+        Err(ToolError::Halt(Halt::Stop(stop)))
     }
 }
 
-impl<H: Hands> Toolbox for Tools<H> {
+impl<H: GuestExecutor> Toolbox for Tools<H> {
     fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }
 
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, Halt> {
         let started = Instant::now();
-        let before = self.hands.executions();
+        let before = self.executor.executions();
         let said = match self.answer(call) {
             Ok(said) => said,
-            Err(Trouble::Told(text)) => Said::failed(text),
-            Err(Trouble::Halt(halt)) => return Err(halt),
+            Err(ToolError::Told(text)) => ToolOutput::failed(text),
+            Err(ToolError::Halt(halt)) => return Err(halt),
         };
-        let text = self.hands.clean(&said.text);
+        let text = self.executor.clean(&said.text);
         Ok(ToolAnswer {
             text: shown::bounded(&text, ANSWER_BYTES),
             status: said.status,
             end: said.end,
-            executions: self.hands.executions_since(before),
+            executions: self.executor.executions_since(before),
             duration: started.elapsed(),
         })
     }

@@ -2,7 +2,7 @@
 
 use super::reading::{answer_of, number, word};
 use super::shown;
-use super::{Arguments, Hands, Said, Tools, Trouble};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
 use crate::ToolStatus;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -22,16 +22,16 @@ const COMMAND_BYTES: usize = 100_000;
 /// Shown of an argument in the record.
 const ARGUMENT_BYTES: usize = 2000;
 
-impl<H: Hands> Tools<H> {
+impl<H: GuestExecutor> Tools<H> {
     pub(super) fn terminal(
         &mut self,
         id: &str,
         arguments: &Arguments<'_>,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<ToolOutput, ToolError> {
         let command = arguments.text("command")?;
         let timeout = arguments.timeout(120)?;
         if command.trim().is_empty() || command.len() > COMMAND_BYTES || command.contains('\0') {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: command must have 1 to {COMMAND_BYTES} bytes without NUL; put a longer script into a file"
             )));
         }
@@ -52,9 +52,9 @@ impl<H: Hands> Tools<H> {
             true => ToolStatus::Failed,
             false => ToolStatus::Ok,
         };
-        Ok(Said {
+        Ok(ToolOutput {
             status,
-            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+            ..ToolOutput::ok(program_shown(&step, timeout, STREAM_BYTES))
         })
     }
 
@@ -63,7 +63,7 @@ impl<H: Hands> Tools<H> {
         &mut self,
         id: &str,
         arguments: &Arguments<'_>,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<ToolOutput, ToolError> {
         let command = arguments.text("command")?;
         let mut argv = vec![command.to_owned()];
         match arguments.value("args") {
@@ -71,13 +71,13 @@ impl<H: Hands> Tools<H> {
             Some(Value::Array(items)) => {
                 for item in items {
                     let text = item.as_str().ok_or_else(|| {
-                        Trouble::Told(format!("{id}: args must be a list of strings"))
+                        ToolError::Told(format!("{id}: args must be a list of strings"))
                     })?;
                     argv.push(text.to_owned());
                 }
             }
             Some(_) => {
-                return Err(Trouble::Told(format!(
+                return Err(ToolError::Told(format!(
                     "{id}: args must be a list of strings"
                 )));
             }
@@ -85,7 +85,7 @@ impl<H: Hands> Tools<H> {
         let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
         let broken = argv.iter().any(|word| word.contains('\0'));
         if command.trim().is_empty() || bytes > COMMAND_BYTES || broken {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
             )));
         }
@@ -97,25 +97,33 @@ impl<H: Hands> Tools<H> {
             true => ToolStatus::Failed,
             false => ToolStatus::Ok,
         };
-        Ok(Said {
+        Ok(ToolOutput {
             status,
-            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+            ..ToolOutput::ok(program_shown(&step, timeout, STREAM_BYTES))
         })
     }
 
-    pub(super) fn run_php(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn run_php(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let code = arguments.text("code")?.trim_start();
         let code = code.strip_prefix("<?php").unwrap_or(code);
         let timeout = arguments.timeout(120)?;
         self.registry_command(id, &format!("code={code}"), timeout)
     }
 
-    pub(super) fn wp_cli(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn wp_cli(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let line = arguments.text("command")?.trim_start();
         let line = line.strip_prefix("wp ").unwrap_or(line);
         let timeout = arguments.timeout(120)?;
         if line.trim().is_empty() || line.len() > COMMAND_BYTES {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: command must have 1 to {COMMAND_BYTES} bytes"
             )));
         }
@@ -128,7 +136,7 @@ impl<H: Hands> Tools<H> {
         id: &str,
         argument: &str,
         timeout: Duration,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<ToolOutput, ToolError> {
         let wanted = CommandCall {
             command: id.to_owned(),
             args: vec![argument.to_owned()],
@@ -142,13 +150,17 @@ impl<H: Hands> Tools<H> {
             ..program
         };
         let step = self.run(&call, timeout)?;
-        Ok(Said {
+        Ok(ToolOutput {
             status: status_of(&step),
-            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+            ..ToolOutput::ok(program_shown(&step, timeout, STREAM_BYTES))
         })
     }
 
-    pub(super) fn tests(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn tests(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let timeout = arguments.timeout(600)?;
         let given = arguments.text_or("command", "")?;
         let lines = match given.trim() {
@@ -156,7 +168,7 @@ impl<H: Hands> Tools<H> {
             line => vec![line.to_owned()],
         };
         if lines.is_empty() {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: the task has no checks; give a test command"
             )));
         }
@@ -166,7 +178,7 @@ impl<H: Hands> Tools<H> {
             let program = match check_program(line, &self.place.cwd) {
                 Ok(program) if !program.argv.is_empty() => program,
                 _ => {
-                    return Err(Trouble::Told(format!(
+                    return Err(ToolError::Told(format!(
                         "{id}: command {line:?} cannot be split into words"
                     )));
                 }
@@ -184,7 +196,7 @@ impl<H: Hands> Tools<H> {
                     passed += usize::from(good);
                     text.push_str(&program_shown(&step, timeout, TEST_BYTES));
                 }
-                Err(Trouble::Told(why)) => text.push_str(&why),
+                Err(ToolError::Told(why)) => text.push_str(&why),
                 Err(halt) => return Err(halt),
             }
             text.push('\n');
@@ -194,10 +206,14 @@ impl<H: Hands> Tools<H> {
             "{passed} of {} passed in this sandbox. What decides is a later run in a fresh sandbox, without anything but the changed files.",
             lines.len()
         );
-        Ok(Said::ok(text))
+        Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn ability(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn ability(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let name = arguments.text("name")?;
         let timeout = arguments.timeout(120)?;
         let request = match arguments.object("input")? {
@@ -207,19 +223,19 @@ impl<H: Hands> Tools<H> {
         let answer = self.json_program(id, ABILITY, recorded("name", name), &request, timeout)?;
         let result = answer.get("result").unwrap_or(&Value::Null);
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
-        Ok(Said::ok(shown::bounded(&text, 2 * STREAM_BYTES)))
+        Ok(ToolOutput::ok(shown::bounded(&text, 2 * STREAM_BYTES)))
     }
 
     pub(super) fn http_request(
         &mut self,
         id: &str,
         arguments: &Arguments<'_>,
-    ) -> Result<Said, Trouble> {
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.text("path")?;
         let method = arguments.text_or("method", "GET")?.to_ascii_uppercase();
         let timeout = arguments.timeout(60)?;
         if !path.starts_with('/') || path.starts_with("//") || path.len() > 8000 {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: path must begin with one /; only the sandbox's own WordPress is asked"
             )));
         }
@@ -242,7 +258,7 @@ impl<H: Hands> Tools<H> {
         }
         let body = word(&answer, "body");
         let _ = write!(text, "\n{}", shown::bounded(body, 2 * STREAM_BYTES));
-        Ok(Said::ok(text))
+        Ok(ToolOutput::ok(text))
     }
 
     /// A program of the guest that takes JSON and answers JSON.
@@ -253,7 +269,7 @@ impl<H: Hands> Tools<H> {
         shown: Vec<String>,
         request: &Value,
         timeout: Duration,
-    ) -> Result<Map<String, Value>, Trouble> {
+    ) -> Result<Map<String, Value>, ToolError> {
         let argv = vec!["php".to_owned(), program.to_owned()];
         let call = Call {
             stdin: Some(request.to_string().into_bytes()),
@@ -261,7 +277,7 @@ impl<H: Hands> Tools<H> {
         };
         let step = self.run(&call, timeout)?;
         if step.result.stopped {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{id}: ended after {} seconds",
                 timeout.as_secs()
             )));

@@ -1,7 +1,7 @@
 //! Tools that look at the mounts: read, list, search, diff.
 
 use super::shown;
-use super::{Arguments, Hands, Said, Tools, Trouble};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) const QUICK: Duration = Duration::from_secs(60);
 /// Bytes of a diff's page.
 const DIFF_BYTES: usize = 28 * 1024;
 
-impl<H: Hands> Tools<H> {
+impl<H: GuestExecutor> Tools<H> {
     /// A call of the workspace program.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
         let mut roots: Vec<&str> = Vec::new();
@@ -64,11 +64,11 @@ impl<H: Hands> Tools<H> {
         tool: &str,
         request: Value,
         bytes: &[u8],
-    ) -> Result<Map<String, Value>, Trouble> {
+    ) -> Result<Map<String, Value>, ToolError> {
         let call = self.workspace_call(tool, request, bytes);
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
-            return Err(Trouble::Told(format!(
+            return Err(ToolError::Told(format!(
                 "{tool}: it took longer than {} seconds; name a smaller place",
                 QUICK.as_secs()
             )));
@@ -76,7 +76,11 @@ impl<H: Hands> Tools<H> {
         answer_of(tool, step.stdout.as_bytes(), &step.stderr).map(|(answer, _)| answer)
     }
 
-    pub(super) fn read(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn read(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let path = arguments.text("path")?;
         match arguments.text_or("encoding", "text")? {
             "text" => {
@@ -86,7 +90,7 @@ impl<H: Hands> Tools<H> {
                     "lines": arguments.number("lines", 400, 1..=2000)?,
                 });
                 let answer = self.workspace(id, request, &[])?;
-                Ok(Said::ok(lines_shown(&answer)))
+                Ok(ToolOutput::ok(lines_shown(&answer)))
             }
             "base64" => {
                 let request = json!({
@@ -105,15 +109,19 @@ impl<H: Hands> Tools<H> {
                 if let Some(next) = answer.get("next").and_then(Value::as_u64) {
                     let _ = write!(text, "\n(more: offset {next})");
                 }
-                Ok(Said::ok(text))
+                Ok(ToolOutput::ok(text))
             }
-            other => Err(Trouble::Told(format!(
+            other => Err(ToolError::Told(format!(
                 "{id}: encoding is {other:?}, but must be text or base64"
             ))),
         }
     }
 
-    pub(super) fn list(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn list(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let request = json!({
             "op": "list",
             "path": arguments.text_or("path", ".")?,
@@ -139,10 +147,14 @@ impl<H: Hands> Tools<H> {
         if let Some(next) = answer.get("next").and_then(Value::as_u64) {
             let _ = write!(text, "(more: offset {next})");
         }
-        Ok(Said::ok(text))
+        Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn search(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn search(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let mut request = json!({
             "op": "search",
             "path": arguments.text_or("path", ".")?,
@@ -192,17 +204,17 @@ impl<H: Hands> Tools<H> {
         if let Some(next) = answer.get("next").and_then(Value::as_u64) {
             let _ = write!(text, "\n(more: offset {next})");
         }
-        Ok(Said::ok(text))
+        Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn diff(&mut self, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
+    pub(super) fn diff(&mut self, arguments: &Arguments<'_>) -> Result<ToolOutput, ToolError> {
         let only = arguments.text_or("path", "")?;
         let stat = arguments.flag("stat")?;
         let offset = arguments.number("offset", 0, 0..=1 << 40)?;
-        let changes = match self.hands.changes() {
+        let changes = match self.executor.changes() {
             Ok(changes) => changes,
             Err(error) => {
-                return Err(Trouble::Told(format!(
+                return Err(ToolError::Told(format!(
                     "workspace.diff: {}; it can be tried again",
                     error.message
                 )));
@@ -247,16 +259,16 @@ impl<H: Hands> Tools<H> {
             }
         }
         if text.is_empty() {
-            return Ok(Said::ok("(nothing has changed)"));
+            return Ok(ToolOutput::ok("(nothing has changed)"));
         }
-        let text = self.hands.clean(&text);
+        let text = self.executor.clean(&text);
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let (piece, next) = shown::page(&text, offset, DIFF_BYTES);
         let mut piece = piece.to_owned();
         if let Some(next) = next {
             let _ = write!(piece, "\n(more: offset {next} of {})", text.len());
         }
-        Ok(Said::ok(piece))
+        Ok(ToolOutput::ok(piece))
     }
 }
 
@@ -301,19 +313,19 @@ pub(super) fn answer_of<'b>(
     tool: &str,
     output: &'b [u8],
     stderr: &str,
-) -> Result<(Map<String, Value>, &'b [u8]), Trouble> {
+) -> Result<(Map<String, Value>, &'b [u8]), ToolError> {
     let end = output.iter().position(|byte| *byte == b'\n');
     let (line, rest) = output.split_at(end.unwrap_or(output.len()));
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
-        return Err(Trouble::Told(format!(
+        return Err(ToolError::Told(format!(
             "{tool}: the sandbox's program gave no answer that can be read {why}"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {
         Ok((answer, rest.get(1..).unwrap_or_default()))
     } else {
-        Err(Trouble::Told(format!(
+        Err(ToolError::Told(format!(
             "{tool}: {}",
             word(&answer, "message")
         )))

@@ -14,7 +14,7 @@ use wp_codebox_policy::defaults;
 use wp_codebox_runtime::ExecutionResult;
 
 /// Runs the guest's programs on the host, below a root of the test's.
-struct HostHands {
+struct HostExecutor {
     root: PathBuf,
     ran: Vec<String>,
     end: Option<ExecutionEnd>,
@@ -23,7 +23,7 @@ struct HostHands {
     meanwhile: Option<(PathBuf, &'static str)>,
 }
 
-impl HostHands {
+impl HostExecutor {
     fn spawn(&mut self, call: &Call) -> (ExecutionEnd, Vec<u8>, Vec<u8>) {
         self.ran.push(call.command.clone());
         if let Some(end) = self.end.take() {
@@ -84,7 +84,7 @@ fn step(end: ExecutionEnd, stdout: &[u8], stderr: &[u8]) -> Step {
     }
 }
 
-impl Hands for HostHands {
+impl GuestExecutor for HostExecutor {
     fn run(&mut self, call: &Call, _timeout: Duration) -> Result<Step, ErrorBody> {
         let (end, out, err) = self.spawn(call);
         let out = String::from_utf8_lossy(&out).replace("hunter22", "[redacted]");
@@ -125,7 +125,7 @@ struct Rig {
     _directory: tempfile::TempDir,
     mount: PathBuf,
     outside: PathBuf,
-    tools: Tools<HostHands>,
+    tools: Tools<HostExecutor>,
 }
 
 fn rig() -> Rig {
@@ -155,7 +155,7 @@ fn rig_with(allowed: &[&str]) -> Rig {
         checks: Vec::new(),
         environment: BTreeMap::new(),
     };
-    let hands = HostHands {
+    let executor = HostExecutor {
         root,
         ran: Vec::new(),
         end: None,
@@ -166,7 +166,7 @@ fn rig_with(allowed: &[&str]) -> Rig {
         _directory: directory,
         mount,
         outside,
-        tools: Tools::new(hands, set, place),
+        tools: Tools::new(executor, set, place),
     }
 }
 
@@ -647,7 +647,7 @@ fn what_changed_meanwhile_is_not_overwritten() {
     ];
     for (tool, arguments) in ways {
         rig.file("a.php", "one\n");
-        rig.tools.hands().meanwhile = Some((rig.mount.join("a.php"), "somebody's\n"));
+        rig.tools.executor().meanwhile = Some((rig.mount.join("a.php"), "somebody's\n"));
         let said = rig.failed(tool, arguments.clone());
         assert!(said.contains("changed"), "{said}");
         assert_eq!(rig.content("a.php"), "somebody's\n", "{tool}");
@@ -657,7 +657,7 @@ fn what_changed_meanwhile_is_not_overwritten() {
         assert_eq!(rig.content("a.php"), "1\n");
     }
     // A change that the guest does not confirm is none that the model is told of.
-    rig.tools.hands().forged = Some(b"{\"ok\":true,\"files\":[]}\n".to_vec());
+    rig.tools.executor().forged = Some(b"{\"ok\":true,\"files\":[]}\n".to_vec());
     let said = rig.failed("workspace_write", json!({"path": "b", "content": "x"}));
     assert!(said.contains("did not confirm"), "{said}");
 }
@@ -764,7 +764,7 @@ fn tools_that_are_not_allowed_do_nothing() {
         );
         assert!(answer.executions.is_empty());
     }
-    assert!(rig.tools.hands().ran.is_empty(), "nothing ran");
+    assert!(rig.tools.executor().ran.is_empty(), "nothing ran");
     assert_eq!(rig.content("a"), "a\n");
     let names: Vec<&str> = rig
         .tools
@@ -829,16 +829,16 @@ fn what_the_guest_forges_is_a_failed_call() {
         b"{\"ok\":true,\"files\":[{\"exists\":true,\"length\":-1}]}\n",
         b"{\"ok\":false,\"message\":7}\n",
     ] {
-        rig.tools.hands().forged = Some(forged.to_vec());
+        rig.tools.executor().forged = Some(forged.to_vec());
         rig.failed(
             "workspace_edit",
             json!({"path": "a", "old_text": "a", "new_text": "b"}),
         );
     }
-    rig.tools.hands().forged = Some(vec![b'x'; 3_000_000]);
+    rig.tools.executor().forged = Some(vec![b'x'; 3_000_000]);
     let answer = rig.failed("workspace_read", json!({"path": "a"}));
     assert!(answer.len() < 2000);
-    rig.tools.hands().forged =
+    rig.tools.executor().forged =
         Some(b"{\"ok\":true,\"entries\":[1,null,{}],\"next\":\"x\"}\n".to_vec());
     rig.ok("workspace_list", json!({}));
 }
@@ -864,7 +864,7 @@ fn the_end_of_the_guest_ends_the_work() {
         (ExecutionEnd::NotStarted { error }, false),
     ] {
         let mut rig = rig();
-        rig.tools.hands().end = Some(end.clone());
+        rig.tools.executor().end = Some(end.clone());
         let call = ToolCall {
             id: "c".to_owned(),
             name: "terminal_run".to_owned(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::run_dir::SALVAGE;
+use crate::run_dir::RECOVERY_BUNDLE;
 use crate::{Ending, Journal, NewRun, RunDir, Scratch};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
@@ -314,7 +314,7 @@ fn a_run_that_died_after_its_journal_began_says_what_is_left() {
     journal
         .append(EventType::Created, None, Map::new())
         .unwrap();
-    fs::create_dir_all(dir.path().join(SALVAGE).join(".writing-x")).unwrap();
+    fs::create_dir_all(dir.path().join(RECOVERY_BUNDLE).join(".writing-x")).unwrap();
     let path = dir.path().to_owned();
     drop((dir, journal));
     let view = world.view(1);
@@ -322,7 +322,7 @@ fn a_run_that_died_after_its_journal_began_says_what_is_left() {
     let code = view.summary_detail.map(|detail| detail.code);
     assert_eq!(code, Some(SummaryCode::InterruptedJournal));
     assert_eq!((view.salvaged, view.last_event), (false, 1));
-    assert!(!path.join(SALVAGE).exists());
+    assert!(!path.join(RECOVERY_BUNDLE).exists());
     let page = events(&world.state, &world.find("run_").unwrap(), 0, EVENTS).unwrap();
     assert_eq!((page.events.len(), page.status), (1, RunStatus::Ended));
 }

@@ -5,7 +5,7 @@ use super::context::RunContext;
 use super::inputs::{Seen, inputs};
 use super::left_out;
 use super::recorder::Recorder;
-use super::salvage;
+use super::recovery_bundle;
 use super::verdict::Verdict;
 use super::work::Work;
 use serde_json::json;
@@ -100,7 +100,9 @@ pub(super) fn bundle(
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
         // What was written for the case that this process dies may be what fills the disk.
-        Err(BundleError::NoSpace) if salvage::discard(context.run_dir) > 0 => attempt(inputs),
+        Err(BundleError::NoSpace) if recovery_bundle::discard(context.run_dir) > 0 => {
+            attempt(inputs)
+        }
         answer => answer,
     };
     let mut inputs = inputs(context, recorder, evidence.seen(), redactor)
@@ -118,7 +120,7 @@ pub(super) fn bundle(
     // The bundle is in its place, so the copies that the run worked on are of no use. Their
     // removal can take longer than the run: it is done before the clock is read.
     context.run_dir.discard_scratch();
-    salvage::discard(context.run_dir);
+    recovery_bundle::discard(context.run_dir);
     recorder.event(
         EventType::ArtifactsCollected,
         None,

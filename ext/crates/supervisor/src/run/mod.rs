@@ -1,6 +1,6 @@
 //! One run, from a prepared request to a signed bundle.
 //!
-//! Order matters and is fixed: agent in one guest → guest dead → capture → salvage written →
+//! Order matters and is fixed: agent in one guest → guest dead → capture → recovery bundle written →
 //! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
@@ -44,8 +44,8 @@ mod queue;
 mod ready;
 mod ready_components;
 mod recorder;
+mod recovery_bundle;
 mod request_document;
-mod salvage;
 mod scratch_space;
 mod secrets;
 mod session;
@@ -259,7 +259,7 @@ fn stages(
     announce::announce(&context, recorder)?;
     let work = work::run(&context, cancellation, recorder, queue)?;
     // From here on there is work: whatever dies or fails, it stays.
-    salvage::write(&context, recorder, redactor, &work);
+    recovery_bundle::write(&context, recorder, redactor, &work);
     let checks = checks::check(&context, cancellation, recorder, &work)
         .and_then(|checks| {
             let data = json!({"reason": "run-ended"});

@@ -6,7 +6,7 @@ mod bench;
 mod bundles;
 mod command;
 mod components;
-mod hands;
+mod executor;
 mod model;
 mod notes;
 

@@ -5,7 +5,7 @@ use super::super::agent_output::AgentOutputStream;
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::prepare::tool_set;
 use super::bench::Bench;
-use super::hands::{LiveHands, tools};
+use super::executor::{RunExecutor, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
 
 /// Tools, the parent's tools and the record, as the loop sees them.
 struct Workbench<'a, 'r> {
-    tools: Tools<LiveHands<'a, 'r>>,
+    tools: Tools<RunExecutor<'a, 'r>>,
     parent: ParentTools<'a>,
     set: ToolSet,
     specs: Vec<ToolSpec>,
@@ -164,7 +164,7 @@ impl Workbench<'_, '_> {
         let Self {
             mut tools, words, ..
         } = self;
-        let recorder = &mut *tools.hands().recorder;
+        let recorder = &mut *tools.executor().recorder;
         if let Some(log) = &mut recorder.agent {
             log.end(ended);
         }
@@ -196,7 +196,7 @@ impl Toolbox for Workbench<'_, '_> {
 
 impl Witness for Workbench<'_, '_> {
     fn text(&mut self, piece: &str) {
-        self.words.say(self.tools.hands().recorder, piece);
+        self.words.say(self.tools.executor().recorder, piece);
     }
 
     fn called(&mut self, mut call: CallRecord) -> Result<(), ErrorBody> {
@@ -217,7 +217,7 @@ impl Witness for Workbench<'_, '_> {
                 None => ToolType::Unknown,
             },
         };
-        let recorder = &mut *self.tools.hands().recorder;
+        let recorder = &mut *self.tools.executor().recorder;
         // Programs of the guest are seen by themselves, but not why a call with them failed.
         let why = failure(&call);
         if call.executions.is_empty() || why.is_some() {
@@ -233,7 +233,7 @@ impl Witness for Workbench<'_, '_> {
     }
 
     fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody> {
-        let recorder = &mut *self.tools.hands().recorder;
+        let recorder = &mut *self.tools.executor().recorder;
         recorder.model_usage = Some(usage);
         self.words.pause(recorder)?;
         let seen = json!({

@@ -6,7 +6,7 @@
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::{begin, execute, prepare};
 use super::Bench;
-use super::hands::{LiveHands, tools};
+use super::executor::{RunExecutor, tools};
 use crate::peer::Caller;
 use crate::run::{HoldMode, RequestQueue};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub(super) fn instead_of_the_model(bench: Bench<'_, '_>) -> Result<ProgramsEnd, 
 
 struct Hand<'a, 'r> {
     set: ToolSet,
-    tools: Tools<LiveHands<'a, 'r>>,
+    tools: Tools<RunExecutor<'a, 'r>>,
 }
 
 impl Hand<'_, '_> {

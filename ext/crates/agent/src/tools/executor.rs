@@ -1,4 +1,4 @@
-//! Who carries programs out in the guest: the run's own hands, or those of a test.
+//! Runs programs in the guest: that of a run, or a stand-in of the tests.
 
 use std::time::Duration;
 use wp_codebox_artifacts::MountChanges;
@@ -24,7 +24,7 @@ pub struct MountChange {
 }
 
 /// Runs programs in the guest and records them. Errors mean that our own record cannot be written.
-pub trait Hands {
+pub trait GuestExecutor {
     /// Runs a program; after the timeout it alone is ended. Its output comes back redacted.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody>;
     /// Runs a program whose output is the content of files, at most so many bytes. The record

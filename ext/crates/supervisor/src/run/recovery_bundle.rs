@@ -18,7 +18,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{RunDir, SALVAGE, Stop};
+use wp_codebox_runtime::{RECOVERY_BUNDLE, RunDir, Stop};
 
 /// Writes it. What fails here fails the run only if it fails again later.
 pub(super) fn write(
@@ -38,7 +38,7 @@ pub(super) fn write(
 /// Gives its space back; answers how many entries that were.
 pub(super) fn discard(run_dir: &RunDir) -> u64 {
     // What stays goes when the run is settled.
-    remove_tree(&run_dir.path().join(SALVAGE)).unwrap_or(0)
+    remove_tree(&run_dir.path().join(RECOVERY_BUNDLE)).unwrap_or(0)
 }
 
 fn attempt(
@@ -47,7 +47,7 @@ fn attempt(
     redactor: &Redactor,
     work: &Work,
 ) -> Result<(), ErrorBody> {
-    let directory = context.run_dir.salvage().map_err(|e| e.body())?;
+    let directory = context.run_dir.recovery_bundle().map_err(|e| e.body())?;
     let directory = Dir::open(&directory)
         .map_err(|e| ErrorBody::new(ErrorCode::BundleWriteFailed, e.to_string()))?;
     let write = |inputs: &BundleInputs| {

@@ -1,4 +1,4 @@
-//! The run's own hands: programs in the working guest, written down by the run's recorder.
+//! Runs an agent's tools in the working guest and records them.
 
 use super::super::captured::look;
 use super::super::recorder::Recorder;
@@ -6,20 +6,20 @@ use super::bench::Bench;
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_agent::{Hands, MountChange, Place, Taken, Tools};
+use wp_codebox_agent::{GuestExecutor, MountChange, Place, Taken, Tools};
 use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Runtime, Step};
 
 /// Carries tools out in the guest of a run.
-pub(super) struct LiveHands<'a, 'r> {
+pub(super) struct RunExecutor<'a, 'r> {
     pub context: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
 }
 
 /// The tools of a run's request, at work in its guest.
-pub(super) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHands<'a, 'r>> {
+pub(super) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<RunExecutor<'a, 'r>> {
     let context = bench.context;
     let place = Place {
         mounts: context.guest_mounts.clone(),
@@ -27,15 +27,15 @@ pub(super) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHan
         checks: context.prepared.request.checks.clone(),
         environment: context.prepared.secrets.environment(GuestPhase::Work),
     };
-    let hands = LiveHands {
+    let executor = RunExecutor {
         context,
         recorder: bench.recorder,
         runtime: bench.runtime,
     };
-    Tools::new(hands, set, place)
+    Tools::new(executor, set, place)
 }
 
-impl LiveHands<'_, '_> {
+impl RunExecutor<'_, '_> {
     fn bounds(&self, timeout: Duration) -> Bounds {
         Bounds {
             deadline: self.context.clock.deadline,
@@ -44,7 +44,7 @@ impl LiveHands<'_, '_> {
     }
 }
 
-impl Hands for LiveHands<'_, '_> {
+impl GuestExecutor for RunExecutor<'_, '_> {
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody> {
         let bounds = self.bounds(timeout);
         self.recorder.run_within(self.runtime, call, bounds)
