@@ -9,7 +9,7 @@ use ext_php_rs::exception::{PhpException, PhpResult};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_control::{ChannelError, LiveError};
+use wp_codebox_control::{ChannelError, FrameError, LiveError};
 
 thread_local! {
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -38,6 +38,12 @@ impl From<ConvertError> for Failure {
 
 impl From<ChannelError> for Failure {
     fn from(error: ChannelError) -> Self {
+        ErrorBody::from(error).into()
+    }
+}
+
+impl From<FrameError> for Failure {
+    fn from(error: FrameError) -> Self {
         ErrorBody::from(error).into()
     }
 }

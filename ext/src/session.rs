@@ -11,7 +11,6 @@ use crate::ini::Settings;
 use crate::interrupt::{TICK, tick};
 use crate::runner::{Deadline, reach, unavailable};
 use ext_php_rs::zend::BailoutGuard;
-use serde::Deserialize as _;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -19,7 +18,9 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunId, RunMode, RunRequest, RunResult,
 };
-use wp_codebox_control::{Channel, ChannelError, Received, monotonic_ns};
+use wp_codebox_control::{
+    Channel, ChannelError, FrameError, Received, SupervisorFrame, monotonic_ns,
+};
 
 impl From<crate::spawn::SpawnError> for Failure {
     fn from(error: crate::spawn::SpawnError) -> Self {
@@ -163,21 +164,12 @@ impl Session {
                 }
                 Received::End => return Err(self.died().into()),
                 Received::Line(line) => {
-                    let value = document(&line)?;
-                    if value["type"] == "accepted" && value["protocol"] != PROTOCOL_VERSION {
-                        return Err(stale(&value["protocol"]).into());
-                    }
-                    return match parse(&value)? {
-                        Frame::Accepted { run_id, .. } if run_id == self.run_id => Ok(()),
-                        Frame::Error { error } => Err(error.into()),
-                        Frame::Accepted { .. }
-                        | Frame::Start { .. }
-                        | Frame::Cancel
-                        | Frame::Detach
-                        | Frame::Event { .. }
-                        | Frame::ToolRequest { .. }
-                        | Frame::ToolResult { .. }
-                        | Frame::Result { .. } => Err(unexpected().into()),
+                    return match SupervisorFrame::read(&line, &self.run_id)? {
+                        SupervisorFrame::Accepted => Ok(()),
+                        SupervisorFrame::Error { error } => Err(error.into()),
+                        SupervisorFrame::Event { .. }
+                        | SupervisorFrame::ToolRequest { .. }
+                        | SupervisorFrame::Result { .. } => Err(unexpected().into()),
                     };
                 }
             }
@@ -215,7 +207,7 @@ impl Session {
         };
         let end = match received {
             Ok(Received::Nothing) => return Ok(Step::Nothing),
-            Ok(Received::Line(line)) => match document(&line).and_then(|value| self.step(value)) {
+            Ok(Received::Line(line)) => match self.step(&line) {
                 Ok(Step::End(end)) => end,
                 Ok(step) => return Ok(step),
                 Err(error) => failed(error.into()),
@@ -228,25 +220,17 @@ impl Session {
         Ok(Step::End(end))
     }
 
-    fn step(&self, mut value: Value) -> Result<Step, ChannelError> {
-        let frame = parse(&value)?;
-        match frame {
-            Frame::Event { .. } => Ok(Step::Event(value["event"].take())),
-            Frame::Result { result } if result.run_id == self.run_id => {
-                Ok(Step::End(Rc::new(End::Result {
-                    raw: value["result"].take(),
-                    parsed: Box::new(result),
-                })))
-            }
-            Frame::Error { error } => Ok(Step::End(failed(error))),
-            Frame::ToolRequest { .. } => Ok(Step::ToolRequest(value["request"].take())),
-            Frame::ToolResult { .. }
-            | Frame::Result { .. }
-            | Frame::Start { .. }
-            | Frame::Cancel
-            | Frame::Detach
-            | Frame::Accepted { .. } => Err(unexpected()),
-        }
+    fn step(&self, line: &[u8]) -> Result<Step, FrameError> {
+        Ok(match SupervisorFrame::read(line, &self.run_id)? {
+            SupervisorFrame::Event { document, .. } => Step::Event(document),
+            SupervisorFrame::ToolRequest { request } => Step::ToolRequest(request),
+            SupervisorFrame::Result { result, document } => Step::End(Rc::new(End::Result {
+                raw: document,
+                parsed: result,
+            })),
+            SupervisorFrame::Error { error } => Step::End(failed(error)),
+            SupervisorFrame::Accepted => return Err(unexpected().into()),
+        })
     }
 
     /// Answers a request for a tool. Does nothing after the end.
@@ -381,29 +365,8 @@ fn failed(error: ErrorBody) -> Rc<End> {
     Rc::new(End::Error(Box::new(error)))
 }
 
-fn document(line: &[u8]) -> Result<Value, ChannelError> {
-    serde_json::from_slice(line).map_err(|_| ChannelError::NotAFrame {
-        reason: "it is not JSON",
-    })
-}
-
-fn parse(value: &Value) -> Result<Frame, ChannelError> {
-    Frame::deserialize(value).map_err(|_| ChannelError::NotAFrame {
-        reason: "its members do not fit its type",
-    })
-}
-
 fn unexpected() -> ChannelError {
     ChannelError::NotAFrame {
         reason: "it does not belong here",
     }
-}
-
-fn stale(theirs: &Value) -> ErrorBody {
-    ErrorBody::new(
-        ErrorCode::ExtensionStale,
-        format!(
-            "the runner speaks protocol {theirs}, the extension {PROTOCOL_VERSION}; install both from the same release"
-        ),
-    )
 }

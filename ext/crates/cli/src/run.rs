@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
     schema_id,
 };
-use wp_codebox_control::write_frame;
+use wp_codebox_control::{SupervisorFrame, write_frame};
 use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
@@ -54,22 +54,22 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
 
 /// The same; a detached run is followed until it was accepted, or until its preview is open.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<RunId>, ErrorBody> {
-    let (ours, mut child) = supervisor::open(request)?;
+    let (client, mut child) = supervisor::open(request)?;
     // A signal ends the run, not this process: the user gets what was salvaged.
-    let stop = ours.try_clone().map_err(|e| unreachable(&e))?;
+    let stop = client.sender().map_err(|e| unreachable(&e))?;
     on_end(move || {
         // A supervisor that is gone has nothing left to cancel.
         let _ = write_frame(&stop, &Frame::Cancel);
     })
     .map_err(|e| unheard_signals(&e))?;
     let detached = request.mode == RunMode::Detached;
-    let followed = supervisor::follow(ours, request, |frame| {
+    let followed = supervisor::follow(&client, request, |frame| {
         let wanted = match frame {
-            Frame::Event { event } if event.kind == EventType::Observed => {
+            SupervisorFrame::Event { event, .. } if event.kind == EventType::Observed => {
                 preview::announce(*output, request, event);
                 detached && preview::link(request, event).is_some()
             }
-            Frame::Event { event } => {
+            SupervisorFrame::Event { event, .. } => {
                 if !output.is_json() {
                     show(*output, event);
                 }

@@ -13,10 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wp_codebox_agent::parent_unavailable;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunMode, RunRequest,
-    RunResult,
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunMode, RunRequest, RunResult,
 };
-use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
+use wp_codebox_control::{RunClient, SupervisorFrame, monotonic_ns};
 
 static TURN: Mutex<()> = Mutex::new(());
 /// When this command began.
@@ -31,17 +30,17 @@ pub(super) fn unavailable(what: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::RunnerUnavailable, what)
 }
 
-pub(super) fn unreachable(e: &io::Error) -> ErrorBody {
+pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
 /// Starts a supervisor and hands it the request, which is all that this command is for.
-pub(super) fn open(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
+pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
 }
 
 /// The same for one of several requests: its time begins now.
-pub(super) fn open_next(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
+pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     let asked_ns = monotonic_ns();
     let spawned = Spawned::new(request.mode)?;
     Spawned {
@@ -71,14 +70,10 @@ impl Spawned {
         })
     }
 
-    fn begin(self, request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
-        let start = Frame::Start {
-            protocol: PROTOCOL_VERSION,
-            asked_ns: Some(self.asked_ns),
-            request: request.clone(),
-        };
-        write_frame(&self.stream, &start).map_err(|e| unreachable(&e))?;
-        Ok((self.stream, self.child))
+    fn begin(self, request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
+        let client = RunClient::start(self.stream.into(), self.asked_ns, request.clone())
+            .map_err(|e| unreachable(&e))?;
+        Ok((client, self.child))
     }
 }
 
@@ -143,29 +138,24 @@ pub(crate) enum Followed<T> {
 /// Reads the frames of a run to the last, or until `seen` breaks with one. Nobody answers here for
 /// the tools of a parent.
 pub(super) fn follow<T>(
-    stream: UnixStream,
+    client: &RunClient,
     request: &RunRequest,
-    mut seen: impl FnMut(&Frame) -> ControlFlow<T>,
+    mut seen: impl FnMut(&SupervisorFrame) -> ControlFlow<T>,
 ) -> Result<Followed<T>, ErrorBody> {
-    let answers = stream.try_clone().map_err(|e| unreachable(&e))?;
-    let mut reader = FrameReader::new(stream);
-    while let Some(frame) = reader.next_frame().map_err(|e| unreachable(&e))? {
+    while let Some(frame) = client.next_frame().map_err(|e| unreachable(&e))? {
         match frame {
-            Frame::Event { .. } | Frame::Accepted { .. } => {
+            SupervisorFrame::Event { .. } | SupervisorFrame::Accepted => {
                 if let ControlFlow::Break(wanted) = seen(&frame) {
                     return Ok(Followed::Left(wanted));
                 }
             }
-            Frame::ToolRequest { request } => {
+            SupervisorFrame::ToolRequest { request } => {
                 let result = parent_unavailable(&request);
                 // A supervisor that is gone is noticed by the next read.
-                let _ = write_frame(&answers, &Frame::ToolResult { result });
+                let _ = client.send(&Frame::ToolResult { result });
             }
-            Frame::Result { result } => return Ok(Followed::Ended(Box::new(result))),
-            Frame::Error { error } => return Err(error),
-            Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. } => {
-                return Err(unavailable("the supervisor sent a frame it may not send"));
-            }
+            SupervisorFrame::Result { result, .. } => return Ok(Followed::Ended(result)),
+            SupervisorFrame::Error { error } => return Err(error),
         }
     }
     Err(unavailable(format!(
@@ -176,10 +166,10 @@ pub(super) fn follow<T>(
 
 /// Starts a run that goes on without this process, and waits until it has its directory.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
-    let (stream, _child) = open(request)?;
-    match FrameReader::new(stream).next_frame() {
-        Ok(Some(Frame::Accepted { .. })) => Ok(()),
-        Ok(Some(Frame::Error { error })) => Err(with_source(error, request)),
+    let (client, _child) = open(request)?;
+    match client.next_frame() {
+        Ok(Some(SupervisorFrame::Accepted)) => Ok(()),
+        Ok(Some(SupervisorFrame::Error { error })) => Err(with_source(error, request)),
         Ok(_) => Err(unavailable("the supervisor did not accept the run")),
         Err(e) => Err(unreachable(&e)),
     }
@@ -201,26 +191,25 @@ impl Spawned {
         request: &RunRequest,
         mut on_event: impl FnMut(&LifecycleEvent),
     ) -> Result<Map<String, Value>, ErrorBody> {
-        let (stream, _child) = self.begin(request)?;
-        let mut reader = FrameReader::new(stream);
+        let (client, _child) = self.begin(request)?;
         loop {
-            match reader.next_frame().map_err(|e| unreachable(&e))? {
-                Some(Frame::Event { event })
+            match client.next_frame().map_err(|e| unreachable(&e))? {
+                Some(SupervisorFrame::Event { event, .. })
                     if event.kind == EventType::StateChanged
                         && event.data.get("to") == Some(&json!("ready")) =>
                 {
                     return Ok(event.data);
                 }
-                Some(Frame::Event { event }) => on_event(&event),
-                Some(Frame::Error { error }) => return Err(with_source(error, request)),
-                Some(Frame::Result { result }) => {
+                Some(SupervisorFrame::Event { event, .. }) => on_event(&event),
+                Some(SupervisorFrame::Error { error }) => return Err(with_source(error, request)),
+                Some(SupervisorFrame::Result { result, .. }) => {
                     let summary =
                         format!("the sandbox ended before it was ready: {}", result.summary);
                     return Err(result.error.unwrap_or_else(|| {
                         ErrorBody::new(ErrorCode::SandboxStartFailed, summary)
                     }));
                 }
-                Some(_) => {}
+                Some(SupervisorFrame::Accepted | SupervisorFrame::ToolRequest { .. }) => {}
                 None => {
                     return Err(unavailable(format!(
                         "the supervisor of {} died before the sandbox was ready",

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
-use wp_codebox_control::write_frame;
+use wp_codebox_control::{RunClient, SupervisorFrame, write_frame};
 
 /// Every run of this process that is alive.
 #[derive(Debug, Default)]
@@ -55,8 +55,8 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let (stream, mut child) = supervisor::open_next(request)?;
-        let answer = self.converse(stream, request, accepted);
+        let (client, mut child) = supervisor::open_next(request)?;
+        let answer = self.converse(&client, request, accepted);
         self.alive().remove(&request.run_id);
         // Its last frame comes after everything was settled: it is about to be gone.
         let _ = child.wait();
@@ -65,19 +65,19 @@ impl Supervisors {
 
     fn converse(
         &self,
-        stream: UnixStream,
+        client: &RunClient,
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let alive = stream.try_clone().map_err(|e| unreachable(&e))?;
+        let alive = client.sender().map_err(|e| unreachable(&e))?;
         // Either the stop saw it among those alive, or it is seen here.
         self.alive().insert(request.run_id.clone(), alive);
         if self.stopped() {
-            let _ = write_frame(&stream, &Frame::Cancel);
+            let _ = client.send(&Frame::Cancel);
         }
         let mut accepted = Some(accepted);
-        let followed = supervisor::follow(stream, request, |frame| {
-            if matches!(frame, Frame::Accepted { .. })
+        let followed = supervisor::follow(client, request, |frame| {
+            if matches!(frame, SupervisorFrame::Accepted)
                 && let Some(accepted) = accepted.take()
             {
                 accepted();

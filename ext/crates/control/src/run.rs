@@ -1,0 +1,243 @@
+//! A conversation with the supervisor of a run, as the caller that started it has it.
+
+use crate::channel::{Channel, ChannelError, Received};
+use rustix::fd::OwnedFd;
+use serde::Deserialize as _;
+use serde_json::Value;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunRequest, RunResult,
+};
+
+/// Longest of the waits that an endless one consists of.
+const LONG_WAIT: Duration = Duration::from_secs(3600);
+
+/// Why a line is no frame that the supervisor may send.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The runner has another version of the protocol.
+    #[error(
+        "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install both from the same release"
+    )]
+    Stale {
+        /// Its version, as it says it.
+        theirs: Value,
+    },
+    /// The line is no frame, or the socket failed.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+impl From<FrameError> for ErrorBody {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Stale { .. } => {
+                ErrorBody::new(ErrorCode::ExtensionStale, error.to_string())
+            }
+            FrameError::Channel(error) => error.into(),
+        }
+    }
+}
+
+/// What a supervisor says to its caller. The documents hold members that this version does not
+/// know.
+#[derive(Debug)]
+pub enum SupervisorFrame {
+    /// The run has its directory.
+    Accepted,
+    /// Something happened.
+    Event {
+        /// What.
+        event: LifecycleEvent,
+        /// The same as it was sent.
+        document: Value,
+    },
+    /// The agent asks for a tool that the parent answers for: `parent-tool-request/v1`.
+    ToolRequest {
+        /// The request.
+        request: Value,
+    },
+    /// The run came to an outcome. Last frame.
+    Result {
+        /// The result.
+        result: Box<RunResult>,
+        /// The same as it was sent.
+        document: Value,
+    },
+    /// The run could not start or could not be finished. Last frame.
+    Error {
+        /// Why.
+        error: ErrorBody,
+    },
+}
+
+impl SupervisorFrame {
+    /// Reads a line about this run.
+    ///
+    /// # Errors
+    /// A line that is no frame, is one of a caller or of another run, or accepts in another
+    /// version of the protocol.
+    pub fn read(line: &[u8], run_id: &RunId) -> Result<Self, FrameError> {
+        let refused = |reason| FrameError::Channel(ChannelError::NotAFrame { reason });
+        let mut value: Value =
+            serde_json::from_slice(line).map_err(|_| refused("it is not JSON"))?;
+        // Before the other members, which another version may have changed.
+        if value["type"] == "accepted" && value["protocol"] != PROTOCOL_VERSION {
+            let theirs = value["protocol"].take();
+            return Err(FrameError::Stale { theirs });
+        }
+        let frame =
+            Frame::deserialize(&value).map_err(|_| refused("its members do not fit its type"))?;
+        match frame {
+            Frame::Accepted { run_id: theirs, .. } if theirs == *run_id => Ok(Self::Accepted),
+            Frame::Event { event } => Ok(Self::Event {
+                event,
+                document: value["event"].take(),
+            }),
+            Frame::ToolRequest { request } => Ok(Self::ToolRequest { request }),
+            Frame::Result { result } if result.run_id == *run_id => Ok(Self::Result {
+                result: Box::new(result),
+                document: value["result"].take(),
+            }),
+            Frame::Error { error } => Ok(Self::Error { error }),
+            Frame::Accepted { .. }
+            | Frame::Result { .. }
+            | Frame::Start { .. }
+            | Frame::Cancel
+            | Frame::Detach
+            | Frame::ToolResult { .. } => Err(refused("it does not belong here")),
+        }
+    }
+}
+
+/// A caller that has nothing else to do than to follow its run.
+#[derive(Debug)]
+pub struct RunClient {
+    run_id: RunId,
+    channel: Channel,
+}
+
+impl RunClient {
+    /// Hands the request to the supervisor at the other end of this socket.
+    ///
+    /// # Errors
+    /// A request that is too long, or the socket's.
+    pub fn start(
+        socket: OwnedFd,
+        asked_ns: u64,
+        request: RunRequest,
+    ) -> Result<Self, ChannelError> {
+        let client = Self {
+            run_id: request.run_id.clone(),
+            channel: Channel::of_frames(socket),
+        };
+        client.send(&Frame::Start {
+            protocol: PROTOCOL_VERSION,
+            asked_ns: Some(asked_ns),
+            request,
+        })?;
+        Ok(client)
+    }
+
+    /// Sends a frame; waits while the socket is full. Whether the supervisor is still there is
+    /// seen by the next frame.
+    ///
+    /// # Errors
+    /// A frame that is too long, or the socket's.
+    pub fn send(&self, frame: &Frame) -> Result<(), ChannelError> {
+        self.channel.send(frame, || Ok(()))
+    }
+
+    /// Waits for the next frame; `None` when the supervisor is gone.
+    ///
+    /// # Errors
+    /// As of [`SupervisorFrame::read`], or the socket's.
+    pub fn next_frame(&self) -> Result<Option<SupervisorFrame>, FrameError> {
+        loop {
+            match self.channel.receive(LONG_WAIT)? {
+                Received::Nothing => {}
+                Received::End => return Ok(None),
+                Received::Line(line) => {
+                    return SupervisorFrame::read(&line, &self.run_id).map(Some);
+                }
+            }
+        }
+    }
+
+    /// The socket, for a thread that cancels the run.
+    ///
+    /// # Errors
+    /// The kernel's, when there is no descriptor left.
+    pub fn sender(&self) -> io::Result<UnixStream> {
+        self.channel.try_clone_socket()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(document: &Value) -> Result<SupervisorFrame, FrameError> {
+        let run_id = RunId::new(format!("run_{}", "0".repeat(32))).unwrap();
+        SupervisorFrame::read(document.to_string().as_bytes(), &run_id)
+    }
+
+    fn accepted(protocol: u32, digit: &str) -> Value {
+        let run_id = format!("run_{}", digit.repeat(32));
+        json!({"type": "accepted", "protocol": protocol, "version": "x", "run_id": run_id})
+    }
+
+    #[test]
+    fn only_a_supervisor_of_this_run_and_version_is_heard() {
+        let good = read(&accepted(PROTOCOL_VERSION, "0"));
+        assert!(matches!(good, Ok(SupervisorFrame::Accepted)), "{good:?}");
+        let other = read(&accepted(PROTOCOL_VERSION, "1"));
+        assert!(matches!(other, Err(FrameError::Channel(_))), "{other:?}");
+        // Of another version no member but the version is understood.
+        let stale = read(&json!({"type": "accepted", "protocol": 99})).unwrap_err();
+        let stale = ErrorBody::from(stale);
+        assert_eq!(stale.code, ErrorCode::ExtensionStale);
+        assert!(stale.message.contains("protocol 99,"), "{}", stale.message);
+        for frame in [
+            json!({"type": "cancel"}),
+            json!({"type": "detach"}),
+            json!([]),
+        ] {
+            let refused = read(&frame);
+            assert!(
+                matches!(refused, Err(FrameError::Channel(_))),
+                "{refused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_supervisor_that_refuses_and_closes_is_heard_to_its_end() {
+        let request: RunRequest = serde_json::from_value(json!({
+            "schema": "wp-codebox/run-request/v1",
+            "run_id": format!("run_{}", "0".repeat(32)),
+            "site": "site-1",
+            "paths": {"state_dir": "/s", "share_dir": "/h", "launcher": "/l", "php_binary": "/p", "wordpress": "/w"},
+        }))
+        .unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let error = ErrorBody::new(ErrorCode::Busy, "no room");
+        crate::write_frame(
+            &theirs,
+            &Frame::Error {
+                error: error.clone(),
+            },
+        )
+        .unwrap();
+        drop(theirs);
+        let client = RunClient::start(ours.into(), 0, request).unwrap();
+        match client.next_frame() {
+            Ok(Some(SupervisorFrame::Error { error: heard })) => assert_eq!(heard, error),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(client.next_frame(), Ok(None)));
+    }
+}
