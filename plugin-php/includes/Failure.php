@@ -95,6 +95,19 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
+	 * An exception that a host plugin threw out of a filter. Its text stays in the server's log.
+	 *
+	 * @param Throwable $thrown  What was caught.
+	 * @param ErrorCode $code    What the failure is here.
+	 * @param string    $message One sentence.
+	 */
+	public static function of_plugin( Throwable $thrown, ErrorCode $code, string $message ): self {
+		// Writes the log.
+		self::from( $thrown );
+		return self::because( $code, $message, [], [ 'exception' => $thrown::class ] );
+	}
+
+	/**
 	 * A `WP_Error` a host plugin handed back, as a failure. Core's own errors carry
 	 * no status; they count as refusals of the request.
 	 *

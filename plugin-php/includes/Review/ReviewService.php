@@ -207,13 +207,7 @@ final class ReviewService {
 				]
 			);
 		} catch ( Throwable $thrown ) {
-			Failure::from( $thrown );
-			throw Failure::because(
-				ErrorCode::ReviewResultInvalid,
-				__( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ),
-				[],
-				[ 'exception' => $thrown::class ]
-			);
+			throw Failure::of_plugin( $thrown, ErrorCode::ReviewResultInvalid, __( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ) );
 		}
 	}
 }

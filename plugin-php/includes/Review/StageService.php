@@ -185,13 +185,7 @@ final class StageService {
 			 */
 			return apply_filters( 'wp_codebox_stage_pending_apply_artifact', null, $arguments, $bundle );
 		} catch ( Throwable $thrown ) {
-			Failure::from( $thrown );
-			throw Failure::because(
-				ErrorCode::ApplyResultInvalid,
-				__( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'codebox' ),
-				[],
-				[ 'exception' => $thrown::class ]
-			);
+			throw Failure::of_plugin( $thrown, ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'codebox' ) );
 		}
 	}
 
