@@ -11,10 +11,7 @@ const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
 /// A pointer into a JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Pointer {
-    text: String,
-    tokens: Vec<String>,
-}
+pub struct Pointer(String);
 
 /// Why a text is no pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,67 +34,45 @@ impl Pointer {
         if text.len() > MAX_BYTES {
             return Err(PointerError::Long);
         }
-        let mut tokens = Vec::new();
-        if !text.is_empty() {
-            let rest = text.strip_prefix('/').ok_or(PointerError::Form)?;
-            for raw in rest.split('/') {
-                let token = unescape(raw).ok_or(PointerError::Form)?;
-                if REFUSED.contains(&token.as_str()) {
-                    return Err(PointerError::Token);
-                }
-                tokens.push(token);
+        if !text.is_empty() && !text.starts_with('/') {
+            return Err(PointerError::Form);
+        }
+        for token in text.split('/') {
+            let escaped = |after: &str| after.starts_with(['0', '1']);
+            if !token.split('~').skip(1).all(escaped) {
+                return Err(PointerError::Form);
+            }
+            if REFUSED.contains(&unescaped(token).as_str()) {
+                return Err(PointerError::Token);
             }
         }
-        Ok(Self {
-            text: text.to_owned(),
-            tokens,
-        })
+        Ok(Self(text.to_owned()))
     }
 
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0
     }
 
     /// The value it points at.
     #[must_use]
     pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
-        self.tokens
-            .iter()
-            .try_fold(document, |value, token| match value {
-                Value::Object(members) => members.get(token),
-                Value::Array(items) => items.get(position(token)?),
-                _ => None,
-            })
+        document.pointer(&self.0)
     }
 
     /// Puts a value where it points: a member of an object that is there, new or old, or
     /// an item of a list that is there already. The root is never replaced.
     pub(super) fn put(&self, document: &mut Value, value: Value) -> Result<(), PutError> {
-        let (last, parents) = self.tokens.split_last().ok_or(PutError::Root)?;
-        let holder = parents
-            .iter()
-            .try_fold(document, |value, token| match value {
-                Value::Object(members) => members.get_mut(token),
-                Value::Array(items) => items.get_mut(position(token)?),
-                _ => None,
-            })
-            .ok_or(PutError::Missing)?;
-        match holder {
-            Value::Object(members) => {
-                members.insert(last.clone(), value);
-                Ok(())
-            }
-            Value::Array(items) => {
-                let slot = position(last)
-                    .and_then(|index| items.get_mut(index))
-                    .ok_or(PutError::Missing)?;
-                *slot = value;
-                Ok(())
-            }
-            _ => Err(PutError::Missing),
+        let (parent, last) = self.0.rsplit_once('/').ok_or(PutError::Root)?;
+        let holder = document.pointer_mut(parent).ok_or(PutError::Missing)?;
+        if let Value::Object(members) = holder {
+            members.insert(unescaped(last), value);
+        } else {
+            let slot = holder.pointer_mut(&self.0[parent.len()..]);
+            *slot.ok_or(PutError::Missing)? = value;
         }
+        Ok(())
     }
 }
 
@@ -108,30 +83,8 @@ pub(super) enum PutError {
     Missing,
 }
 
-fn unescape(raw: &str) -> Option<String> {
-    let mut token = String::with_capacity(raw.len());
-    let mut chars = raw.chars();
-    while let Some(c) = chars.next() {
-        token.push(if c == '~' {
-            match chars.next()? {
-                '0' => '~',
-                '1' => '/',
-                _ => return None,
-            }
-        } else {
-            c
-        });
-    }
-    Some(token)
-}
-
-/// An index of a list: digits without a leading zero.
-fn position(token: &str) -> Option<usize> {
-    let plain = token == "0"
-        || (!token.starts_with('0')
-            && !token.is_empty()
-            && token.bytes().all(|b| b.is_ascii_digit()));
-    plain.then(|| token.parse().ok())?
+fn unescaped(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
 }
 
 impl TryFrom<String> for Pointer {
@@ -142,7 +95,7 @@ impl TryFrom<String> for Pointer {
 }
 impl From<Pointer> for String {
     fn from(pointer: Pointer) -> String {
-        pointer.text
+        pointer.0
     }
 }
 
