@@ -7,8 +7,9 @@
 use crate::ini::Settings;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
-use std::fmt::Write as _;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunPaths, RunRequest, SiteId, TaskSpec};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, RunId, RunPaths, RunRequest, SiteId, TaskSpec, hex,
+};
 use wp_codebox_policy::{check_task, read_task};
 
 /// Whether mounts and agent must be there already.
@@ -82,9 +83,5 @@ fn new_run_id() -> Result<RunId, ErrorBody> {
     if got != bytes.len() {
         return Err(failed("the kernel gave too few random bytes".to_owned()));
     }
-    let mut text = String::from("run_");
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    RunId::new(text).map_err(|error| failed(error.to_string()))
+    RunId::new(format!("run_{}", hex(&bytes))).map_err(|error| failed(error.to_string()))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    PresetAgent, RunId, RunPaths, RunRequest, SiteId, TaskSpec,
+    PresetAgent, RunId, RunPaths, RunRequest, SiteId, TaskSpec, hex,
 };
 
 /// Sizes of a guest, shared by the commands that start one.
@@ -145,8 +145,8 @@ pub(crate) fn new_run_id() -> Result<RunId, ErrorBody> {
     let mut bytes = [0u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| ErrorBody::new(ErrorCode::Internal, format!("no random numbers: {e}")))?;
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    RunId::new(format!("run_{hex}")).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+    RunId::new(format!("run_{}", hex(&bytes)))
+        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
 }
 
 pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {

@@ -77,13 +77,7 @@ impl Sha256Hex {
     /// Formats a raw digest.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut text = String::with_capacity(64);
-        for byte in bytes {
-            text.push(char::from(HEX[usize::from(byte >> 4)]));
-            text.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-        Self(text)
+        Self(hex(bytes))
     }
 
     /// 64 zeros: the placeholder inside a manifest's self hash.
@@ -108,6 +102,15 @@ impl BundleId {
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         Self(format!("artifact-bundle-sha256-{digest}"))
     }
+}
+
+/// Bytes as lower-case hex digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |four: u8| char::from(DIGITS[usize::from(four)]);
+    let pair = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
+    bytes.iter().flat_map(pair).collect()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub use episode::{
 };
 pub use event::{EventType, LifecycleEvent, OutputStream};
 pub use frame::{Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION};
-pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
+pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId, hex};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{

@@ -17,7 +17,7 @@ pub(crate) use request::{Asked, build};
 use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Recipe, parse};
 
 /// A recipe as it was read.
@@ -66,19 +66,7 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, ErrorBody> {
     Ok(Loaded {
         shown: path.display().to_string(),
         directory: absolute.parent().unwrap_or(Path::new("/")).to_owned(),
-        sha256: hex(&bytes),
+        sha256: hex(&Sha256::digest(&bytes)),
         recipe: parse(&bytes),
     })
-}
-
-/// Lowercase hex sha256.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }

@@ -4,7 +4,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use subtle::ConstantTimeEq as _;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use zeroize::Zeroizing;
 
 /// The query parameter that brings it.
@@ -30,8 +30,7 @@ impl Token {
         let mut bytes = Zeroizing::new([0_u8; 32]);
         let filled = getrandom(bytes.as_mut_slice(), GetRandomFlags::empty());
         if filled.is_ok_and(|count| count == 32) {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            return Ok(Self(Zeroizing::new(hex)));
+            return Ok(Self(Zeroizing::new(hex(bytes.as_slice()))));
         }
         let message = "no random numbers for the preview's token";
         Err(ErrorBody::new(ErrorCode::Internal, message))

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use wp_codebox_contracts::hex;
 
 /// Longest JSON that is shown; of what is longer, size and digest remain.
 pub(super) const PREVIEW_BYTES: usize = 4096;
@@ -42,12 +43,5 @@ pub(super) enum Seen<'a> {
 
 /// Lowercase hex sha256 of a text.
 pub(super) fn sha256(text: &str) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    hex(&Sha256::digest(text.as_bytes()))
 }

@@ -7,7 +7,6 @@ use crate::now_rfc3339;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::{Map, Value};
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
@@ -15,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use wp_codebox_artifacts::{CaptureLimits, Durability, KeptEntry, keep_layer, remove_tree, sha256};
 use wp_codebox_contracts::{
-    RunId, SandboxSnapshot, Sha256Hex, SiteId, SnapshotLayer, SnapshotMount, SnapshotTemplate,
+    RunId, SandboxSnapshot, Sha256Hex, SiteId, SnapshotLayer, SnapshotMount, SnapshotTemplate, hex,
     schema_id,
 };
 
@@ -183,9 +182,5 @@ fn new_id() -> Result<String, SnapshotError> {
     let mut bytes = [0_u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| io("get random numbers")(e.into()))?;
-    let mut id = String::from("snap_");
-    for byte in bytes {
-        let _ = write!(id, "{byte:02x}");
-    }
-    Ok(id)
+    Ok(format!("snap_{}", hex(&bytes)))
 }

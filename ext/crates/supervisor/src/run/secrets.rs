@@ -10,7 +10,7 @@
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimePolicy, SecretBinding};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimePolicy, SecretBinding, hex};
 use wp_codebox_policy::{SecretScope, is_exposed};
 use wp_codebox_proxy::egress::SecretSwap;
 use zeroize::Zeroizing;
@@ -198,8 +198,7 @@ fn placeholder() -> Result<String, ErrorBody> {
         Ok(count) if count == bytes.len() => {}
         Ok(_) | Err(_) => return Err(failed()),
     }
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    Ok(format!("codebox_{hex}"))
+    Ok(format!("codebox_{}", hex(&bytes)))
 }
 
 #[cfg(test)]

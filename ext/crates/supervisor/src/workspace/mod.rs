@@ -11,6 +11,7 @@ pub use tree::{GitBacking, check};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use wp_codebox_contracts::hex;
 
 /// Schema of the answer.
 pub const WORKSPACE_POLICY_RESULT: &str = "wp-codebox/workspace-policy-result/v1";
@@ -175,7 +176,6 @@ impl Rules {
 
     /// sha256 of the policy in its one spelling.
     pub fn sha256(&self, workspace_root: &str, git: GitBacking) -> String {
-        use std::fmt::Write as _;
         let text = json!({
             "workspaceRoot": workspace_root,
             "writableRoots": self.writable,
@@ -183,13 +183,7 @@ impl Rules {
             "gitBacked": git == GitBacking::Git,
         })
         .to_string();
-        Sha256::digest(text.as_bytes())
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                // Writing to a string cannot fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&Sha256::digest(text.as_bytes()))
     }
 }
 

@@ -8,9 +8,8 @@ use super::super::recorder::Recorder;
 use crate::run::context::RunContext;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream,
+    ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream, hex,
 };
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
@@ -125,12 +124,7 @@ fn place() -> Result<String, ErrorBody> {
         let why = "the kernel gave no random bytes";
         return Err(ErrorBody::new(ErrorCode::Internal, why));
     }
-    Ok(bytes
-        .iter()
-        .fold("/tmp/.codebox-answer-".to_owned(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        }))
+    Ok(format!("/tmp/.codebox-answer-{}", hex(&bytes)))
 }
 
 fn read(

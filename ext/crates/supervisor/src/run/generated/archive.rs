@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{
     ArchiveError, MAX_UNPACKED_BYTES, ZipEntry, ZipKind, ZipUnreadable, check_archive,
 };
@@ -76,14 +76,7 @@ pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
             "it is larger than {PACKED_BYTES} bytes; unpack it and name its directory"
         )));
     }
-    let sha256 = Sha256::digest(&bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            use std::fmt::Write as _;
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+    let sha256 = hex(&Sha256::digest(&bytes));
     let declared = declared(&bytes);
     let mut archive = Archive::new(Cursor::new(bytes)).map_err(unreadable)?;
     // The reader keeps one entry of those that share a name.

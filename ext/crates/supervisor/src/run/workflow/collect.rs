@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode, hex};
 use wp_codebox_runtime::{Bounds, Call};
 
 /// Largest file that is kept, bytes.
@@ -64,7 +64,7 @@ pub(super) fn run(
             Found::Content(bytes) => {
                 kept += bytes.len();
                 row["size"] = json!(bytes.len());
-                row["sha256"] = json!(hex(&bytes));
+                row["sha256"] = json!(hex(&Sha256::digest(&bytes)));
                 judge(session, file, &bytes, &mut row, &mut content)
             }
         };
@@ -86,17 +86,6 @@ pub(super) fn run(
         .with("reason", "recipe-artifact-collection-failed");
     evidence.phase_failed(&error);
     Ok(Some(error))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
 }
 
 fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, ErrorBody> {
