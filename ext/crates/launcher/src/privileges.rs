@@ -125,6 +125,11 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
             return Err(error).at(Step::Capabilities, "bounding set");
         }
     }
+    clear_capabilities()
+}
+
+/// Empties the ambient set and the sets of this process.
+fn clear_capabilities() -> Result<(), Failure> {
     clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -141,13 +146,7 @@ pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     if held.effective.contains(CapabilitySet::SETPCAP) {
         return drop_capabilities();
     }
-    clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
-    };
-    set_capabilities(None, none).at(Step::Capabilities, "capset")
+    clear_capabilities()
 }
 
 /// No program started from here on gains anything by being set-uid.

@@ -30,7 +30,8 @@ pub enum PolicyError {
     },
 }
 
-fn join(issues: &[PolicyIssue]) -> String {
+/// All issues in one line.
+pub(crate) fn join(issues: &[PolicyIssue]) -> String {
     issues
         .iter()
         .map(|i| format!("{}: {}", i.field, i.message))

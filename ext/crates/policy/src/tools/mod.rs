@@ -18,6 +18,7 @@ pub use registry::{
 };
 pub use set::{OfferedTool, ToolKind, ToolSet};
 
+use crate::runtime_policy::join;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
 
 /// Why there is no set of tools.
@@ -46,14 +47,6 @@ pub enum ToolPolicyError {
         /// Ids that can be named.
         offered: Vec<String>,
     },
-}
-
-fn join(issues: &[PolicyIssue]) -> String {
-    issues
-        .iter()
-        .map(|i| format!("{}: {}", i.field, i.message))
-        .collect::<Vec<_>>()
-        .join("; ")
 }
 
 fn quoted(names: &[String]) -> String {

@@ -1,9 +1,8 @@
 //! What the recipe wants of the runtime, against what this host has.
 
-use super::Judge;
+use super::{Judge, places};
 use crate::blueprint;
 use crate::issue::IssueCode;
-use crate::sources::PathKind;
 use serde_json::{Value, json};
 
 pub(super) fn check(judge: &mut Judge<'_>) {
@@ -128,18 +127,7 @@ fn assets(judge: &mut Judge<'_>) {
     }
     if let Some(directory) = assets.wordpress_directory.as_deref() {
         let path = "$.runtime.assets.wordpressDirectory";
-        match judge.sources.kind(directory) {
-            PathKind::Directory => {}
-            PathKind::Missing => judge.say(IssueCode::MissingSource, path, "does not exist"),
-            PathKind::File | PathKind::Other => {
-                judge.say(IssueCode::NotDirectory, path, "must be a directory");
-            }
-            PathKind::Denied => judge.say(
-                IssueCode::InvalidSource,
-                path,
-                "this directory may not be given to a guest",
-            ),
-        }
+        places::check_is_directory(judge, path, directory);
     }
 }
 

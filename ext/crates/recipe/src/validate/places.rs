@@ -205,6 +205,11 @@ pub(super) fn check_directory(judge: &mut Judge<'_>, path: &str, source: &str) {
         judge.say(IssueCode::MissingSource, path, "is empty");
         return;
     }
+    check_is_directory(judge, path, source);
+}
+
+/// Says so unless the path is a directory that a guest may be given.
+pub(super) fn check_is_directory(judge: &mut Judge<'_>, path: &str, source: &str) {
     match judge.sources.kind(source) {
         PathKind::Directory => {}
         PathKind::Missing => judge.say(IssueCode::MissingSource, path, "does not exist"),
