@@ -271,6 +271,7 @@ final class TaskFlags {
 		if ( is_wp_error( $valid ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
 		}
-		return $input;
+		// Numbers and booleans that came as text.
+		return (array) rest_sanitize_value_from_schema( $input, $this->schemas->get( $schema ), 'input' );
 	}
 }

@@ -28,6 +28,8 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'kind' => 'model', 'budget' => [ 'input_tokens' => 1000, 'turns' => 5, 'cost_microusd' => 250000 ] ], $request['agent'] );
 			$t->same( [ [ 'workspace.read', 'tests.run' ], $key ], [ $request['task_input']['allowed_tools'], $request['secrets'][0]['value'] ] );
 			$t->true( ! str_contains( $out . $err, $key ), 'the value is printed' );
+			$typed = $run( [ '--provider=openai', '--model=m', '--input-json={"find_renames":"true","max_turns":"7"}' ], [ 'OPENAI_API_KEY' => $key ] )[3];
+			$t->same( [ true, 7 ], [ $typed['find_renames'] ?? null, $typed['agent']['budget']['turns'] ?? null ], 'values that came as text' );
 			[ $code, $out, $err ] = $run( [ '--provider=openai', '--model=m', '--format=json' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'm', 12 ], [ $code, ( $run_data = json_decode( $out, true ) )['run_metadata']['model'] ?? null, $run_data['run_metadata']['usage']['turns'] ?? null ], $err );
 		}
