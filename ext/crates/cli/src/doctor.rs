@@ -2,12 +2,14 @@
 //!
 //! Every check does the thing it speaks of: the last ones boot a guest and ask it.
 
+mod check;
 mod isolation;
 
 use super::Settings;
 use super::args::DoctorArgs;
 use super::output::Output;
 use super::request::new_run_id;
+use check::{Check, Status};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -29,45 +31,6 @@ const SHARE_FILES: &[&str] = &[
     "guest/run-php.php",
     "guest/inspect-mounted-inputs.php",
 ];
-
-#[derive(Debug)]
-struct Check {
-    id: &'static str,
-    status: Status,
-    message: String,
-    fix: Option<String>,
-}
-
-/// How a check ended, best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
-    Ok,
-    /// Sandboxes run, with less than there could be.
-    Warning,
-    /// No sandbox runs.
-    Error,
-}
-
-impl Status {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl Check {
-    fn new(id: &'static str, status: Status, message: impl Into<String>) -> Self {
-        Self {
-            id,
-            status,
-            message: message.into(),
-            fix: None,
-        }
-    }
-}
 
 fn ok(id: &'static str, message: impl Into<String>) -> Check {
     Check::new(id, Status::Ok, message)

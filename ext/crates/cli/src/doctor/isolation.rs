@@ -2,7 +2,7 @@
 //!
 //! Pure: a self-test in, checks out.
 
-use super::{Check, Status};
+use super::check::{Check, Status};
 use wp_codebox_backend_native::{
     Cause, CgroupState, Concern, KernelMemory, MINIMUM_KERNEL, OverShare, SelfTest, UserBudgets,
     causes,

@@ -4,8 +4,9 @@
 //! again anywhere. Between pages the watch sleeps until the run directory changes.
 
 use super::args::{EventFormat, EventsArgs, Projection};
+use super::place::found;
+use super::table;
 use super::watch::{Watch, Woken};
-use super::{found, table};
 use crate::output::{Output, json_output};
 use serde::Serialize;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! `wp-codebox runs mail`: what the guests of a run sent.
 
 use super::args::MailArgs;
-use super::found;
+use super::place::found;
 use crate::columns::{self, Column};
 use crate::live;
 use crate::output::{Output, Stream};

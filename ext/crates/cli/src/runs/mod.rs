@@ -3,25 +3,26 @@
 mod args;
 mod events;
 mod mail;
+mod place;
 mod socket;
 mod table;
 mod watch;
 
-pub(crate) use args::PlaceArgs;
-pub(crate) use args::RunsCommand;
+pub(crate) use args::{PlaceArgs, RunsCommand};
+pub(crate) use place::found;
 
 use super::output::Output;
-use super::{Settings, columns};
+use super::columns;
 use args::{CancelArgs, FormArg, ListArgs, OneArgs};
+use place::open;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
     CancelWish, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle, RunCancellationRequest,
-    RunList, RunRegistryPage, Sha256Hex, SiteId, schema_id,
+    RunList, RunRegistryPage, Sha256Hex, schema_id,
 };
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, find, list, list_entries,
-    sites, view,
+    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries, view,
 };
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
@@ -42,33 +43,6 @@ pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output.failure(name, &error),
     }
-}
-
-impl PlaceArgs {
-    /// The partitions that are meant.
-    pub(crate) fn sites(&self, state: &StateDir) -> Result<Vec<SiteId>, ErrorBody> {
-        match &self.site {
-            Some(site) => SiteId::new(site.clone())
-                .map(|site| vec![site])
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}"))),
-            None => sites(state).map_err(|e| e.body()),
-        }
-    }
-}
-
-/// The state directory, root given up, and the sites that are meant.
-fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
-    let wanted = place.sites(&state)?;
-    Ok((state, wanted))
-}
-
-pub(crate) fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
-    let (state, sites) = open(place)?;
-    let run = find(&state, &sites, reference).map_err(|e| e.body())?;
-    Ok((state, run))
 }
 
 fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {

@@ -1,8 +1,9 @@
 //! A sandbox is made: profile → run request → a supervisor of its own, until it is ready.
 
 use super::args::{CreateArgs, PlaceArgs};
+use super::place::{PROVENANCE, site};
 use super::seed::Seed;
-use super::{shown, site};
+use super::shown;
 use crate::profile::{self, Loaded};
 use crate::supervisor::Spawned;
 use crate::{Settings, duration, request};
@@ -15,8 +16,6 @@ use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// Member of a run's provenance that makes it a sandbox.
-pub(super) const PROVENANCE: &str = "sandbox";
 /// What a run may take beyond the life of its sandbox: to start, and to write its bundle.
 const AROUND: u64 = 15 * 60 * 1000;
 /// Longest run.

@@ -1,8 +1,7 @@
 //! What a sandbox may use, from what this host's finished runs used; else from its limits.
 
 use super::args::EstimateArgs;
-use super::create::PROVENANCE;
-use super::open;
+use super::place::{PROVENANCE, open};
 use crate::{Settings, duration, profile};
 use serde::Serialize;
 use serde_json::{Value, json};

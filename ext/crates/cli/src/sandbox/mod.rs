@@ -7,6 +7,7 @@
 mod args;
 mod create;
 mod estimate;
+mod place;
 mod seed;
 mod shelf;
 mod shown;
@@ -15,9 +16,10 @@ pub(crate) use args::SandboxCommand;
 
 use super::output::Output;
 use super::supervisor::Spawned;
-use super::{Settings, duration};
+use super::duration;
 use crate::{cancel, live};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
+use place::{LOOK_AGAIN, PROVENANCE, found, open};
 use seed::Seed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -28,15 +30,14 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::Patience;
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, OpenSnapshot, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter,
-    find, list, now_rfc3339, status, view,
+    FoundRun, ListFilter, OpenSnapshot, Shelf, SnapshotOf, StateDir, StatusFilter,
+    find, list, now_rfc3339, status,
 };
 
 /// How long a sandbox may take for what it is asked: a snapshot of gigabytes takes its time.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long one may take to write its bundle and end.
 const LAST: Duration = Duration::from_secs(120);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     let (name, done) = match command {
@@ -58,39 +59,6 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
         Err(error) => return output.failure(name, &error),
     }
     ExitCode::SUCCESS
-}
-
-/// A state directory, root given up, and the site that is meant.
-fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    state.become_owner().map_err(|e| e.body())?;
-    Ok((state, site(place)?))
-}
-
-fn site(place: &PlaceArgs) -> Result<SiteId, ErrorBody> {
-    SiteId::new(place.site.clone())
-        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))
-}
-
-/// A sandbox by its id or the beginning of it.
-fn found(state: &StateDir, site: &SiteId, reference: &str) -> Result<FoundRun, ErrorBody> {
-    let sites = std::slice::from_ref(site);
-    let run = find(state, sites, reference).map_err(|error| match error {
-        RegistryError::NotFound { .. } => missing(reference),
-        other => other.body(),
-    })?;
-    let view = view(state, &run).map_err(|e| e.body())?;
-    if view.provenance.contains_key(create::PROVENANCE) {
-        return Ok(run);
-    }
-    Err(missing(reference))
-}
-
-fn missing(reference: &str) -> ErrorBody {
-    let message =
-        format!("there is no sandbox {reference:?}; `wp-codebox sandbox list` shows all of them");
-    ErrorBody::new(ErrorCode::SandboxNotFound, message)
 }
 
 /// Asks a sandbox; one that has ended says so, and how.
@@ -125,7 +93,7 @@ fn show_list(args: &ListArgs) -> Result<Value, ErrorBody> {
     let (_, runs) = list(&state, &[site], filter).map_err(|e| e.body())?;
     let all: Vec<FoundRun> = runs
         .into_iter()
-        .filter(|(_, view)| view.provenance.contains_key(create::PROVENANCE))
+        .filter(|(_, view)| view.provenance.contains_key(PROVENANCE))
         .map(|(run, _)| run)
         .collect();
     let rows = all

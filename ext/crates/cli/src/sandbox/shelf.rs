@@ -1,7 +1,7 @@
 //! Snapshots of a site: listed, and removed one by one.
 
 use super::args::{RemoveSnapshotArgs, SnapshotsArgs};
-use super::{found, open};
+use super::place::{found, open};
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::{AuditLog, Dir};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};

@@ -39,7 +39,7 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
         "success": true,
         "id": view.run_id,
         "createdAt": view.created_at,
-        "identity": view.provenance.get(super::create::PROVENANCE),
+        "identity": view.provenance.get(super::place::PROVENANCE),
     });
     match view.status {
         RunStatus::Running => living(told, &mut document),
