@@ -11,8 +11,8 @@ mod watch;
 pub(crate) use args::{PlaceArgs, RunsCommand};
 pub(crate) use place::found;
 
-use super::output::Output;
 use super::columns;
+use super::output::Output;
 use args::{CancelArgs, FormArg, ListArgs, OneArgs};
 use place::open;
 use std::process::ExitCode;

@@ -14,9 +14,9 @@ mod shown;
 
 pub(crate) use args::SandboxCommand;
 
+use super::duration;
 use super::output::Output;
 use super::supervisor::Spawned;
-use super::duration;
 use crate::{cancel, live};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
 use place::{LOOK_AGAIN, PROVENANCE, found, open};
@@ -30,8 +30,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::Patience;
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, OpenSnapshot, Shelf, SnapshotOf, StateDir, StatusFilter,
-    find, list, now_rfc3339, status,
+    FoundRun, ListFilter, OpenSnapshot, Shelf, SnapshotOf, StateDir, StatusFilter, find, list,
+    now_rfc3339, status,
 };
 
 /// How long a sandbox may take for what it is asked: a snapshot of gigabytes takes its time.
