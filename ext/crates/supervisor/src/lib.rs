@@ -5,8 +5,8 @@
 //! guest. It reads no environment variable: its caller gives it everything.
 #![forbid(unsafe_code)]
 
+mod cgroup_reaper;
 mod control;
-mod keeper;
 mod outbox;
 mod parent;
 mod peer;
@@ -14,7 +14,7 @@ mod run;
 mod supervise;
 pub mod workspace;
 
-pub use keeper::keep as keep_cgroups;
+pub use cgroup_reaper::keep as keep_cgroups;
 pub use peer::Caller;
 pub use run::{
     MAIL_LIST, SYNC_FILE_BYTES, copy_bundle, default_policy, group, identity, list_archive,

@@ -9,7 +9,7 @@ use wp_codebox_artifacts::{
     CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
-use wp_codebox_runtime::{Left, Runtime};
+use wp_codebox_runtime::{Left, RunDir, Runtime};
 
 /// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
 /// what a program is writing; what counts is captured when the guest is dead.
@@ -70,7 +70,7 @@ fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
 
 /// Lays each mount's change out as an overlay layer in the run's scratch.
 pub(super) fn write_layers(
-    context: &RunContext<'_>,
+    run_dir: &RunDir,
     changes: &[Option<MountChanges>],
 ) -> Result<Vec<Option<HostSource>>, ErrorBody> {
     changes
@@ -80,8 +80,7 @@ pub(super) fn write_layers(
             let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
                 return Ok(None);
             };
-            let path = context
-                .run_dir
+            let path = run_dir
                 .scratch(&format!("change-{index}"))
                 .map_err(|e| e.body())?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

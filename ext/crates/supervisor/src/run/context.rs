@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_agent::Parent;
 use wp_codebox_backend_native::NativeBackend;
-use wp_codebox_contracts::{GuestPath, GuestPhase, IsolationLevel, StagedFile};
+use wp_codebox_contracts::{
+    GuestPath, GuestPhase, IsolationLevel, RuntimeEnvironment, RuntimeInfo, StagedFile,
+};
 use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::{Call, GuestMount, RunDir};
@@ -67,5 +69,20 @@ impl RunContext<'_> {
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);
         call.env.extend(secrets);
         call
+    }
+
+    /// The guests of this run as bundles and episodes name them, in this state.
+    pub(super) fn runtime_info(&self, status: &str) -> RuntimeInfo {
+        RuntimeInfo {
+            id: self.prepared.request.run_id.as_str().to_owned(),
+            backend: "native".to_owned(),
+            environment: RuntimeEnvironment {
+                kind: "wordpress".to_owned(),
+                version: Some(self.backend.template.wordpress_version.clone()),
+                php_version: Some(self.backend.php.version.clone()),
+            },
+            created_at: self.run_dir.record().created_at(),
+            status: status.to_owned(),
+        }
     }
 }

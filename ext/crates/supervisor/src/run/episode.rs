@@ -16,8 +16,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{
     ActionRequest, CommandCall, EpisodeExecution, ErrorBody, ErrorCode, LiveRequest,
-    ObservationSpec, ObservationType, RuntimeEnvironment, RuntimeInfo, SandboxSnapshot,
-    SnapshotSemantics,
+    ObservationSpec, ObservationType, SandboxSnapshot, SnapshotSemantics,
 };
 use wp_codebox_runtime::{HeldFacts, HeldMount, now_rfc3339};
 
@@ -35,7 +34,7 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         artifact_refs: Vec::new(),
     };
     let start = EpisodeStart {
-        runtime: runtime(session),
+        runtime: session.context.runtime_info("created"),
         created_at: now.clone(),
         observations: vec![
             seen(ObservationType::RuntimeInfo, observe::runtime_info(session)),
@@ -63,7 +62,7 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
     let context = session.context;
     let request = &context.prepared.request;
     let facts = HeldFacts {
-        runtime: runtime(session),
+        runtime: session.context.runtime_info("created"),
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),
         policy: json!(context.prepared.policy),
@@ -102,21 +101,6 @@ fn noted(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
     );
     if !recorder.notices.contains(&notice) {
         recorder.notices.push(notice);
-    }
-}
-
-fn runtime(session: &Session<'_, '_>) -> RuntimeInfo {
-    let context = session.context;
-    RuntimeInfo {
-        id: context.prepared.request.run_id.as_str().to_owned(),
-        backend: "native".to_owned(),
-        environment: RuntimeEnvironment {
-            kind: "wordpress".to_owned(),
-            version: Some(context.backend.template.wordpress_version.clone()),
-            php_version: Some(context.backend.php.version.clone()),
-        },
-        created_at: context.run_dir.record().created_at(),
-        status: "created".to_owned(),
     }
 }
 

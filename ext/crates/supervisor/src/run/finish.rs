@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Scratch, Usage};
+use wp_codebox_runtime::{RunDir, Scratch, Usage};
 
 /// A run without an outcome, and whether its scratch holds work worth keeping.
 #[derive(Debug)]
@@ -84,13 +84,14 @@ pub(super) fn bundle(
     let key = Dir::open(state)
         .map_err(|e| write_failed(context, &evidence, &e.to_string()))
         .and_then(|dir| {
-            HostKey::load_or_create(&dir).map_err(|e| kept(context, &evidence.work, e.body()))
+            HostKey::load_or_create(&dir)
+                .map_err(|e| kept(context.run_dir, &evidence.work, e.body()))
         })?;
     let parent = context
         .prepared
         .state
         .ensure(&["sites", site, "artifacts"])
-        .map_err(|e| kept(context, &evidence.work, e.body()))?;
+        .map_err(|e| kept(context.run_dir, &evidence.work, e.body()))?;
     let directory =
         Dir::open(&parent).map_err(|e| write_failed(context, &evidence, &e.to_string()))?;
     let run_id = &context.prepared.request.run_id;
@@ -106,12 +107,12 @@ pub(super) fn bundle(
         answer => answer,
     };
     let mut inputs = inputs(context, recorder, evidence.seen(), redactor)
-        .map_err(|e| kept(context, &evidence.work, e))?;
+        .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
     let written = match write(&inputs) {
         Err(error @ BundleError::Secret { .. }) => {
             block_on_secret(&mut evidence, &error);
             inputs = super::inputs::inputs(context, recorder, evidence.seen(), redactor)
-                .map_err(|e| kept(context, &evidence.work, e))?;
+                .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
             write(&inputs)
         }
         answer => answer,
@@ -139,12 +140,16 @@ pub(super) fn bundle(
 /// The work must not be lost with the bundle: it stays in the run's scratch.
 fn not_written(context: &RunContext<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
     let message = format!("the bundle could not be written: {}", error.message);
-    kept(context, &evidence.work, ErrorBody::new(error.code, message))
+    kept(
+        context.run_dir,
+        &evidence.work,
+        ErrorBody::new(error.code, message),
+    )
 }
 
 /// An end without a bundle; the error says where the work is.
-pub(super) fn kept(context: &RunContext<'_>, work: &Work, error: ErrorBody) -> Failure {
-    let run = context.run_dir.path();
+pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
+    let run = run_dir.path();
     let saved = work
         .layers
         .as_ref()

@@ -1,6 +1,6 @@
 //! The cgroup of a run or a self-test, from before root is given up until its last guest is dead.
 
-use crate::keeper::Keeper;
+use crate::cgroup_reaper::CgroupReaper;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_backend_native::{
@@ -15,7 +15,7 @@ enum Remover {
     /// This process may.
     Own,
     /// Root made it: a process that stayed root.
-    Keeper(Keeper),
+    Reaper(CgroupReaper),
 }
 
 /// What must be undone when the run has ended.
@@ -71,8 +71,8 @@ fn attempt(
         }
     };
     let remover = if rustix::process::geteuid().is_root() {
-        match Keeper::start(&intent.path(state), &directories) {
-            Ok(keeper) => Remover::Keeper(keeper),
+        match CgroupReaper::start(&intent.path(state), &directories) {
+            Ok(reaper) => Remover::Reaper(reaper),
             Err(error) => {
                 group.remove();
                 intent.done();
@@ -109,7 +109,7 @@ impl Drop for RunGroup {
                     held.intent.done();
                 }
             }
-            Remover::Keeper(keeper) => keeper.finish(),
+            Remover::Reaper(reaper) => reaper.finish(),
         }
     }
 }

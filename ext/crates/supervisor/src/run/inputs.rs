@@ -17,8 +17,7 @@ use serde_json::json;
 use wp_codebox_artifacts::{BundleInputs, BundleMount, EvidenceDocument, RenameMode};
 use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
-    ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, RuntimeEnvironment,
-    RuntimeInfo, SandboxAudit,
+    ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, SandboxAudit,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
@@ -66,7 +65,12 @@ pub(super) fn inputs(
         error.as_ref(),
     );
     let summary = detail.sentence();
-    let tests_changed = test_files::changed(context, evidence.work, &request.checks);
+    let tests_changed = test_files::changed(
+        &context.guest_mounts,
+        &evidence.work.changes,
+        &request.checks,
+        context.redactor,
+    );
     let mut risk_notes = recorder.notices.clone();
     risk_notes.extend(test_files::note(&tests_changed));
     let facts = Facts {
@@ -90,17 +94,7 @@ pub(super) fn inputs(
     Ok(BundleInputs {
         preview: recorder.preview.clone(),
         created_at: now_rfc3339(),
-        runtime: RuntimeInfo {
-            id: request.run_id.as_str().to_owned(),
-            backend: "native".to_owned(),
-            environment: RuntimeEnvironment {
-                kind: "wordpress".to_owned(),
-                version: Some(context.backend.template.wordpress_version.clone()),
-                php_version: Some(context.backend.php.version.clone()),
-            },
-            created_at: context.run_dir.record().created_at(),
-            status: "destroyed".to_owned(),
-        },
+        runtime: context.runtime_info("destroyed"),
         outcome: verdict.outcome,
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
         agent_result: agent_exit.map(|exit| {

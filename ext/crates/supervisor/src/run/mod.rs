@@ -266,7 +266,7 @@ fn stages(
             recorder.event(EventType::Destroyed, None, data)?;
             Ok(checks)
         })
-        .map_err(|error| finish::kept(&context, &work, error))?;
+        .map_err(|error| finish::kept(run_dir, &work, error))?;
     let verdict = verdict::decide(&work, &checks, cancellation.reason());
     finish::bundle(
         &context,

@@ -3,9 +3,9 @@
 //! An agent can make a check pass by changing the check. Whether a change of one is right is
 //! for a human; that it is there must not be missed.
 
-use super::context::RunContext;
-use super::work::Work;
-use wp_codebox_artifacts::{Change, Node};
+use wp_codebox_artifacts::{Change, MountChanges, Node};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::GuestMount;
 
 /// Names listed in the note.
 const LISTED: usize = 10;
@@ -30,13 +30,18 @@ const CONFIGURATION: [&str; 12] = [
 const SCRIPTS: [&str; 3] = ["composer.json", "package.json", "makefile"];
 
 /// Changed paths, as the guest sees them, that decide what a check says.
-pub(super) fn changed(context: &RunContext<'_>, work: &Work, checks: &[String]) -> Vec<String> {
+pub(super) fn changed(
+    mounts: &[GuestMount],
+    changes: &[Option<MountChanges>],
+    checks: &[String],
+    redactor: &Redactor,
+) -> Vec<String> {
     let words: Vec<String> = checks
         .iter()
         .flat_map(|line| shell_words::split(line).unwrap_or_default())
         .collect();
     let mut found = Vec::new();
-    for (mount, changes) in context.guest_mounts.iter().zip(&work.changes) {
+    for (mount, changes) in mounts.iter().zip(changes) {
         let base = mount.workspace.as_str();
         for entry in changes.iter().flat_map(|changes| &changes.entries) {
             if is_directory(&entry.change) {
@@ -45,7 +50,7 @@ pub(super) fn changed(context: &RunContext<'_>, work: &Work, checks: &[String]) 
             let relative = String::from_utf8_lossy(&entry.path);
             let absolute = format!("{base}/{relative}");
             if decides(&relative) || words.iter().any(|word| names(word, &relative, &absolute)) {
-                found.push(context.redactor.redact(&absolute).into_owned());
+                found.push(redactor.redact(&absolute).into_owned());
             }
         }
     }

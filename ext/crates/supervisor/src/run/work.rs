@@ -98,7 +98,7 @@ pub(super) fn run(
         (None, Some(error)) => Some(Stop::Failed(error)),
         (stopped, _) => stopped,
     };
-    let layers = write_layers(context, &changes);
+    let layers = write_layers(context.run_dir, &changes);
     Ok(Work {
         stopped,
         agent,

@@ -8,6 +8,7 @@ use super::super::recorder::Recorder;
 use crate::run::context::RunContext;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
+use std::time::Instant;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream, hex,
 };
@@ -109,7 +110,7 @@ pub(super) fn ask(
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }
     );
     let answer = if alive {
-        read(context, runtime, &place)?
+        read(runtime, &place, context.clock.deadline)?
     } else {
         None
     };
@@ -128,9 +129,9 @@ fn place() -> Result<String, ErrorBody> {
 }
 
 fn read(
-    context: &RunContext<'_>,
     runtime: &mut dyn Runtime,
     place: &str,
+    deadline: Instant,
 ) -> Result<Option<Map<String, Value>>, ErrorBody> {
     let invalid = |e: &dyn std::fmt::Display| ErrorBody::new(ErrorCode::Internal, e.to_string());
     let execution = Execution {
@@ -140,8 +141,8 @@ fn read(
         cwd: GuestPath::new("/tmp").map_err(|e| invalid(&e))?,
         stdin: None,
         output_bytes: ANSWER_BYTES,
-        stop_at: context.clock.deadline,
-        deadline: context.clock.deadline,
+        stop_at: deadline,
+        deadline,
     };
     let mut bytes = Vec::new();
     let result = runtime.execute(&execution, &mut |stream, piece| match stream {

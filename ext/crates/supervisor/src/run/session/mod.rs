@@ -208,7 +208,7 @@ fn start(
     let uppers = state::uppers(runtime.as_ref())?;
     let runtime = match &base {
         None => runtime,
-        Some(base) => state::continued(context, runtime, Arc::clone(base))?,
+        Some(base) => state::continued(context.run_dir, runtime, Arc::clone(base))?,
     };
     Ok(WorkingGuest {
         runtime,

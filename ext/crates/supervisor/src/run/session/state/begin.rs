@@ -15,7 +15,7 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
     let Some(reference) = hold.and_then(|hold| hold.snapshot.as_deref()) else {
         return Ok(None);
     };
-    keepable(context)?;
+    keepable(context.level)?;
     let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
@@ -39,8 +39,8 @@ pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
 }
 
 /// Refuses where there are no layers to keep.
-pub(super) fn keepable(context: &RunContext<'_>) -> Result<(), ErrorBody> {
-    match context.level {
+pub(super) fn keepable(level: IsolationLevel) -> Result<(), ErrorBody> {
+    match level {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,

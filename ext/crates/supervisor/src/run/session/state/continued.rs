@@ -5,7 +5,6 @@
 
 use super::base::Base;
 use super::facts::layer_name;
-use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{
     BackendError, Connector, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult,
-    Launch, LaunchedEnd, Left, Runtime, Usage,
+    Launch, LaunchedEnd, Left, RunDir, Runtime, Usage,
 };
 
 /// The upper directories of a guest, by layer index.
@@ -35,11 +34,11 @@ pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody>
 
 /// Puts the state that a guest began on behind what it leaves.
 pub(in crate::run) fn continued(
-    context: &RunContext<'_>,
+    run_dir: &RunDir,
     inner: Box<dyn Runtime>,
     base: Arc<Base>,
 ) -> Result<Box<dyn Runtime>, ErrorBody> {
-    let scratch = context.run_dir.scratch("merged").map_err(|e| e.body())?;
+    let scratch = run_dir.scratch("merged").map_err(|e| e.body())?;
     Ok(Box::new(Continued {
         inner,
         base,

@@ -88,7 +88,7 @@ impl Session<'_, '_> {
         running: &[String],
     ) -> Result<SandboxSnapshot, ErrorBody> {
         free(running)?;
-        keepable(self.context)?;
+        keepable(self.context.level)?;
         let shelf = self.shelf()?;
         let run_id = &self.context.prepared.request.run_id;
         let named = shelf.find(reference, SnapshotOf::Run(run_id));
@@ -150,7 +150,7 @@ impl Session<'_, '_> {
     ) -> Result<SandboxSnapshot, ErrorBody> {
         check_request(request)?;
         free(running)?;
-        keepable(self.context)?;
+        keepable(self.context.level)?;
         // It comes back when somebody looks at the site again.
         self.stop_site_server();
         let deadline = self.deadline();

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use wp_codebox_backend_native::remove_cgroups;
 
-/// A keeper of this process's groups.
+/// A reaper of this process's groups.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct CgroupReaper {
     child: Child,
 }
 
-impl Keeper {
+impl CgroupReaper {
     /// Starts one. It outlives this process, however that ends.
     pub(crate) fn start(intent: &Path, directories: &[PathBuf]) -> std::io::Result<Self> {
         let child = Command::new(std::env::current_exe()?)
