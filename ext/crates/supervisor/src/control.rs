@@ -6,6 +6,7 @@
 
 mod events;
 mod exec;
+mod handles;
 mod http;
 mod lines;
 mod live;
@@ -13,68 +14,16 @@ mod socket;
 mod stdin;
 mod streams;
 
-use crate::outbox::CallerAttachment;
-use crate::parent::Answers;
-use crate::run::RequestQueue;
+pub(crate) use handles::ControlHandles;
+
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wp_codebox_contracts::{
-    CancelWish, CancellationNote, ErrorBody, ErrorCode, Frame, RunId, RunMode,
-};
+use wp_codebox_contracts::{CancelWish, ErrorBody, ErrorCode, Frame, RunMode};
 use wp_codebox_control::FrameReader;
-use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{
-    CancelReason, Cancellation, LiveRecord, RunDir, kernel_error, now_rfc3339,
-};
-
-/// What the thread may touch.
-#[derive(Debug, Clone)]
-pub(crate) struct ControlHandles {
-    pub run_id: RunId,
-    pub cancellation: Arc<Cancellation>,
-    pub attachment: Arc<CallerAttachment>,
-    pub record: Arc<LiveRecord>,
-    pub answers: Arc<Answers>,
-    /// What others say passes it before it is recorded.
-    pub redactor: Arc<Redactor>,
-    /// Where requests to a held sandbox are put.
-    pub queue: Arc<RequestQueue>,
-    /// Where the journal is.
-    pub run_dir: PathBuf,
-}
-
-/// Longest text of a wish that is recorded, characters.
-const WISH: usize = 500;
-
-impl ControlHandles {
-    /// Ends the run. Who asked first stands in its record before anything of it ends.
-    fn cancel(&self, reason: CancelReason, wish: CancelWish) {
-        let clean = |text: String| -> String {
-            let text = self.redactor.redact(text.trim()).into_owned();
-            text.chars().take(WISH).collect()
-        };
-        let said = |text: Option<String>| text.map(clean).filter(|text| !text.is_empty());
-        self.record.cancelled(CancellationNote {
-            requested_at: now_rfc3339(),
-            reason: said(wish.reason).or_else(|| Some(reason.sentence().to_owned())),
-            requested_by: said(wish.actor).or_else(|| Some(asker(reason).to_owned())),
-        });
-        self.cancellation.cancel(reason);
-    }
-}
-
-/// Who it is that does not say so.
-const fn asker(reason: CancelReason) -> &'static str {
-    match reason {
-        CancelReason::Asked | CancelReason::CallerGone => "caller",
-        CancelReason::Signal => "signal",
-    }
-}
+use wp_codebox_runtime::{CancelReason, RunDir, kernel_error};
 
 struct Signals {
     terminate: Signal,

@@ -2,7 +2,7 @@
 //!
 //! It is read from its file, a page at a time: who reads slowly holds up nobody and nothing.
 
-use super::ControlHandles;
+use super::handles::ControlHandles;
 use super::lines::{Reader, Replies};
 use bytes::Bytes;
 use http_body_util::channel::Sender;

@@ -5,10 +5,10 @@
 //! for nothing inside a step. So a client that does not read, or a full journal, stops only the
 //! reading of this program's output: its signals and its standard input go on.
 
-use super::ControlHandles;
+use super::handles::ControlHandles;
 use super::lines::{Lines, Replies, ReplyQueue};
-use super::stdin::{Misunderstood, Stdin};
-use super::streams::{Out, Streamed, readable, waits};
+use super::stdin::{Misunderstood, Stdin, waits};
+use super::streams::{Out, Streamed, readable};
 use crate::run::{QueuedRequest, end_word, resize};
 use base64::Engine;
 use std::future::Future;

@@ -3,9 +3,10 @@
 //! One request, one answer, then the connection is closed. There is nothing else here: no
 //! other path, no other method, no header that would let a page of another origin read it.
 
+use super::events;
 use super::events::SseClient;
+use super::handles::ControlHandles;
 use super::lines::{Lines, READING, Reader, Replies};
-use super::{ControlHandles, events};
 use bytes::Bytes;
 use http_body_util::{Channel, Either, Full};
 use hyper::header::{self, HeaderName, HeaderValue};

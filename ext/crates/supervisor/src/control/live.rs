@@ -1,7 +1,8 @@
 //! One conversation with whoever wants something of the sandbox.
 
+use super::handles::ControlHandles;
 use super::lines::{Lines, Replies};
-use super::{ControlHandles, events, exec};
+use super::{events, exec};
 use crate::run::QueuedRequest;
 use tokio::sync::oneshot;
 use wp_codebox_contracts::{

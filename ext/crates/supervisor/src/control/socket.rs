@@ -5,8 +5,9 @@
 //! directory may be longer than the address of a socket. Directory and socket are its
 //! owner's alone; the peer's uid is checked as well, for descriptors that were passed on.
 
+use super::handles::ControlHandles;
 use super::lines::{Lines, READING, Replies};
-use super::{ControlHandles, http, live};
+use super::{http, live};
 use crate::peer;
 use rustix::net::sockopt::socket_peercred;
 use serde_json::json;

@@ -146,7 +146,7 @@ impl Stdin {
                 let granted = self.window.as_mut().and_then(|w| w.taken(count));
                 granted.map(credit)
             }
-            Err(error) if super::streams::waits(&error) => None,
+            Err(error) if waits(&error) => None,
             // It reads no more.
             Err(_) => {
                 self.waiting.clear();
@@ -169,6 +169,11 @@ fn credit(bytes: usize) -> LiveReply {
     LiveReply::StdinCredit {
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
     }
+}
+
+pub(super) fn waits(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]

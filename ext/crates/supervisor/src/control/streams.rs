@@ -1,6 +1,6 @@
 //! The streams of a program, watched for what can be read and written.
 
-use super::ControlHandles;
+use super::handles::ControlHandles;
 use super::stdin::Stdin;
 use crate::run::{PromptRedactor, StreamRedactor, Streams};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -82,9 +82,4 @@ pub(super) async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
     if let Some(fd) = fd {
         let _ = fd.readable().await;
     }
-}
-
-pub(super) fn waits(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
