@@ -33,6 +33,7 @@ pub mod schema_id;
 mod spawner;
 mod summary;
 mod task;
+mod task_shape;
 mod task_spec;
 pub mod terminal_text;
 mod workflow;
@@ -110,9 +111,8 @@ pub use spawner::{
 };
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
-pub use task_spec::{
-    Member, Need, RunRequest, Shape, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
-};
+pub use task_shape::{Member, Need, Shape};
+pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec};
 pub use workflow::{
     CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
     WrittenFile,
