@@ -43,6 +43,7 @@ mod sync;
 mod usage;
 
 use args::{Cli, Command};
+use clap::CommandFactory;
 use output::Output;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use settings::Settings;
@@ -92,9 +93,9 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Doctor(options) => doctor::main(output, &options),
         Command::Sync(options) => sync::main(output, &options),
         Command::Gc(options) => gc::main(output, &options),
-        Command::Completion { shell } => manual::completion(output, shell),
+        Command::Completion { shell } => manual::completion(output, &Cli::command(), shell),
         Command::Help { command } => usage::help(&command),
-        Command::Man(options) => manual::man(output, &options),
+        Command::Man(options) => manual::man(output, Cli::command(), &options),
         Command::Version => {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

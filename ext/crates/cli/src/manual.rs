@@ -1,8 +1,7 @@
 //! Manual pages and shell completion, made from the table that the arguments are parsed by.
 
-use super::args::Cli;
 use super::output::Output;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::io;
@@ -28,8 +27,8 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the completion script of a shell.
-pub(crate) fn completion(output: &Output, shell: Shell) -> ExitCode {
-    output.data(script(shell).as_bytes());
+pub(crate) fn completion(output: &Output, root: &Command, shell: Shell) -> ExitCode {
+    output.data(script(root, shell).as_bytes());
     ExitCode::SUCCESS
 }
 
@@ -37,13 +36,12 @@ pub(crate) fn completion(output: &Output, shell: Shell) -> ExitCode {
 /// name (clap issue 6421): it is generated for another name, and then completes the real ones.
 const BASH_NAME: &str = "wp_codebox";
 
-fn script(shell: Shell) -> String {
-    let root = Cli::command();
+fn script(root: &Command, shell: Shell) -> String {
     // The generators offer hidden commands, too.
     let mut shown = Command::new("wp-codebox")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .subcommands(visible(&root).cloned());
+        .subcommands(visible(root).cloned());
     let mut bytes = Vec::new();
     let name = match shell {
         Shell::Bash => BASH_NAME,
@@ -58,8 +56,7 @@ fn script(shell: Shell) -> String {
 }
 
 /// Prints one page, or writes all of them.
-pub(crate) fn man(output: &Output, args: &ManArgs) -> ExitCode {
-    let mut root = Cli::command();
+pub(crate) fn man(output: &Output, mut root: Command, args: &ManArgs) -> ExitCode {
     root.build();
     let answer = match &args.directory {
         Some(directory) => write_pages(&root, directory),
@@ -125,6 +122,8 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory;
 
     /// Help texts of a command and of those below it, for people.
     fn texts(command: &Command) -> Vec<(String, String)> {
@@ -176,7 +175,7 @@ mod tests {
         let run = std::fs::read_to_string(directory.path().join("wp-codebox-run.1")).unwrap();
         assert!(run.contains("\\-\\-mount") && run.contains(".SH \"EXIT STATUS\"\n"));
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = script(shell);
+            let script = script(&Cli::command(), shell);
             assert!(script.contains("mount"), "{shell}");
             assert!(!script.contains("keep-cgroups"), "{shell}");
         }

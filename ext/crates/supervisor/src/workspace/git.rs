@@ -1,7 +1,7 @@
 //! What git says of a workspace: its program is asked, where there is one, with nothing of the
 //! caller's environment and nothing of the repository's own configuration that runs programs.
 
-use super::{Code, Violation};
+use super::rules::{Code, Violation};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,7 @@
 //! A workspace's whole tree against the rules.
 
-use super::{Code, Rules, Violation, git};
+use super::git;
+use super::rules::{Code, GitBacking, Rules, Violation};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -9,15 +10,6 @@ use std::path::Path;
 const MAX_ENTRIES: usize = 200_000;
 /// Deepest directory.
 const MAX_DEPTH: usize = 200;
-
-/// Whether git is asked too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GitBacking {
-    /// Only the tree is judged.
-    None,
-    /// Git says what changed and what is ignored.
-    Git,
-}
 
 /// Every breach. An error means that the tree could not be looked at.
 pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Violation>, String> {
