@@ -5,11 +5,9 @@
 //! only. Whether directories exist and whose they are is left to the runner.
 
 use crate::ini::Settings;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, RunId, RunPaths, RunRequest, SiteId, TaskSpec, hex,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, TaskSpec};
+use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{check_task, read_task};
 
 /// Whether mounts and agent must be there already.
@@ -73,15 +71,4 @@ fn paths(task: &mut TaskSpec, settings: &Settings) -> Result<RunPaths, ErrorBody
         agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
         browser: None,
     })
-}
-
-fn new_run_id() -> Result<RunId, ErrorBody> {
-    let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
-    let mut bytes = [0_u8; 16];
-    let got = getrandom(&mut bytes[..], GetRandomFlags::empty())
-        .map_err(|errno| failed(format!("the kernel gave no random bytes: {errno}")))?;
-    if got != bytes.len() {
-        return Err(failed("the kernel gave too few random bytes".to_owned()));
-    }
-    RunId::new(format!("run_{}", hex(&bytes))).map_err(|error| failed(error.to_string()))
 }

@@ -8,7 +8,6 @@ mod isolation;
 use super::Settings;
 use super::args::DoctorArgs;
 use super::output::Output;
-use super::request::new_run_id;
 use check::{Check, Status};
 use serde_json::{Value, json};
 use std::os::unix::fs::DirBuilderExt;
@@ -20,6 +19,7 @@ use wp_codebox_backend_native::{
     UserBudgets, run_self_test,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, schema_id};
+use wp_codebox_control::new_run_id;
 use wp_codebox_runtime::StateDir;
 use wp_codebox_supervisor::Caller;
 use wp_codebox_supervisor::{group, identity};

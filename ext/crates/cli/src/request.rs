@@ -9,8 +9,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    PresetAgent, RunId, RunPaths, RunRequest, SiteId, TaskSpec, hex,
+    PresetAgent, RunPaths, RunRequest, SiteId, TaskSpec,
 };
+use wp_codebox_control::new_run_id;
 
 /// Sizes of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
@@ -138,15 +139,6 @@ pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<()
     Err(input(format!(
         "--wp asks for WordPress {wanted}, but --wordpress holds {found}"
     )))
-}
-
-/// A new random run id.
-pub(crate) fn new_run_id() -> Result<RunId, ErrorBody> {
-    let mut bytes = [0u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| ErrorBody::new(ErrorCode::Internal, format!("no random numbers: {e}")))?;
-    RunId::new(format!("run_{}", hex(&bytes)))
-        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
 }
 
 pub(crate) fn text(path: &Path) -> Result<String, ErrorBody> {

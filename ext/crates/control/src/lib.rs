@@ -20,6 +20,6 @@ pub use channel::{Channel, ChannelError, Received, wait_for};
 pub use clock::monotonic_ns;
 pub use frames::{FrameReader, frame_bytes, write_frame};
 pub use live::{LiveClient, LiveError, Patience};
-pub use run::{FrameError, RunClient, SupervisorFrame};
+pub use run::{FrameError, RunClient, SupervisorFrame, new_run_id};
 pub use socket::ControlSocket;
 pub use stdin::StdinCredit;

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunRequest, RunResult,
+    hex,
 };
 
 /// Longest of the waits that an endless one consists of.
@@ -110,6 +111,18 @@ impl SupervisorFrame {
             | Frame::ToolResult { .. } => Err(refused("it does not belong here")),
         }
     }
+}
+
+/// A new random id. The caller makes it, so that the run can be found even if its supervisor dies
+/// at once.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn new_run_id() -> Result<RunId, ErrorBody> {
+    let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|e| failed(e.to_string()))?;
+    RunId::new(format!("run_{}", hex(&bytes))).map_err(|e| failed(e.to_string()))
 }
 
 /// A caller that has nothing else to do than to follow its run.

@@ -42,7 +42,7 @@ pub(super) fn own(next: u32, jitter: u16, pace: &Pace) -> Duration {
 /// A random number; a fixed one where the kernel has none, for this is no secret.
 pub(super) fn jitter() -> u16 {
     let mut bytes = [0x80_u8; 2];
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    let _ = getrandom::fill(&mut bytes);
     u16::from_ne_bytes(bytes)
 }
 

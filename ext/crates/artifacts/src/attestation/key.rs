@@ -11,7 +11,6 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use rustix::fs::{self, AtFlags, RenameFlags};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 use zeroize::Zeroizing;
 
@@ -177,11 +176,7 @@ const fn io(step: &'static str, source: Errno) -> KeyError {
 /// Writes a fresh seed under a private name, then renames it: a reader never sees half a key.
 fn create(keys: &Dir) -> Result<(), KeyError> {
     let mut random = Zeroizing::new([0_u8; 48]);
-    let filled = getrandom(&mut random[..], GetRandomFlags::empty())
-        .map_err(|source| io("created", source))?;
-    if filled != random.len() {
-        return Err(io("created", Errno::AGAIN));
-    }
+    getrandom::fill(random.as_mut_slice()).map_err(|_| io("created", Errno::AGAIN))?;
     let temporary = format!(".{FILE}.{}", sha256(&random[32..]));
     let file = keys
         .create(temporary.as_bytes())

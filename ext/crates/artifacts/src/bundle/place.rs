@@ -10,7 +10,6 @@ use crate::removal::remove_tree_in;
 use rustix::fd::AsFd;
 use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -36,7 +35,7 @@ pub(crate) struct Staging<'p> {
 impl<'p> Staging<'p> {
     pub(crate) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
         let mut random = [0_u8; 8];
-        getrandom(&mut random[..], GetRandomFlags::empty()).map_err(|e| io(".", e))?;
+        getrandom::fill(&mut random).map_err(|_| io(".", Errno::AGAIN))?;
         let random = u64::from_le_bytes(random);
         let name = format!("{}{random:016x}", staging_prefix(run_id));
         fs::mkdirat(parent, name.as_str(), Mode::from_raw_mode(0o700)).map_err(|e| io(".", e))?;

@@ -102,16 +102,10 @@ fn copy_core(request: &TemplateRequest<'_>, core: &Path) -> Result<(), TemplateE
 /// 64 hex digits from the kernel.
 fn salt() -> Result<String, TemplateError> {
     let mut bytes = [0_u8; 32];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled +=
-            rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes[filled..], flags))
-                .map_err(|source| TemplateError::Io {
-                    step: "random bytes",
-                    source: source.into(),
-                })?;
-    }
+    getrandom::fill(&mut bytes).map_err(|source| TemplateError::Io {
+        step: "random bytes",
+        source: source.into(),
+    })?;
     Ok(wp_codebox_contracts::Sha256Hex::from_bytes(&bytes)
         .as_str()
         .to_owned())

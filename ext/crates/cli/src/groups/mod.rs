@@ -18,7 +18,6 @@ pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;
 use super::output::{Output, json_output};
-use super::request::new_run_id;
 use crate::recipe_request::wordpress_version;
 use args::TaskArgs;
 use drive::{Driven, Host, unwritable};
@@ -29,6 +28,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use supervisors::Supervisors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_control::new_run_id;
 
 /// Largest input, bytes.
 const INPUT: u64 = 32 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::output::Output;
 use crate::recipe_request::{self as recipe, Asked, Told};
-use crate::{Settings, duration, preview, request, run};
+use crate::{Settings, duration, preview, run};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -143,7 +143,7 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
             (None, None) => None,
         };
     Ok(Asked {
-        run_id: request::new_run_id()?,
+        run_id: wp_codebox_control::new_run_id()?,
         site: SiteId::new(args.store.site.clone())
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
         paths: looked.paths.clone(),

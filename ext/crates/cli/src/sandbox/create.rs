@@ -202,7 +202,7 @@ fn request_of(
         ..TaskSpec::default()
     };
     let paths = request::run_paths(settings, wordpress)?;
-    Ok(spec.into_request(request::new_run_id()?, site(place)?, paths))
+    Ok(spec.into_request(wp_codebox_control::new_run_id()?, site(place)?, paths))
 }
 
 fn policy_of(

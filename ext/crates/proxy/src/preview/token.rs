@@ -1,6 +1,5 @@
 //! Who may look: whoever knows the token.
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use subtle::ConstantTimeEq as _;
@@ -28,12 +27,9 @@ impl Token {
     /// 256 random bits.
     pub fn random() -> Result<Self, ErrorBody> {
         let mut bytes = Zeroizing::new([0_u8; 32]);
-        let filled = getrandom(bytes.as_mut_slice(), GetRandomFlags::empty());
-        if filled.is_ok_and(|count| count == 32) {
-            return Ok(Self(Zeroizing::new(hex(bytes.as_slice()))));
-        }
-        let message = "no random numbers for the preview's token";
-        Err(ErrorBody::new(ErrorCode::Internal, message))
+        getrandom::fill(bytes.as_mut_slice())
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        Ok(Self(Zeroizing::new(hex(bytes.as_slice()))))
     }
 
     /// One that the caller made.

@@ -180,7 +180,6 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), SnapshotError> {
 
 fn new_id() -> Result<String, SnapshotError> {
     let mut bytes = [0_u8; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| io("get random numbers")(e.into()))?;
+    getrandom::fill(&mut bytes).map_err(|e| io("get random numbers")(e.into()))?;
     Ok(format!("snap_{}", hex(&bytes)))
 }

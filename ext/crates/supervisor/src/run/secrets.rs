@@ -7,7 +7,6 @@
 //! model is not the guest's: nothing stands for it there unless programs of the guest may ask
 //! the model, and then only in the guest that works.
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimePolicy, SecretBinding, hex};
@@ -193,11 +192,7 @@ fn issue(
 /// Looks like a token and says what it is; nothing of the value is in it.
 fn placeholder() -> Result<String, ErrorBody> {
     let mut bytes = [0_u8; RANDOM_BYTES];
-    let failed = || ErrorBody::new(ErrorCode::Internal, "the kernel gave no random bytes");
-    match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
-        Ok(count) if count == bytes.len() => {}
-        Ok(_) | Err(_) => return Err(failed()),
-    }
+    getrandom::fill(&mut bytes).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
     Ok(format!("codebox_{}", hex(&bytes)))
 }
 

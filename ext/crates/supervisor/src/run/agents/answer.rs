@@ -6,7 +6,6 @@
 
 use super::super::recorder::Recorder;
 use crate::run::context::RunContext;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use wp_codebox_contracts::{
@@ -120,11 +119,7 @@ pub(super) fn ask(
 /// A name that no earlier program of the guest can have known.
 fn place() -> Result<String, ErrorBody> {
     let mut bytes = [0_u8; 8];
-    let got = rustix::io::retry_on_intr(|| getrandom(&mut bytes[..], GetRandomFlags::empty()));
-    if got != Ok(bytes.len()) {
-        let why = "the kernel gave no random bytes";
-        return Err(ErrorBody::new(ErrorCode::Internal, why));
-    }
+    getrandom::fill(&mut bytes).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
     Ok(format!("/tmp/.codebox-answer-{}", hex(&bytes)))
 }
 
