@@ -8,7 +8,7 @@ use crate::ini::Settings;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, TaskSpec};
 use wp_codebox_control::new_run_id;
-use wp_codebox_policy::{check_task, read_task};
+use wp_codebox_policy::{CheckedBy, check_request, read_task};
 
 /// Whether mounts and agent must be there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,22 +27,24 @@ pub(crate) fn build(
     stage: Stage,
 ) -> Result<RunRequest, ErrorBody> {
     let mut task = read_task(caller, host)?;
-    check_task(&task)?;
-    let idle = task.resolved_agent.is_none() && task.commands.is_empty() && task.hold.is_none();
+    // A host may want fewer runs at once than the operator allows, never more.
+    let most = u64::from(settings.max_runs()?);
+    task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
+    task.outer_sandbox = settings.outer_sandbox()?;
+    let invalid = |reason: String| ErrorBody::new(ErrorCode::InputInvalid, reason);
+    let site =
+        SiteId::new(task.site.clone()).map_err(|e| invalid(e.to_string()).with("field", "site"))?;
+    let paths = paths(&mut task, settings)?;
+    let request = task.into_request(new_run_id()?, site, paths);
+    check_request(&request, CheckedBy::Site)?;
+    let idle = request.agent.is_none() && request.commands.is_empty() && request.hold.is_none();
     if stage == Stage::Start && idle {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
             "no agent and no command was given; name one with `resolved_agent` or list `commands`",
         ));
     }
-    // A host may want fewer runs at once than the operator allows, never more.
-    let most = u64::from(settings.max_runs()?);
-    task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
-    task.outer_sandbox = settings.outer_sandbox()?;
-    let invalid = |reason: String| ErrorBody::new(ErrorCode::InputInvalid, reason);
-    let site = SiteId::new(task.site.clone()).map_err(|e| invalid(e.to_string()))?;
-    let paths = paths(&mut task, settings)?;
-    Ok(task.into_request(new_run_id()?, site, paths))
+    Ok(request)
 }
 
 /// Splits a command line as a POSIX shell would, without expansion.

@@ -59,7 +59,7 @@ pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
 pub use shell_hint::shell_hint;
 pub use spellings::{SECRET_MIN_BYTES, Spelled, SpellingSearch, Spellings};
-pub use task::{check_task, read_task};
+pub use task::{CheckedBy, check_request, read_task};
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,

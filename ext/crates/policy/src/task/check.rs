@@ -1,4 +1,4 @@
-//! Rules of a task that its shape cannot say.
+//! Rules of a request that the shapes of its fields cannot say.
 
 use super::issues::Issues;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     check_model_agent, check_mounts, check_preset_name, check_runtime_task, check_secrets,
     check_staged_target, defaults, required_commands,
 };
-use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, SiteId, TaskSpec};
+use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
 /// Longest goal, bytes. A task is one document for an agent, not a data channel.
 const MAX_GOAL: usize = 64 * 1024;
@@ -17,29 +17,46 @@ const MAX_STAGED: usize = 256;
 /// What a host path must be.
 const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";
 
-/// Judges a task whose agent, model, secrets and paths are resolved.
+/// Where a request is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckedBy {
+    /// In PHP, before a process is started. A site says what its task is for, and its paths are
+    /// compared as texts with its settings, so they are absolute.
+    Site,
+    /// In the supervisor, which opens paths and judges what it opened. A command of the operator
+    /// may be all there is.
+    Supervisor,
+}
+
+/// Judges a request by itself, wherever it comes from: the extension before it starts a process,
+/// every supervisor before it opens anything. Issues name the fields of `TaskSpec`.
 ///
 /// # Errors
 /// The first issue, with all of them as `issues` when there are several.
-pub fn check_task(task: &TaskSpec) -> Result<(), ErrorBody> {
+pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBody> {
     let mut issues = Issues::default();
-    goal(task, &mut issues);
-    places(task, &mut issues);
-    agent(task, &mut issues);
-    let policy = task.policy.clone().unwrap_or_else(|| defaults(Vec::new()));
+    goal(request, by, &mut issues);
+    if by == CheckedBy::Site {
+        places(request, &mut issues);
+    }
+    agent(request, &mut issues);
+    let policy = request
+        .policy
+        .clone()
+        .unwrap_or_else(|| defaults(Vec::new()));
     let mut note = |result: Result<(), ErrorBody>| {
         if let Err(issue) = result {
             issues.push(issue);
         }
     };
-    match check_mounts(&task.mounts, &policy) {
+    match check_mounts(&request.mounts, &policy) {
         Ok(targets) => {
-            let checked = check_components(&task.components, &targets, &policy);
+            let checked = check_components(&request.components, &targets, &policy);
             note(checked.map(|_| ()).map_err(|e| e.body()));
         }
         Err(e) => note(Err(e.body())),
     }
-    for file in &task.staged_files {
+    for file in staged(request) {
         note(
             check_staged_target(&file.target)
                 .map(|_| ())
@@ -47,79 +64,85 @@ pub fn check_task(task: &TaskSpec) -> Result<(), ErrorBody> {
         );
     }
     // Without a policy a run gets the default one with exactly these commands.
-    let calls = task.commands.iter();
+    let calls = request.commands.iter();
     let needed = calls.flat_map(|call| required_commands(&call.command));
     let own = defaults(needed.map(str::to_owned).collect());
-    for call in &task.commands {
-        let asserted = assert_command(task.policy.as_ref().unwrap_or(&own), call);
+    for call in &request.commands {
+        let asserted = assert_command(request.policy.as_ref().unwrap_or(&own), call);
         note(asserted.map(|_| ()).map_err(|e| e.body()));
     }
-    note(model(task));
-    let command = task.resolved_agent.as_ref().and_then(Agent::command);
+    note(model(request));
+    let command = request.agent.as_ref().and_then(Agent::command);
     let taken = command.into_iter().flat_map(|agent| agent.env.keys());
     let secret_use = SecretUse {
         policy: &policy,
-        model: task.resolved_model.as_ref(),
+        model: request.model.as_ref(),
     };
-    let checked = check_secrets(&task.secrets, secret_use, taken.map(String::as_str));
+    let checked = check_secrets(&request.secrets, secret_use, taken.map(String::as_str));
     note(checked.map_err(|e| e.body()));
-    let names = task.secrets.iter().map(|secret| secret.env.as_str());
-    let checked = check_agent_bundles(&task.agent_bundles, &names.collect());
+    let names = request.secrets.iter().map(|secret| secret.env.as_str());
+    let checked = check_agent_bundles(&request.agent_bundles, &names.collect());
     note(checked.map_err(|e| e.body()));
-    bounds(task, &mut issues);
+    bounds(request, &mut issues);
     issues.into_result()
 }
 
-fn goal(task: &TaskSpec, issues: &mut Issues) {
-    if task.goal.trim().is_empty() {
+fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
+    let goal = match (&request.task, by) {
+        (Some(task), _) => task.goal.as_str(),
+        (None, CheckedBy::Site) => "",
+        (None, CheckedBy::Supervisor) => return,
+    };
+    if goal.trim().is_empty() {
         issues.push(ErrorBody::new(
             ErrorCode::TaskMissing,
             "no goal was given; say in `goal` what the agent shall do",
         ));
     }
-    if task.goal.len() > MAX_GOAL {
+    if goal.len() > MAX_GOAL {
         let rule = format!("at most {MAX_GOAL} bytes long");
         issues.refuse(ErrorCode::InputInvalid, "goal", &rule);
     }
 }
 
-/// Site and host paths. Whether directories exist, and whose they are, the runner knows.
-fn places(task: &TaskSpec, issues: &mut Issues) {
-    if let Err(e) = SiteId::new(task.site.clone()) {
-        let issue = ErrorBody::new(ErrorCode::InputInvalid, e.to_string());
-        issues.push(issue.with("field", "site"));
-    }
+/// Host paths. Whether directories exist, and whose they are, the runner knows.
+fn places(request: &RunRequest, issues: &mut Issues) {
+    let paths = &request.paths;
     let mut absolute = |code: ErrorCode, field: &str, path: &str| {
         if !is_absolute(path) {
             issues.refuse(code, field, ABSOLUTE);
         }
     };
-    absolute(ErrorCode::InputInvalid, "wordpress", &task.wordpress);
-    let allowed = task.allowed_roots.as_deref().unwrap_or_default();
+    absolute(ErrorCode::InputInvalid, "wordpress", &paths.wordpress);
+    let allowed = paths.allowed_roots.as_deref().unwrap_or_default();
     let lists = [
-        ("denied", &task.denied[..]),
-        ("code_roots", &task.code_roots),
+        ("denied", &paths.denied[..]),
+        ("code_roots", &paths.code_roots),
         ("allowed_roots", allowed),
     ];
-    for (name, paths) in lists {
-        for (index, path) in paths.iter().enumerate() {
+    for (name, list) in lists {
+        for (index, path) in list.iter().enumerate() {
             absolute(ErrorCode::InputInvalid, &format!("{name}[{index}]"), path);
         }
     }
-    for (index, file) in task.staged_files.iter().enumerate() {
+    for (index, file) in staged(request).iter().enumerate() {
         let field = format!("staged_files[{index}].source");
         absolute(ErrorCode::MountInvalid, &field, &file.source);
     }
-    for (index, component) in task.components.iter().enumerate() {
+    for (index, component) in request.components.iter().enumerate() {
         let field = format!("components[{index}].source");
         absolute(ErrorCode::InputInvalid, &field, &component.source);
     }
-    for (index, bundle) in task.agent_bundles.iter().enumerate() {
+    for (index, bundle) in request.agent_bundles.iter().enumerate() {
         if let Some(source) = &bundle.source {
             let field = format!("agent_bundles[{index}].source");
             absolute(ErrorCode::InputInvalid, &field, source);
         }
     }
+}
+
+fn staged(request: &RunRequest) -> &[StagedFile] {
+    request.task.as_ref().map_or(&[], |task| &task.staged_files)
 }
 
 /// Whether a host path is absolute, without NUL, `.` and `..` segments.
@@ -130,8 +153,8 @@ fn is_absolute(path: &str) -> bool {
 }
 
 /// The model, and what the built-in loop may use of it.
-fn model(task: &TaskSpec) -> Result<(), ErrorBody> {
-    let checked = match (&task.resolved_agent, &task.resolved_model) {
+fn model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
         (Some(Agent::Model(agent)), model) => check_model_agent(agent, model.as_ref()),
         (_, Some(model)) => check_model(model),
         (_, None) => return Ok(()),
@@ -139,8 +162,8 @@ fn model(task: &TaskSpec) -> Result<(), ErrorBody> {
     checked.map(|_| ()).map_err(|e| e.body())
 }
 
-fn agent(task: &TaskSpec, issues: &mut Issues) {
-    let found = match &task.resolved_agent {
+fn agent(request: &RunRequest, issues: &mut Issues) {
+    let found = match &request.agent {
         Some(Agent::Preset(preset)) => check_preset_name(&preset.name).map_err(|e| e.body()),
         Some(Agent::Ability(task)) => check_runtime_task(task).map_err(|e| {
             let field = match e {
@@ -165,16 +188,16 @@ fn agent(task: &TaskSpec, issues: &mut Issues) {
     }
 }
 
-fn bounds(task: &TaskSpec, issues: &mut Issues) {
+fn bounds(request: &RunRequest, issues: &mut Issues) {
     let invalid = ErrorCode::InputInvalid;
-    if task.staged_files.len() > MAX_STAGED {
+    if staged(request).len() > MAX_STAGED {
         let rule = format!("a list of at most {MAX_STAGED} rows");
         issues.refuse(invalid, "staged_files", &rule);
     }
-    if task.max_runs == Some(0) {
+    if request.max_runs == 0 {
         issues.refuse(invalid, "max_runs", "a whole number from 1");
     }
-    if let Some(hold) = &task.hold {
+    if let Some(hold) = &request.hold {
         if hold.ttl_ms == 0 {
             issues.refuse(invalid, "hold.ttl_ms", "milliseconds, at least 1");
         }
@@ -182,13 +205,13 @@ fn bounds(task: &TaskSpec, issues: &mut Issues) {
             issues.refuse(invalid, "hold.max_ttl_ms", "at least ttl_ms");
         }
     }
-    for (index, line) in task.checks.iter().enumerate() {
+    for (index, line) in request.checks.iter().enumerate() {
         if shell_words::split(line).is_err() {
             let field = format!("checks[{index}]");
             issues.refuse(invalid, &field, "a command line without open quotes");
         }
     }
-    if let Err(error) = task.limits.resolve() {
+    if let Err(error) = request.limits.resolve() {
         let issue = ErrorBody::new(ErrorCode::LimitInvalid, error.to_string());
         issues.push(issue.with("field", format!("limits.{}", error.field)));
     }

@@ -4,5 +4,5 @@ mod check;
 mod issues;
 mod read;
 
-pub use check::check_task;
+pub use check::{CheckedBy, check_request};
 pub use read::read_task;

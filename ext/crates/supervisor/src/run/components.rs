@@ -7,12 +7,11 @@ use super::generated;
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wp_codebox_contracts::{
-    Agent, Component, ErrorBody, ErrorCode, GitChoice, GitView, GuestPath, MountAccess,
-    MountRequest, RunRequest, RuntimePolicy,
+    Component, ErrorBody, ErrorCode, GitChoice, GitView, GuestPath, MountAccess, MountRequest,
+    RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy as policy;
 
@@ -53,11 +52,6 @@ pub(super) fn check(
     mounts: &[GuestPath],
     policy: &RuntimePolicy,
 ) -> Result<Vec<GuestPath>, ErrorBody> {
-    if let Some(Agent::Ability(task)) = &request.agent {
-        policy::check_runtime_task(task).map_err(|e| e.body())?;
-    }
-    let secrets: BTreeSet<&str> = request.secrets.iter().map(|s| s.env.as_str()).collect();
-    policy::check_agent_bundles(&request.agent_bundles, &secrets).map_err(|e| e.body())?;
     policy::check_components(&request.components, mounts, policy).map_err(|e| e.body())
 }
 

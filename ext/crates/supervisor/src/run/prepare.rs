@@ -118,16 +118,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
             format!("the request is not {}", schema_id::RUN_REQUEST),
         ));
     }
-    if request
-        .task
-        .as_ref()
-        .is_some_and(|t| t.goal.trim().is_empty())
-    {
-        return Err(ErrorBody::new(
-            ErrorCode::TaskMissing,
-            "the goal is empty: say what the agent should do",
-        ));
-    }
+    policy::check_request(&request, policy::CheckedBy::Supervisor)?;
     let limits = request
         .limits
         .resolve()
@@ -138,7 +129,6 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     }
     let policy = effective_policy(&request, preset.as_ref())?;
     check_programs(&request, &policy)?;
-    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let guest_model = guest_model(&request, &policy)?;
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
@@ -378,16 +368,6 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
-}
-
-/// The model and what the built-in loop may use of it.
-fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
-    let checked = match (&request.agent, &request.model) {
-        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
-        (_, Some(model)) => policy::check_model(model),
-        (_, None) => return Ok(()),
-    };
-    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
