@@ -138,7 +138,7 @@ def terminate_timeout_ends_an_attached_run(world, _fpm):
 @case
 def a_panic_ends_the_run_and_not_the_worker(world, _fpm):
     fpm = world.fpm(extension=debug_extension(world), pool={"pm.max_children": 1})
-    page = Page(fpm, "panic", agent={"argv": ["sh", "-c", f"while sleep 0.3; do echo {world.token}; done"]})
+    page = Page(fpm, "panic", resolved_agent={"argv": ["sh", "-c", f"while sleep 0.3; do echo {world.token}; done"]})
     page.working()
     must(page.expect("error") == "wp_codebox_internal", f"error {page.noted('error')}")
     took = page.gone()
