@@ -3,7 +3,7 @@
 use super::agents;
 use super::context::RunContext;
 use super::egress;
-use super::guest::{guest, spec};
+use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
 use super::work::Work;
 use std::sync::Arc;
@@ -51,19 +51,25 @@ pub(super) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let ended =
-        match agents::load_components(context, recorder, runtime.as_mut(), GuestPhase::Check) {
-            Ok(None) => run_checks(context, recorder, runtime.as_mut(), &mut checked),
-            Ok(Some(stop)) => {
-                checked.stopped = Some(stop);
-                Ok(())
-            }
-            // The change may be what broke it, so it is the checks that fail.
-            Err(error) => {
-                checked.reports = Checked::unable(lines, &error).reports;
-                Ok(())
-            }
-        };
+    let mut guest = GuestContext {
+        run: context,
+        recorder,
+        runtime: runtime.as_mut(),
+        cancellation,
+        phase: GuestPhase::Check,
+    };
+    let ended = match agents::load_components(&mut guest) {
+        Ok(None) => run_checks(&mut guest, &mut checked),
+        Ok(Some(stop)) => {
+            checked.stopped = Some(stop);
+            Ok(())
+        }
+        // The change may be what broke it, so it is the checks that fail.
+        Err(error) => {
+            checked.reports = Checked::unable(lines, &error).reports;
+            Ok(())
+        }
+    };
     checked.usage = runtime.destroy().usage;
     egress.close(GuestPhase::Check, recorder)?;
     ended?;
@@ -111,21 +117,17 @@ fn checking_guest(context: &RunContext<'_>, work: &Work) -> Result<CheckingGuest
     Ok((runtime, egress))
 }
 
-fn run_checks(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
-    checked: &mut Checked,
-) -> Result<(), ErrorBody> {
-    let deadline = match &context.prepared.request.hold {
-        None => context.clock.deadline,
+fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result<(), ErrorBody> {
+    let run = guest.run;
+    let deadline = match &run.prepared.request.hold {
+        None => run.clock.deadline,
         // The time that the sandbox was held is not the checks'.
-        Some(_) => Instant::now() + Duration::from_millis(context.prepared.limits.wall_clock_ms),
+        Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
     };
-    for line in &context.prepared.request.checks {
+    for line in &run.prepared.request.checks {
         let started = Instant::now();
-        let call = context.check_call(check_program(line, &context.cwd)?);
-        let step = recorder.run(runtime, &call, deadline)?;
+        let call = guest.equipped(check_program(line, &run.cwd)?);
+        let step = guest.recorder.run(guest.runtime, &call, deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {

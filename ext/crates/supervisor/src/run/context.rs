@@ -45,6 +45,12 @@ pub(super) struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
+    /// Everything of the host that guests are shown: mounts, then components.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &Materialised> {
+        let components = self.components.iter().map(|row| &row.shown);
+        self.mounts.iter().chain(components)
+    }
+
     /// The call with what the working guest holds of the run's secrets, and where its model is.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;

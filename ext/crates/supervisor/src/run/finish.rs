@@ -198,7 +198,7 @@ fn result(
 ) -> RunResult {
     let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
-    notices.extend(left_out::notices(context));
+    notices.extend(left_out::notices(context.shown()));
     notices.extend(written.notices);
     RunResult {
         schema: schema_id::RUN_RESULT.to_owned(),
@@ -212,7 +212,7 @@ fn result(
             bundle_id: written.id.as_str().to_owned(),
             manifest_sha256: written.manifest_sha256.as_str().to_owned(),
         }),
-        mounts: left_out::reports(context),
+        mounts: left_out::reports(context.shown()),
         changed_files: written.changed_files,
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,

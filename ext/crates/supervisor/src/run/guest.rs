@@ -1,11 +1,38 @@
-//! A guest of a run: what it is built from, and its start.
+//! A guest of a run: what it is built from, its start, and programs in it.
 
 use super::context::RunContext;
+use super::recorder::Recorder;
 use super::request_document::task_document;
 use super::{level, ready_components};
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
-use wp_codebox_runtime::{Backend, Runtime};
+use wp_codebox_runtime::{Backend, Call, Cancellation, Runtime, Step};
+
+/// One living guest of a run, for whatever runs programs in it: agents, components, checks.
+pub(super) struct GuestContext<'a, 'r> {
+    pub run: &'a RunContext<'a>,
+    pub recorder: &'a mut Recorder<'r>,
+    pub runtime: &'a mut dyn Runtime,
+    pub cancellation: &'a Cancellation,
+    /// Decides which of the run's secrets a program gets.
+    pub phase: GuestPhase,
+}
+
+impl GuestContext<'_, '_> {
+    /// The call with the environment of this guest's phase.
+    pub(super) fn equipped(&self, call: Call) -> Call {
+        match self.phase {
+            GuestPhase::Work => self.run.work_call(call),
+            GuestPhase::Check => self.run.check_call(call),
+        }
+    }
+
+    /// Runs an equipped program until it ends or the run's deadline passes.
+    pub(super) fn execute(&mut self, call: &Call) -> Result<Step, ErrorBody> {
+        let deadline = self.run.clock.deadline;
+        self.recorder.run(self.runtime, call, deadline)
+    }
+}
 
 pub(super) fn spec(
     context: &RunContext<'_>,

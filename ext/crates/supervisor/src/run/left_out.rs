@@ -1,6 +1,5 @@
 //! What the result of a run and its events say of entries that its guest does not get.
 
-use super::context::RunContext;
 use super::materialise::Materialised;
 use wp_codebox_artifacts::{LeftOut, OmitReason, quote_name};
 use wp_codebox_contracts::{LeftOutEntry, LeftOutReport, MountReport};
@@ -14,26 +13,21 @@ const ANNOUNCED: usize = 5;
 /// Entries of a mount that its notice names.
 const NAMED: usize = 3;
 
-/// What a result says of the mounts of a run, components last.
-pub(super) fn reports(context: &RunContext<'_>) -> Vec<MountReport> {
+/// What a result says of these mounts.
+pub(super) fn reports<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<MountReport> {
     let report = |mount: &Materialised| MountReport {
         target: mount.mount.target.clone(),
         view: mount.view,
         git: mount.git_view(),
         left_out: listed(mount, REPORTED),
     };
-    shown(context).map(report).collect()
+    mounts.map(report).collect()
 }
 
 /// One sentence for each mount of which the guest does not get everything. They stand in the
 /// result, not among the risks of a change: hiding the host's repository makes no change risky.
-pub(super) fn notices(context: &RunContext<'_>) -> Vec<String> {
-    shown(context).filter_map(notice).collect()
-}
-
-fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = &'a Materialised> {
-    let components = context.components.iter().map(|row| &row.shown);
-    context.mounts.iter().chain(components)
+pub(super) fn notices<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<String> {
+    mounts.filter_map(notice).collect()
 }
 
 /// What an event says of the entries that a guest does not get.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, GuestPhase, HostSource, IsolationReport, RunRequest, SandboxAudit,
+    ErrorBody, ErrorCode, HostSource, IsolationReport, RunRequest, SandboxAudit,
 };
 use wp_codebox_runtime::{Cancellation, RuntimeState, Stop, Usage};
 
@@ -123,8 +123,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let context = session.context;
     let request = &context.prepared.request;
     let idle = unfinished(request);
-    let bench = session.bench();
-    let loaded = agents::load_components(context, bench.recorder, bench.runtime, GuestPhase::Work)?;
+    let loaded = agents::load_components(&mut session.guest_context())?;
     if let Some(stop) = loaded {
         return Ok((Some(stop), idle));
     }
@@ -144,7 +143,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
         return Ok((Some(stop), idle));
     }
     match &request.agent {
-        Some(agent) => agents::run(agent, session.bench()),
+        Some(agent) => agents::run(agent, session.guest_context()),
         None => Ok((None, AgentEnd::None)),
     }
 }

@@ -4,35 +4,30 @@
 //! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
+use super::super::guest::GuestContext;
 use super::answer::{Program, ask};
-use super::bench::Bench;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimeTask};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RuntimeTask};
 use wp_codebox_runtime::{AGENT_COMMAND, ExecutionEnd, Stop};
 
-pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let Bench {
-        context,
-        recorder,
-        runtime,
-        ..
-    } = bench;
+pub(super) fn run(
+    task: &RuntimeTask,
+    mut guest: GuestContext<'_, '_>,
+) -> Result<ProgramsEnd, ErrorBody> {
     let name = &task.ability;
     let program = Program {
         file: "run-ability.php",
         command: AGENT_COMMAND,
         args: vec![format!("ability={name}")],
         phase: "agent",
-        guest: GuestPhase::Work,
-        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("ability".to_owned(), json!(name)),
             ("input".to_owned(), json!(task.input)),
         ]),
     };
-    let answered = ask(context, recorder, runtime, program)?;
+    let answered = ask(&mut guest, program)?;
     if let Some(answer) = &answered.answer {
-        recorder.answered(Value::Object(answer.clone()));
+        guest.recorder.answered(Value::Object(answer.clone()));
     }
     let failed = |why: String| {
         let error = ErrorBody::new(

@@ -4,13 +4,10 @@
 //! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
 //! bounded, parsed, and never taken for more than the word of the guest.
 
-use super::super::recorder::Recorder;
-use crate::run::context::RunContext;
+use super::super::guest::GuestContext;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream, hex,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream, hex};
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
 /// Largest answer, bytes.
@@ -26,9 +23,6 @@ pub(super) struct Program<'a> {
     pub command: &'a str,
     pub args: Vec<String>,
     pub phase: &'static str,
-    /// The guest it runs in: what it holds of the run's secrets.
-    pub guest: GuestPhase,
-    pub cwd: GuestPath,
     /// What it reads on standard input; the place of its answer is added.
     pub input: Map<String, Value>,
 }
@@ -79,14 +73,12 @@ pub(super) fn sentence(text: &str) -> String {
 
 /// Runs a program and reads its answer.
 pub(super) fn ask(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
+    guest: &mut GuestContext<'_, '_>,
     mut program: Program<'_>,
 ) -> Result<Answered, ErrorBody> {
     let place = place()?;
     program.input.insert("answer".to_owned(), json!(place));
-    let call = Call {
+    let call = guest.equipped(Call {
         command: program.command.to_owned(),
         args: program.args,
         phase: program.phase,
@@ -95,21 +87,17 @@ pub(super) fn ask(
             format!("/opt/codebox/guest/{}", program.file),
         ],
         env: [("WP_AGENT_RUNTIME".to_owned(), "1".to_owned())].into(),
-        cwd: program.cwd,
+        cwd: guest.run.cwd.clone(),
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
-    };
-    let call = match program.guest {
-        GuestPhase::Work => context.work_call(call),
-        GuestPhase::Check => context.check_call(call),
-    };
-    let step = recorder.run(runtime, &call, context.clock.deadline)?;
+    });
+    let step = guest.execute(&call)?;
     // A guest that is gone has no files.
     let alive = matches!(
         step.result.end,
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }
     );
     let answer = if alive {
-        read(runtime, &place, context.clock.deadline)?
+        read(guest.runtime, &place, guest.run.clock.deadline)?
     } else {
         None
     };

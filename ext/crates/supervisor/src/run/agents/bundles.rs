@@ -1,19 +1,14 @@
 //! Bundles of agents: imported in the guest by the function that a component brings for it.
 
-use super::super::recorder::Recorder;
+use super::super::guest::GuestContext;
 use super::answer::{Program, ask, ended};
-use crate::run::context::RunContext;
 use serde_json::{Map, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase};
-use wp_codebox_runtime::{COMPONENTS, Runtime, Stop};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::{COMPONENTS, Stop};
 
 /// Imports what the request names, all or none of it counts.
-pub(super) fn import(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
-) -> Result<Option<Stop>, ErrorBody> {
-    let bundles = &context.prepared.request.agent_bundles;
+pub(super) fn import(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
+    let bundles = &guest.run.prepared.request.agent_bundles;
     if bundles.is_empty() {
         return Ok(None);
     }
@@ -22,11 +17,9 @@ pub(super) fn import(
         command: "agent-bundle.import",
         args: vec![format!("count={}", bundles.len())],
         phase: COMPONENTS,
-        guest: GuestPhase::Work,
-        cwd: context.cwd.clone(),
         input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),
     };
-    let answered = ask(context, recorder, runtime, program)?;
+    let answered = ask(guest, program)?;
     if let Some(stop) = ended(&answered) {
         return Ok(Some(stop));
     }

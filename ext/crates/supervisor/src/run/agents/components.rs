@@ -6,39 +6,33 @@
 //! anything.
 
 use super::super::components::{optional, unavailable};
+use super::super::guest::GuestContext;
 use super::super::ready_components::ReadyComponent;
-use super::super::recorder::Recorder;
 use super::answer::{Answered, Program, ask, ended};
 use super::bundles;
-use crate::run::context::RunContext;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
-use wp_codebox_runtime::{COMPONENTS, Runtime, Stop};
+use wp_codebox_runtime::{COMPONENTS, Stop};
 
 /// Activates and probes what the request names. A stop is what the run comes to.
-pub(in super::super) fn load(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
-    phase: GuestPhase,
-) -> Result<Option<Stop>, ErrorBody> {
-    let request = &context.prepared.request;
-    let ability = match (&request.agent, phase) {
+pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
+    let run = guest.run;
+    let ability = match (&run.prepared.request.agent, guest.phase) {
         (Some(Agent::Ability(task)), GuestPhase::Work) => Some(task.ability.as_str()),
         _ => None,
     };
-    if context.components.is_empty() && ability.is_none() {
-        return match phase {
-            GuestPhase::Work => bundles::import(context, recorder, runtime),
+    if run.components.is_empty() && ability.is_none() {
+        return match guest.phase {
+            GuestPhase::Work => bundles::import(guest),
             GuestPhase::Check => Ok(None),
         };
     }
     let mut lacking = Lacking::default();
-    for row in &context.components {
+    for row in &run.components {
         if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
             continue;
         }
-        let answered = ask(context, recorder, runtime, activation(context, row, phase))?;
+        let answered = ask(guest, activation(row))?;
         if let Some(stop) = ended(&answered) {
             return Ok(Some(stop));
         }
@@ -49,14 +43,14 @@ pub(in super::super) fn load(
             lacking.note(row, format!("it could not be activated: {why}"))?;
         }
     }
-    let answered = ask(context, recorder, runtime, probe(context, ability, phase))?;
+    let answered = ask(guest, probe(&run.components, ability))?;
     if let Some(stop) = ended(&answered) {
         return Ok(Some(stop));
     }
     let Some(answer) = &answered.answer else {
-        return Err(broken(context, &answered));
+        return Err(broken(&run.components, &answered));
     };
-    for row in &context.components {
+    for row in &run.components {
         if let Some(why) = not_ready(answer, &row.component.slug) {
             lacking.note(row, why)?;
         }
@@ -64,10 +58,10 @@ pub(in super::super) fn load(
     if let Some(ability) = ability {
         found(ability, answer, &lacking)?;
     }
-    match phase {
+    match guest.phase {
         GuestPhase::Work => {
-            recorder.notices.append(&mut lacking.notices);
-            bundles::import(context, recorder, runtime)
+            guest.recorder.notices.append(&mut lacking.notices);
+            bundles::import(guest)
         }
         GuestPhase::Check => Ok(None),
     }
@@ -95,19 +89,13 @@ impl Lacking {
     }
 }
 
-fn activation<'a>(
-    context: &RunContext<'_>,
-    row: &ReadyComponent,
-    guest: GuestPhase,
-) -> Program<'a> {
+fn activation<'a>(row: &ReadyComponent) -> Program<'a> {
     let slug = &row.component.slug;
     Program {
         file: "activate-component.php",
         command: "component.activate",
         args: vec![format!("slug={slug}")],
         phase: COMPONENTS,
-        guest,
-        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("slug".to_owned(), json!(slug)),
             ("plugin".to_owned(), json!(format!("{slug}/{}", row.entry))),
@@ -115,24 +103,20 @@ fn activation<'a>(
     }
 }
 
-fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: GuestPhase) -> Program<'a> {
-    let rows: Vec<Value> = context
-        .components
+fn probe<'a>(components: &[ReadyComponent], ability: Option<&str>) -> Program<'a> {
+    let rows: Vec<Value> = components
         .iter()
         .map(|row| json!({"slug": row.component.slug, "probe": row.component.readiness_probe}))
         .collect();
     Program {
         file: "probe-components.php",
         command: "component.probe",
-        args: context
-            .components
+        args: components
             .iter()
             .map(|row| format!("slug={}", row.component.slug))
             .chain(ability.map(|name| format!("ability={name}")))
             .collect(),
         phase: COMPONENTS,
-        guest,
-        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("components".to_owned(), json!(rows)),
             ("ability".to_owned(), json!(ability)),
@@ -141,9 +125,8 @@ fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: GuestPhase)
 }
 
 /// WordPress itself does not load any more.
-fn broken(context: &RunContext<'_>, answered: &Answered) -> ErrorBody {
-    let slugs: Vec<&str> = context
-        .components
+fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
+    let slugs: Vec<&str> = components
         .iter()
         .map(|row| row.component.slug.as_str())
         .collect();

@@ -2,7 +2,6 @@
 
 mod ability;
 mod answer;
-mod bench;
 mod bundles;
 mod command;
 mod components;
@@ -10,27 +9,27 @@ mod executor;
 mod model;
 mod notes;
 
-pub(super) use bench::Bench;
 pub(super) use components::load as load_components;
 
 #[cfg(test)]
 mod tests;
 
 use super::ending::ProgramsEnd;
+use super::guest::GuestContext;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 
 /// Runs the agent to its end.
-pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+pub(super) fn run(agent: &Agent, guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     match agent {
-        Agent::Command(agent) => command::run(agent, bench),
+        Agent::Command(agent) => command::run(agent, guest),
         // Preparing the run made a program of it.
         Agent::Preset(agent) => Err(ErrorBody::new(
             ErrorCode::Internal,
             format!("the preset {} was not resolved", agent.name),
         )),
         #[cfg(test)]
-        Agent::Model(_) if tests::is_in_place() => tests::instead_of_the_model(bench),
-        Agent::Model(agent) => model::run(agent, bench),
-        Agent::Ability(task) => ability::run(task, bench),
+        Agent::Model(_) if tests::is_in_place() => tests::instead_of_the_model(guest),
+        Agent::Model(agent) => model::run(agent, guest),
+        Agent::Ability(task) => ability::run(task, guest),
     }
 }

@@ -3,8 +3,8 @@
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
 use super::super::ending::{AgentEnd, ProgramsEnd};
+use super::super::guest::GuestContext;
 use super::super::prepare::tool_set;
-use super::bench::Bench;
 use super::executor::{RunExecutor, tools};
 use super::notes::project_notes;
 use crate::run::context::RunContext;
@@ -24,14 +24,17 @@ const CONTEXT_TOKENS: u64 = 128_000;
 /// Most tokens of one answer, likewise.
 const OUTPUT_TOKENS: u64 = 8_192;
 
-pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let context = bench.context;
+pub(super) fn run(
+    agent: &ModelAgent,
+    mut guest: GuestContext<'_, '_>,
+) -> Result<ProgramsEnd, ErrorBody> {
+    let context = guest.run;
     let request = &context.prepared.request;
-    let cancellation = bench.cancellation;
+    let cancellation = guest.cancellation;
     let missing = || policy::ModelError::Missing.body();
     let endpoint = request.model.as_ref().ok_or_else(missing)?;
     let set = tool_set(request, &context.prepared.policy)?;
-    let notes = match project_notes(context, bench.recorder, bench.runtime, &set)? {
+    let notes = match project_notes(&mut guest, &set)? {
         Ok(notes) => notes,
         Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
     };
@@ -39,13 +42,13 @@ pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEn
     let key = key(context, endpoint)?;
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
-    let words = AgentOutputStream::begin(bench.recorder, &name)?;
-    bench.recorder.agent = Some(AgentLog::default());
-    bench.recorder.model_usage = Some(ModelUsage::default());
+    let words = AgentOutputStream::begin(guest.recorder, &name)?;
+    guest.recorder.agent = Some(AgentLog::default());
+    guest.recorder.model_usage = Some(ModelUsage::default());
     let mut place = Workbench {
         specs: set.offered().iter().map(spec).collect(),
         parent: parent(context, &set),
-        tools: tools(bench, set.clone()),
+        tools: tools(guest, set.clone()),
         set,
         words,
         cancellation,
@@ -164,7 +167,7 @@ impl Workbench<'_, '_> {
         let Self {
             mut tools, words, ..
         } = self;
-        let recorder = &mut *tools.executor().recorder;
+        let recorder = &mut *tools.executor().guest.recorder;
         if let Some(log) = &mut recorder.agent {
             log.end(ended);
         }
@@ -196,7 +199,7 @@ impl Toolbox for Workbench<'_, '_> {
 
 impl Witness for Workbench<'_, '_> {
     fn text(&mut self, piece: &str) {
-        self.words.say(self.tools.executor().recorder, piece);
+        self.words.say(self.tools.executor().guest.recorder, piece);
     }
 
     fn called(&mut self, mut call: CallRecord) -> Result<(), ErrorBody> {
@@ -217,7 +220,7 @@ impl Witness for Workbench<'_, '_> {
                 None => ToolType::Unknown,
             },
         };
-        let recorder = &mut *self.tools.executor().recorder;
+        let recorder = &mut *self.tools.executor().guest.recorder;
         // Programs of the guest are seen by themselves, but not why a call with them failed.
         let why = failure(&call);
         if call.executions.is_empty() || why.is_some() {
@@ -233,7 +236,7 @@ impl Witness for Workbench<'_, '_> {
     }
 
     fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody> {
-        let recorder = &mut *self.tools.executor().recorder;
+        let recorder = &mut *self.tools.executor().guest.recorder;
         recorder.model_usage = Some(usage);
         self.words.pause(recorder)?;
         let seen = json!({

@@ -1,12 +1,11 @@
 //! The notes that a project has for agents: data of unknown authors, read as any program would.
 
 use super::super::ending::stop_of;
-use super::super::recorder::Recorder;
-use crate::run::context::RunContext;
+use super::super::guest::GuestContext;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
-use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Runtime, Stop};
+use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
 /// Of the project's notes, bytes that are read.
 const NOTES: &str = "16384";
@@ -16,18 +15,17 @@ const READ: &str = "workspace.read";
 /// `AGENTS.md` of the directory the agent works in, read in the guest by a program of the
 /// guest: a link in it leads nowhere but into the guest.
 pub(super) fn project_notes(
-    context: &RunContext<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
+    guest: &mut GuestContext<'_, '_>,
     set: &ToolSet,
 ) -> Result<Result<Option<String>, Stop>, ErrorBody> {
     let writable = |mount: &&GuestMount| mount.access == MountAccess::Readwrite;
-    let here = context.guest_mounts.iter().find(writable);
+    let run = guest.run;
+    let here = run.guest_mounts.iter().find(writable);
     let may_read = set.offered().iter().any(|tool| tool.id == READ);
     let (Some(_), true) = (here, may_read) else {
         return Ok(Ok(None));
     };
-    let path = format!("{}/AGENTS.md", context.cwd);
+    let path = format!("{}/AGENTS.md", run.cwd);
     let words = [
         "sh",
         "-c",
@@ -42,10 +40,10 @@ pub(super) fn project_notes(
         phase: "tool",
         argv: words.map(str::to_owned).to_vec(),
         env: BTreeMap::new(),
-        cwd: context.cwd.clone(),
+        cwd: run.cwd.clone(),
         stdin: None,
     };
-    let step = recorder.run(runtime, &call, context.clock.deadline)?;
+    let step = guest.execute(&call)?;
     match &step.result.end {
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
             Ok(Ok(Some(step.stdout).filter(|text| !text.trim().is_empty())))

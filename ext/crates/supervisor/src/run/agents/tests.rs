@@ -5,9 +5,9 @@
 
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::{begin, execute, prepare};
-use super::Bench;
 use super::executor::{RunExecutor, tools};
 use crate::peer::Caller;
+use crate::run::guest::GuestContext;
 use crate::run::{HoldMode, RequestQueue};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -34,13 +34,13 @@ pub(super) fn is_in_place() -> bool {
 }
 
 /// What the model would do.
-pub(super) fn instead_of_the_model(bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let prepared = &bench.context.prepared;
+pub(super) fn instead_of_the_model(guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+    let prepared = &guest.run.prepared;
     let set = super::super::prepare::tool_set(&prepared.request, &prepared.policy)?;
     let work = WORK.with_borrow_mut(Option::take);
     let mut hand = Hand {
         set: set.clone(),
-        tools: tools(bench, set),
+        tools: tools(guest, set),
     };
     work.unwrap()(&mut hand);
     Ok((None, AgentEnd::Success))

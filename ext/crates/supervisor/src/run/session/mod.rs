@@ -20,7 +20,7 @@ pub use sync::FILE_BYTES as SYNC_FILE_BYTES;
 use super::agents;
 use super::context::RunContext;
 use super::egress;
-use super::guest::{guest, spec};
+use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
 use preview::{Previews, SiteServer};
 use serde_json::json;
@@ -116,9 +116,14 @@ impl<'s, 'r> Session<'s, 'r> {
         let number = self.replaced + 1;
         let mut next = start(self.context, base, number)?;
         if fresh {
-            let runtime = next.runtime.as_mut();
-            let phase = GuestPhase::Work;
-            let loaded = agents::load_components(self.context, self.recorder, runtime, phase);
+            let mut guest = GuestContext {
+                run: self.context,
+                recorder: self.recorder,
+                runtime: next.runtime.as_mut(),
+                cancellation: self.cancellation,
+                phase: GuestPhase::Work,
+            };
+            let loaded = agents::load_components(&mut guest);
             if let Err(error) = loaded.and_then(state::ready) {
                 next.runtime.discard();
                 next.egress.close(GuestPhase::Work, self.recorder)?;
@@ -142,13 +147,14 @@ impl<'s, 'r> Session<'s, 'r> {
         last.egress.close(GuestPhase::Work, self.recorder)
     }
 
-    /// The guest as an agent takes it.
-    pub(super) fn bench(&mut self) -> agents::Bench<'_, 'r> {
-        agents::Bench {
-            context: self.context,
+    /// The present guest, for programs in it.
+    pub(super) fn guest_context(&mut self) -> GuestContext<'_, 'r> {
+        GuestContext {
+            run: self.context,
             recorder: self.recorder,
             runtime: self.guest.runtime.as_mut(),
             cancellation: self.cancellation,
+            phase: GuestPhase::Work,
         }
     }
 
