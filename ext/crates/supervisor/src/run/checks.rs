@@ -6,12 +6,11 @@ use super::egress;
 use super::guest::{GuestContext, guest, spec};
 use super::recorder::Recorder;
 use super::work::Work;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, GuestPhase, IsolationReport, SandboxAudit,
 };
-use wp_codebox_runtime::{Cancellation, ExecutionEnd, Runtime, Stop, Usage, check_program};
+use wp_codebox_runtime::{ExecutionEnd, Runtime, Stop, Usage, check_program};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -31,7 +30,6 @@ pub(super) struct Checked {
 /// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
 pub(super) fn check(
     context: &RunContext<'_>,
-    cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
     work: &Work,
 ) -> Result<Checked, ErrorBody> {
@@ -55,7 +53,6 @@ pub(super) fn check(
         run: context,
         recorder,
         runtime: runtime.as_mut(),
-        cancellation,
         phase: GuestPhase::Check,
     };
     let ended = match agents::load_components(&mut guest) {
@@ -73,7 +70,7 @@ pub(super) fn check(
     checked.usage = runtime.destroy().usage;
     egress.close(GuestPhase::Check, recorder)?;
     ended?;
-    if cancellation.reason().is_some() {
+    if context.cancellation.reason().is_some() {
         checked.stopped = Some(Stop::Cancelled);
     }
     Ok(checked)

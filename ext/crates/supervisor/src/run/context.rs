@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
-use wp_codebox_runtime::{Call, GuestMount, RunDir};
+use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 
 /// When the caller began to ask for the run, and when the run must end.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,7 @@ pub(super) struct RunContext<'a> {
     pub cwd: GuestPath,
     pub staged: Vec<StagedFile>,
     pub clock: Clock,
+    pub cancellation: &'a Arc<Cancellation>,
     /// Who answers for tools outside of the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,

@@ -19,7 +19,6 @@ use wp_codebox_contracts::{
     Cost, ErrorBody, ErrorCode, EventType, Outcome, RunArtifacts, RunResult, SandboxAudit,
     schema_id,
 };
-use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{RunDir, Scratch, Usage};
 
 /// A run without an outcome, and whether its scratch holds work worth keeping.
@@ -75,7 +74,6 @@ impl Evidence {
 pub(super) fn bundle(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
-    redactor: &Redactor,
     mut evidence: Evidence,
 ) -> Result<RunResult, Failure> {
     let state = context.prepared.state.path();
@@ -97,7 +95,7 @@ pub(super) fn bundle(
     let run_id = &context.prepared.request.run_id;
     let attempt = |inputs: &BundleInputs| {
         let signer = BundleSigner::Host(&key);
-        write_bundle(&directory, run_id, inputs, redactor, signer)
+        write_bundle(&directory, run_id, inputs, context.redactor, signer)
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
         // What was written for the case that this process dies may be what fills the disk.
@@ -106,12 +104,12 @@ pub(super) fn bundle(
         }
         answer => answer,
     };
-    let mut inputs = inputs(context, recorder, evidence.seen(), redactor)
+    let mut inputs = inputs(context, recorder, evidence.seen())
         .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
     let written = match write(&inputs) {
         Err(error @ BundleError::Secret { .. }) => {
             block_on_secret(&mut evidence, &error);
-            inputs = super::inputs::inputs(context, recorder, evidence.seen(), redactor)
+            inputs = super::inputs::inputs(context, recorder, evidence.seen())
                 .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
             write(&inputs)
         }

@@ -6,14 +6,13 @@ use super::request_document::task_document;
 use super::{level, ready_components};
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
-use wp_codebox_runtime::{Backend, Call, Cancellation, Runtime, Step};
+use wp_codebox_runtime::{Backend, Call, Runtime, Step};
 
 /// One living guest of a run, for whatever runs programs in it: agents, components, checks.
 pub(super) struct GuestContext<'a, 'r> {
     pub run: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
-    pub cancellation: &'a Cancellation,
     /// Decides which of the run's secrets a program gets.
     pub phase: GuestPhase,
 }

@@ -19,7 +19,6 @@ use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
     ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, SandboxAudit,
 };
-use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
 
 /// Everything the guests left, and what it came to.
@@ -43,8 +42,8 @@ pub(super) fn inputs(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
     evidence: Seen<'_>,
-    redactor: &Redactor,
 ) -> Result<BundleInputs, ErrorBody> {
+    let redactor = context.redactor;
     let request = &context.prepared.request;
     let verdict = evidence.verdict;
     let mut error = verdict.error.clone();
@@ -69,7 +68,7 @@ pub(super) fn inputs(
         &context.guest_mounts,
         &evidence.work.changes,
         &request.checks,
-        context.redactor,
+        redactor,
     );
     let mut risk_notes = recorder.notices.clone();
     risk_notes.extend(test_files::note(&tests_changed));

@@ -250,28 +250,22 @@ fn stages(
     recorder: &mut Recorder<'_>,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
-    let Outside {
-        cancellation,
-        redactor,
-        ..
-    } = outside;
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
-    let work = work::run(&context, cancellation, recorder, queue)?;
+    let work = work::run(&context, recorder, queue)?;
     // From here on there is work: whatever dies or fails, it stays.
-    recovery_bundle::write(&context, recorder, redactor, &work);
-    let checks = checks::check(&context, cancellation, recorder, &work)
+    recovery_bundle::write(&context, recorder, &work);
+    let checks = checks::check(&context, recorder, &work)
         .and_then(|checks| {
             let data = json!({"reason": "run-ended"});
             recorder.event(EventType::Destroyed, None, data)?;
             Ok(checks)
         })
         .map_err(|error| finish::kept(run_dir, &work, error))?;
-    let verdict = verdict::decide(&work, &checks, cancellation.reason());
+    let verdict = verdict::decide(&work, &checks, outside.cancellation.reason());
     finish::bundle(
         &context,
         recorder,
-        redactor,
         Evidence {
             work,
             checks,

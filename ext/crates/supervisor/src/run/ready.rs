@@ -103,6 +103,7 @@ pub(super) fn ready<'a>(
         components,
         prepared,
         clock,
+        cancellation,
         parent,
         redactor,
         mailbox: Arc::default(),

@@ -17,20 +17,14 @@ use wp_codebox_artifacts::{
     write_bundle_as,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
-use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{RECOVERY_BUNDLE, RunDir, Stop};
 
 /// Writes it. What fails here fails the run only if it fails again later.
-pub(super) fn write(
-    context: &RunContext<'_>,
-    recorder: &Recorder<'_>,
-    redactor: &Redactor,
-    work: &Work,
-) {
+pub(super) fn write(context: &RunContext<'_>, recorder: &Recorder<'_>, work: &Work) {
     if matches!(work.stopped, Some(Stop::Uncaptured(_))) {
         return;
     }
-    if attempt(context, recorder, redactor, work).is_err() {
+    if attempt(context, recorder, work).is_err() {
         discard(context.run_dir);
     }
 }
@@ -44,7 +38,6 @@ pub(super) fn discard(run_dir: &RunDir) -> u64 {
 fn attempt(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
-    redactor: &Redactor,
     work: &Work,
 ) -> Result<(), ErrorBody> {
     let directory = context.run_dir.recovery_bundle().map_err(|e| e.body())?;
@@ -55,7 +48,7 @@ fn attempt(
             &directory,
             &context.prepared.request.run_id,
             inputs,
-            redactor,
+            context.redactor,
             BundleSigner::Unsigned,
             Durability::Unsynced,
         )
@@ -74,7 +67,6 @@ fn attempt(
                 checks,
                 verdict,
             },
-            redactor,
         )
     };
     match write(&seen(&verdict)?) {

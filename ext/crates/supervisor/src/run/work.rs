@@ -15,7 +15,7 @@ use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HostSource, IsolationReport, RunRequest, SandboxAudit,
 };
-use wp_codebox_runtime::{Cancellation, RuntimeState, Stop, Usage};
+use wp_codebox_runtime::{RuntimeState, Stop, Usage};
 
 /// What the working guest did and left.
 #[derive(Debug)]
@@ -42,7 +42,6 @@ pub(super) struct Work {
 /// captures what it left. An error means that nothing ran: there is nothing to capture.
 pub(super) fn run(
     context: &RunContext<'_>,
-    cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
     queue: &Arc<RequestQueue>,
 ) -> Result<Work, ErrorBody> {
@@ -51,7 +50,7 @@ pub(super) fn run(
     let begins = Change::by_supervisor(RuntimeState::Provisioning, "it was asked for");
     states.change(recorder, queue, begins)?;
     recorder.aside = Some(Arc::clone(queue));
-    let mut session = Session::begin(context, cancellation, recorder)?;
+    let mut session = Session::begin(context, recorder)?;
     let outcome =
         programs(&mut session).and_then(|end| held(&mut session, (queue, &mut states), end));
     queue.close(&ErrorBody::new(
@@ -71,7 +70,7 @@ pub(super) fn run(
         Err(error) if recorder.worked() => (Some(Stop::Failed(error)), unfinished(request)),
         Err(error) => return Err(error),
     };
-    let stopped = if cancellation.reason().is_some() {
+    let stopped = if context.cancellation.reason().is_some() {
         Some(Stop::Cancelled)
     } else {
         stopped

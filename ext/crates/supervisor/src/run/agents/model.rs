@@ -30,7 +30,7 @@ pub(super) fn run(
 ) -> Result<ProgramsEnd, ErrorBody> {
     let context = guest.run;
     let request = &context.prepared.request;
-    let cancellation = guest.cancellation;
+    let cancellation = context.cancellation;
     let missing = || policy::ModelError::Missing.body();
     let endpoint = request.model.as_ref().ok_or_else(missing)?;
     let set = tool_set(request, &context.prepared.policy)?;

@@ -207,7 +207,7 @@ impl<'d> HeldSandbox<'d> {
     }
 
     fn over(&mut self, session: &mut Session<'_, '_>) -> Option<End> {
-        if session.cancellation.reason().is_some() {
+        if session.context.cancellation.reason().is_some() {
             return Some((HoldEnd::Cancelled, None));
         }
         if let Some(death) = session.guest.runtime.death() {

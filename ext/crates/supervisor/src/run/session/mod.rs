@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
-use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
+use wp_codebox_runtime::{Left, Runtime, Usage};
 
 /// A guest that lives, and its way out.
 pub(super) struct WorkingGuest {
@@ -52,7 +52,6 @@ pub(super) struct WorkingGuest {
 /// One session. Everything in it may be used at once, which is why its members are open.
 pub(super) struct Session<'s, 'r> {
     pub context: &'s RunContext<'s>,
-    pub cancellation: &'s Arc<Cancellation>,
     pub recorder: &'s mut Recorder<'r>,
     pub guest: WorkingGuest,
     /// What the present guest's own probes saw.
@@ -84,7 +83,6 @@ impl<'s, 'r> Session<'s, 'r> {
     /// Starts a guest: a fresh one, or one with the stored state that the request names.
     pub(super) fn begin(
         context: &'s RunContext<'s>,
-        cancellation: &'s Arc<Cancellation>,
         recorder: &'s mut Recorder<'r>,
     ) -> Result<Self, ErrorBody> {
         let base = state::asked(context)?;
@@ -96,7 +94,6 @@ impl<'s, 'r> Session<'s, 'r> {
         }
         Ok(Self {
             context,
-            cancellation,
             recorder,
             guest,
             isolation,
@@ -120,7 +117,6 @@ impl<'s, 'r> Session<'s, 'r> {
                 run: self.context,
                 recorder: self.recorder,
                 runtime: next.runtime.as_mut(),
-                cancellation: self.cancellation,
                 phase: GuestPhase::Work,
             };
             let loaded = agents::load_components(&mut guest);
@@ -153,7 +149,6 @@ impl<'s, 'r> Session<'s, 'r> {
             run: self.context,
             recorder: self.recorder,
             runtime: self.guest.runtime.as_mut(),
-            cancellation: self.cancellation,
             phase: GuestPhase::Work,
         }
     }

@@ -62,7 +62,7 @@ impl Session<'_, '_> {
             task: &task,
             bounds,
             elapsed: started.elapsed(),
-            cancelled: self.cancellation.reason().is_some(),
+            cancelled: self.context.cancellation.reason().is_some(),
         };
         let directory = format!("files/browser/{}", begun.id.as_str());
         let (step, result) =
