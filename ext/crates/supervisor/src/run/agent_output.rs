@@ -136,8 +136,8 @@ mod tests {
             summary: String::new(),
         };
         words.end(&mut recorder, &ended).unwrap();
-        let stdout = recorder.executions[0].stdout.clone();
-        assert_eq!(recorder.transcript[0].stdout, stdout);
+        let stdout = recorder.evidence.executions[0].stdout.clone();
+        assert_eq!(recorder.evidence.transcript[0].stdout, stdout);
         drop(recorder);
         (events, stdout)
     }

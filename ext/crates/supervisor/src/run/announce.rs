@@ -25,11 +25,14 @@ pub(super) fn announce(
         }),
     )?;
     for name in prepared.secrets.exposed() {
-        recorder.notices.push(format!(
+        recorder.evidence.notices.push(format!(
             "the guest held the value of secret {name} itself: the policy exposes it"
         ));
     }
-    recorder.notices.extend(mail::notice(context.level));
+    recorder
+        .evidence
+        .notices
+        .extend(mail::notice(context.level));
     for (index, (mount, guest)) in context.mounts.iter().zip(&context.guest_mounts).enumerate() {
         recorder.event(
             EventType::Mounted,

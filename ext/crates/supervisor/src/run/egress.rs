@@ -137,14 +137,14 @@ impl Open {
         };
         let log = bridge.stop();
         let denied = denials(&log);
-        recorder.notices.extend(notices(&log, &denied));
+        recorder.evidence.notices.extend(notices(&log, &denied));
         let summary = json!({
             "phase": phase.name(),
             "counts": log.counts,
             "rowsCut": log.cut,
             "denied": denied,
         });
-        recorder.egress.extend(rows(log, phase));
+        recorder.evidence.egress.extend(rows(log, phase));
         let detail = summary.as_object().cloned().unwrap_or_default();
         recorder.observe("egress", summary, detail)
     }

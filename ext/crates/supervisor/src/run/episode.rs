@@ -80,7 +80,7 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
             })
             .collect(),
         isolation: session.isolation.clone(),
-        observations: session.recorder.observations.clone(),
+        observations: session.recorder.evidence.observations.clone(),
     };
     let clean = session.recorder.cleaned(json!(facts));
     context.run_dir.write_held(&clean).map_err(|e| e.body())
@@ -99,8 +99,8 @@ fn noted(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
         "the episode would not outlive its supervisor: {}",
         error.message
     );
-    if !recorder.notices.contains(&notice) {
-        recorder.notices.push(notice);
+    if !recorder.evidence.notices.contains(&notice) {
+        recorder.evidence.notices.push(notice);
     }
 }
 
@@ -176,7 +176,7 @@ pub(super) fn command(
             // It has run: whoever asked gets the answer, and the bundle says what the trace lacks.
             let why = refused(error).message;
             let notice = format!("a command is not in the trace of the episode: {why}");
-            session.recorder.notices.push(notice);
+            session.recorder.evidence.notices.push(notice);
         }
     }
     Ok(done)
@@ -187,9 +187,9 @@ fn execute(
     call: &CommandCall,
     timeout: Duration,
 ) -> Result<(Commanded, EpisodeExecution), ErrorBody> {
-    let (before, started_at) = (session.recorder.executions.len(), now_rfc3339());
+    let (before, started_at) = (session.recorder.evidence.executions.len(), now_rfc3339());
     let done = session.command(call, timeout)?;
-    let mut execution = match session.recorder.executions.get(before) {
+    let mut execution = match session.recorder.evidence.executions.get(before) {
         Some(record) => EpisodeExecution::from(record),
         // The runner itself carried it out.
         None => EpisodeExecution {
@@ -296,14 +296,16 @@ pub(super) fn close(recorder: &mut Recorder<'_>) {
     match builder.close() {
         Ok(closed) => {
             recorder
+                .evidence
                 .observations
                 .extend(closed.observations.iter().map(|seen| json!(seen)));
-            recorder.episode_files = Some(EpisodeFiles {
+            recorder.evidence.episode_files = Some(EpisodeFiles {
                 trace: closed.trace_file,
                 records: closed.records_file,
             });
         }
         Err(error) => recorder
+            .evidence
             .notices
             .push(format!("there is no trace of the episode: {error}")),
     }

@@ -47,15 +47,15 @@ impl From<ErrorBody> for Failure {
     }
 }
 
-/// Everything the guests left.
+/// What the guests left, and what it came to.
 #[derive(Debug)]
-pub(super) struct Evidence {
+pub(super) struct RunEnd {
     pub work: Work,
     pub checks: Checked,
     pub verdict: Verdict,
 }
 
-impl Evidence {
+impl RunEnd {
     fn seen(&self) -> Seen<'_> {
         Seen {
             work: &self.work,
@@ -74,24 +74,22 @@ impl Evidence {
 pub(super) fn bundle(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
-    mut evidence: Evidence,
+    mut end: RunEnd,
 ) -> Result<RunResult, Failure> {
     let state = context.prepared.state.path();
     let site = context.prepared.request.site.as_str();
     // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
     let key = Dir::open(state)
-        .map_err(|e| write_failed(context, &evidence, &e.to_string()))
+        .map_err(|e| write_failed(context, &end, &e.to_string()))
         .and_then(|dir| {
-            HostKey::load_or_create(&dir)
-                .map_err(|e| kept(context.run_dir, &evidence.work, e.body()))
+            HostKey::load_or_create(&dir).map_err(|e| kept(context.run_dir, &end.work, e.body()))
         })?;
     let parent = context
         .prepared
         .state
         .ensure(&["sites", site, "artifacts"])
-        .map_err(|e| kept(context.run_dir, &evidence.work, e.body()))?;
-    let directory =
-        Dir::open(&parent).map_err(|e| write_failed(context, &evidence, &e.to_string()))?;
+        .map_err(|e| kept(context.run_dir, &end.work, e.body()))?;
+    let directory = Dir::open(&parent).map_err(|e| write_failed(context, &end, &e.to_string()))?;
     let run_id = &context.prepared.request.run_id;
     let attempt = |inputs: &BundleInputs| {
         let signer = BundleSigner::Host(&key);
@@ -104,18 +102,18 @@ pub(super) fn bundle(
         }
         answer => answer,
     };
-    let mut inputs = inputs(context, recorder, evidence.seen())
-        .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
+    let mut inputs =
+        inputs(context, recorder, end.seen()).map_err(|e| kept(context.run_dir, &end.work, e))?;
     let written = match write(&inputs) {
         Err(error @ BundleError::Secret { .. }) => {
-            block_on_secret(&mut evidence, &error);
-            inputs = super::inputs::inputs(context, recorder, evidence.seen())
-                .map_err(|e| kept(context.run_dir, &evidence.work, e))?;
+            block_on_secret(&mut end, &error);
+            inputs = super::inputs::inputs(context, recorder, end.seen())
+                .map_err(|e| kept(context.run_dir, &end.work, e))?;
             write(&inputs)
         }
         answer => answer,
     }
-    .map_err(|e| not_written(context, &evidence, &e.body()))?;
+    .map_err(|e| not_written(context, &end, &e.body()))?;
     // The bundle is in its place, so the copies that the run worked on are of no use. Their
     // removal can take longer than the run: it is done before the clock is read.
     context.run_dir.discard_scratch();
@@ -128,7 +126,7 @@ pub(super) fn bundle(
     Ok(result(
         context,
         recorder,
-        evidence,
+        end,
         written,
         parent.join(run_id.as_str()),
         &inputs,
@@ -136,11 +134,11 @@ pub(super) fn bundle(
 }
 
 /// The work must not be lost with the bundle: it stays in the run's scratch.
-fn not_written(context: &RunContext<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
+fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Failure {
     let message = format!("the bundle could not be written: {}", error.message);
     kept(
         context.run_dir,
-        &evidence.work,
+        &end.work,
         ErrorBody::new(error.code, message),
     )
 }
@@ -163,48 +161,48 @@ pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
     Failure::keep(error.hint(hint))
 }
 
-fn write_failed(context: &RunContext<'_>, evidence: &Evidence, why: &str) -> Failure {
+fn write_failed(context: &RunContext<'_>, end: &RunEnd, why: &str) -> Failure {
     not_written(
         context,
-        evidence,
+        end,
         &ErrorBody::new(ErrorCode::BundleWriteFailed, why),
     )
 }
 
 /// A patch with a secret in it is evidence nobody should hold: the run says where, not what.
-fn block_on_secret(evidence: &mut Evidence, error: &BundleError) {
+fn block_on_secret(end: &mut RunEnd, error: &BundleError) {
     let body = error.body();
-    evidence.verdict.outcome = Outcome::Blocked;
-    evidence.verdict.approvable = Approvable::No {
+    end.verdict.outcome = Outcome::Blocked;
+    end.verdict.approvable = Approvable::No {
         code: body.code,
         reason: body.message.clone(),
     };
-    evidence.verdict.error = Some(body);
-    for changes in evidence.work.changes.iter_mut().flatten() {
+    end.verdict.error = Some(body);
+    for changes in end.work.changes.iter_mut().flatten() {
         *changes = MountChanges::default();
     }
-    evidence.verdict.counts = Default::default();
+    end.verdict.counts = Default::default();
 }
 
 fn result(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
-    evidence: Evidence,
+    end: RunEnd,
     written: WrittenBundle,
     path: PathBuf,
     inputs: &BundleInputs,
 ) -> RunResult {
-    let sandbox_audits = evidence.sandbox_audits();
-    let mut notices = std::mem::take(&mut recorder.notices);
+    let sandbox_audits = end.sandbox_audits();
+    let mut notices = std::mem::take(&mut recorder.evidence.notices);
     notices.extend(left_out::notices(context.shown()));
     notices.extend(written.notices);
     RunResult {
         schema: schema_id::RUN_RESULT.to_owned(),
         run_id: context.prepared.request.run_id.clone(),
-        outcome: evidence.verdict.outcome,
+        outcome: end.verdict.outcome,
         summary: inputs.summary.clone(),
         summary_detail: inputs.summary_detail.clone(),
-        error: evidence.verdict.error,
+        error: end.verdict.error,
         artifacts: Some(RunArtifacts {
             path: path.to_string_lossy().into_owned(),
             bundle_id: written.id.as_str().to_owned(),
@@ -212,19 +210,15 @@ fn result(
         }),
         mounts: left_out::reports(context.shown()),
         changed_files: written.changed_files,
-        approvable: evidence.verdict.approvable == Approvable::Yes,
-        checks: evidence.checks.reports,
-        isolation: evidence.work.isolation,
+        approvable: end.verdict.approvable == Approvable::Yes,
+        checks: end.checks.reports,
+        isolation: end.work.isolation,
         sandbox_audits,
-        cost: cost(
-            context,
-            recorder,
-            &[evidence.work.usage, evidence.checks.usage],
-        ),
+        cost: cost(context, recorder, &[end.work.usage, end.checks.usage]),
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,
         transcript: written.transcript,
-        workflow: recorder.workflow.take(),
+        workflow: recorder.evidence.workflow.take(),
         notices,
     }
 }
@@ -245,6 +239,6 @@ fn cost(context: &RunContext<'_>, recorder: &Recorder<'_>, guests: &[Usage]) -> 
             .map(|g| g.peak_memory_bytes)
             .max()
             .unwrap_or_default(),
-        model: recorder.model_usage,
+        model: recorder.evidence.model_usage,
     }
 }

@@ -8,7 +8,7 @@ use super::egress;
 use super::ending::AgentEnd;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::mail;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, RunEvidence};
 use super::request_document::{spec, task_document};
 use super::test_files;
 use super::verdict::Verdict;
@@ -41,11 +41,12 @@ impl Seen<'_> {
 pub(super) fn inputs(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
-    evidence: Seen<'_>,
+    seen: Seen<'_>,
 ) -> Result<BundleInputs, ErrorBody> {
+    let evidence = &recorder.evidence;
     let redactor = context.redactor;
     let request = &context.prepared.request;
-    let verdict = evidence.verdict;
+    let verdict = seen.verdict;
     let mut error = verdict.error.clone();
     if let Some(body) = &mut error {
         body.message = redactor.redact(&body.message).into_owned();
@@ -60,17 +61,17 @@ pub(super) fn inputs(
         worker,
         verdict.outcome,
         verdict.counts,
-        &evidence.checks.reports,
+        &seen.checks.reports,
         error.as_ref(),
     );
     let summary = detail.sentence();
     let tests_changed = test_files::changed(
         &context.guest_mounts,
-        &evidence.work.changes,
+        &seen.work.changes,
         &request.checks,
         redactor,
     );
-    let mut risk_notes = recorder.notices.clone();
+    let mut risk_notes = evidence.notices.clone();
     risk_notes.extend(test_files::note(&tests_changed));
     let facts = Facts {
         run_id: &request.run_id,
@@ -78,34 +79,34 @@ pub(super) fn inputs(
         summary: &summary,
         error: error.as_ref(),
         changes: verdict.counts,
-        transcript: &recorder.transcript,
-        checks: &evidence.checks.reports,
+        transcript: &evidence.transcript,
+        checks: &seen.checks.reports,
         risk_notes: &risk_notes,
         tests_changed: &tests_changed,
-        agent: recorder.agent.as_ref(),
+        agent: evidence.agent.as_ref(),
     };
-    let agent_exit = match evidence.work.agent {
+    let agent_exit = match seen.work.agent {
         AgentEnd::None => None,
         AgentEnd::Success => Some(AgentExit::Success),
         AgentEnd::Failure => Some(AgentExit::Failure),
     };
     let (mails, mail_log) = mail::evidence(&context.mailbox, redactor);
     Ok(BundleInputs {
-        preview: recorder.preview.clone(),
+        preview: evidence.preview.clone(),
         created_at: now_rfc3339(),
         runtime: context.runtime_info("destroyed"),
         outcome: verdict.outcome,
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
         agent_result: agent_exit.map(|exit| {
             let mut result = envelopes::agent_result(&facts, exit);
-            if let Some(text) = &recorder.last_word {
+            if let Some(text) = &evidence.last_word {
                 result.insert("message".to_owned(), json!(text));
             }
             result
         }),
         transcript: Some(envelopes::transcript(
-            &recorder.transcript,
-            recorder.agent.as_ref(),
+            &evidence.transcript,
+            evidence.agent.as_ref(),
         )),
         summary: summary.clone(),
         summary_detail: Some(detail),
@@ -114,53 +115,53 @@ pub(super) fn inputs(
         task: request.task.as_ref().map(task_document),
         policy: serde_json::to_value(&context.prepared.policy).unwrap_or_default(),
         spec: spec(context.prepared),
-        mounts: mounts(context, evidence),
+        mounts: mounts(context, seen),
         renames: if request.find_renames {
             RenameMode::Detect
         } else {
             RenameMode::Separate
         },
         events: recorder.events()?,
-        commands: recorder.executions.clone(),
-        observations: recorder.observations.clone(),
-        checks: evidence.checks.reports.clone(),
-        isolation: evidence.work.isolation.clone(),
-        evidence: std::iter::once(attestation(context, evidence))
-            .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
-            .chain(egress::evidence(&context.prepared.policy, &recorder.egress))
+        commands: evidence.executions.clone(),
+        observations: evidence.observations.clone(),
+        checks: seen.checks.reports.clone(),
+        isolation: seen.work.isolation.clone(),
+        evidence: std::iter::once(attestation(context, seen))
+            .chain(evidence.agent.as_ref().map(AgentLog::tool_calls))
+            .chain(egress::evidence(&context.prepared.policy, &evidence.egress))
             .chain(mail_log)
-            .chain(workflow(recorder))
+            .chain(workflow(evidence))
             .collect(),
-        files: recorder.files.iter().cloned().chain(mails).collect(),
-        episode: recorder.episode_files.clone(),
+        files: evidence.files.iter().cloned().chain(mails).collect(),
+        episode: evidence.episode_files.clone(),
     })
 }
 
 /// What the steps of a recipe came to, and the files it names.
-fn workflow(recorder: &Recorder<'_>) -> Vec<EvidenceDocument> {
-    let steps = recorder.workflow.iter().map(|document| EvidenceDocument {
+fn workflow(evidence: &RunEvidence) -> Vec<EvidenceDocument> {
+    let steps = evidence.workflow.iter().map(|document| EvidenceDocument {
         name: "recipe-workflow.json",
         key: "recipeWorkflow",
         kind: "recipe-workflow",
         values: vec![document.clone()],
     });
-    let files = (!recorder.collected.is_empty()).then(|| EvidenceDocument {
+    let files = (!evidence.collected.is_empty()).then(|| EvidenceDocument {
         name: "declared-artifacts.jsonl",
         key: "declaredArtifacts",
         kind: "declared-artifacts",
-        values: recorder.collected.clone(),
+        values: evidence.collected.clone(),
     });
     steps.chain(files).collect()
 }
 
-fn attestation(context: &RunContext<'_>, evidence: Seen<'_>) -> EvidenceDocument {
-    let seen = |phase, report: &IsolationReport| GuestObservation {
+fn attestation(context: &RunContext<'_>, seen: Seen<'_>) -> EvidenceDocument {
+    let observed = |phase, report: &IsolationReport| GuestObservation {
         phase,
         report: report.clone(),
     };
-    let checked = evidence.checks.isolation.iter();
-    let guests = std::iter::once(seen(GuestPhase::Work, &evidence.work.isolation))
-        .chain(checked.map(|report| seen(GuestPhase::Check, report)))
+    let checked = seen.checks.isolation.iter();
+    let guests = std::iter::once(observed(GuestPhase::Work, &seen.work.isolation))
+        .chain(checked.map(|report| observed(GuestPhase::Check, report)))
         .collect();
     attest::document(attest::Observed {
         run_id: &context.prepared.request.run_id,
@@ -176,15 +177,15 @@ fn attestation(context: &RunContext<'_>, evidence: Seen<'_>) -> EvidenceDocument
             .into_iter()
             .map(str::to_owned)
             .collect(),
-        sandbox_audits: evidence.sandbox_audits(),
+        sandbox_audits: seen.sandbox_audits(),
     })
 }
 
-fn mounts(context: &RunContext<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
+fn mounts(context: &RunContext<'_>, seen: Seen<'_>) -> Vec<BundleMount> {
     context
         .mounts
         .iter()
-        .zip(&evidence.work.changes)
+        .zip(&seen.work.changes)
         .enumerate()
         .map(|(index, (mount, changes))| BundleMount {
             index,

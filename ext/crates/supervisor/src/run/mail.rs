@@ -61,6 +61,7 @@ impl Open {
         let received = server.stop();
         if self.mailbox.counts().ended {
             recorder
+                .evidence
                 .notices
                 .push("the guest sent so much mail that the mail capture was closed".to_owned());
         }
@@ -70,10 +71,10 @@ impl Open {
         };
         match received {
             0 => return Ok(()),
-            1 => recorder.notices.push(format!(
+            1 => recorder.evidence.notices.push(format!(
                 "1 mail was sent{by} and captured; it did not leave the sandbox"
             )),
-            many => recorder.notices.push(format!(
+            many => recorder.evidence.notices.push(format!(
                 "{many} mails were sent{by} and captured; they did not leave the sandbox"
             )),
         }

@@ -70,7 +70,7 @@ pub use request_document::task_document;
 pub use session::SYNC_FILE_BYTES;
 
 use context::Clock;
-use finish::{Evidence, Failure};
+use finish::{Failure, RunEnd};
 use ready::{Outside, ready};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
@@ -266,7 +266,7 @@ fn stages(
     finish::bundle(
         &context,
         recorder,
-        Evidence {
+        RunEnd {
             work,
             checks,
             verdict,

@@ -148,7 +148,7 @@ fn program(
 }
 
 fn command_result(session: &Session<'_, '_>, spec: &ObservationSpec) -> Result<Value, ErrorBody> {
-    let executions = &session.recorder.executions;
+    let executions = &session.recorder.evidence.executions;
     let found = match &spec.command_id {
         Some(id) => executions.iter().find(|record| record.id == *id),
         None => executions.last(),
@@ -251,6 +251,6 @@ fn logs(session: &Session<'_, '_>) -> Result<Value, ErrorBody> {
     let lines: Vec<String> = lines.collect();
     let left_out = lines.len().saturating_sub(EVENTS);
     Ok(
-        json!({"lines": lines[left_out..], "leftOut": left_out, "notices": session.recorder.notices}),
+        json!({"lines": lines[left_out..], "leftOut": left_out, "notices": session.recorder.evidence.notices}),
     )
 }

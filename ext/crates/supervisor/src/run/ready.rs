@@ -42,12 +42,12 @@ pub(super) fn ready<'a>(
     } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
     let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
-    recorder.notices.extend(outer.notices);
+    recorder.evidence.notices.extend(outer.notices);
     let level = level::choose_level(&prepared.policy, || {
         level::tested(&prepared.request, &outer.sandbox)
     })?;
     if level < IsolationLevel::Full {
-        recorder.notices.push(format!(
+        recorder.evidence.notices.push(format!(
             "this host cannot isolate at level full; the policy allows {}, which this run got",
             level.name()
         ));
@@ -83,7 +83,10 @@ pub(super) fn ready<'a>(
         opened.len(),
         run_dir,
     )?;
-    recorder.notices.extend(open_components.left_out.clone());
+    recorder
+        .evidence
+        .notices
+        .extend(open_components.left_out.clone());
     let components = ready_components::ready(open_components, opened.len(), space)?;
     let mounts = opened
         .into_iter()

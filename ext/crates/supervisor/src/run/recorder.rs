@@ -1,14 +1,15 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
 mod beside;
+mod evidence;
 mod files;
 mod output;
 mod transcript;
 
 pub(super) use beside::BesideEnd;
+pub(super) use evidence::RunEvidence;
 pub(super) use transcript::TranscriptEntry;
 
-use super::agent_log::AgentLog;
 use super::agent_steps::AgentSteps;
 use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
@@ -17,9 +18,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
+use wp_codebox_artifacts::{EpisodeBuilder, ExecutionRecord};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, ModelUsage, OutputStream,
+    ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, OutputStream,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{
@@ -80,33 +81,11 @@ pub(super) struct Recorder<'a> {
     pub aside: Option<Arc<RequestQueue>>,
     /// Who asked for what happens now, when it is not the run's own request.
     pub actor: Option<String>,
-    pub executions: Vec<ExecutionRecord>,
-    pub transcript: Vec<TranscriptEntry>,
-    pub observations: Vec<Value>,
-    /// Requests that reached the egress bridge.
-    pub egress: Vec<Value>,
-    /// Things the caller should see, each one sentence.
-    pub notices: Vec<String>,
-    /// What the built-in loop used of its model.
-    pub model_usage: Option<ModelUsage>,
-    /// Turns and calls of the built-in loop.
-    pub agent: Option<AgentLog>,
     /// How the next program's standard output is shown to people.
     pub steps: Option<AgentSteps>,
-    /// The last word of a command-line agent, redacted.
-    pub last_word: Option<String>,
-    /// What the steps of a recipe came to, redacted.
-    pub workflow: Option<Value>,
     /// The episode that a held sandbox is, while it goes on.
     pub episode: Option<EpisodeBuilder<'a>>,
-    /// What the bundle holds of it.
-    pub episode_files: Option<EpisodeFiles>,
-    /// What became of the run's preview.
-    pub preview: Option<Value>,
-    /// What commands left for the bundle.
-    pub files: Vec<ArtifactFile>,
-    /// Content of files that a recipe names, one row each; none of them looks like a secret.
-    pub collected: Vec<Value>,
+    pub evidence: RunEvidence,
 }
 
 impl<'a> Recorder<'a> {
@@ -126,21 +105,9 @@ impl<'a> Recorder<'a> {
             beside: Beside::default(),
             aside: None,
             actor: None,
-            executions: Vec::new(),
-            transcript: Vec::new(),
-            observations: Vec::new(),
-            egress: Vec::new(),
-            notices: Vec::new(),
-            model_usage: None,
-            agent: None,
             steps: None,
-            last_word: None,
-            workflow: None,
             episode: None,
-            episode_files: None,
-            preview: None,
-            files: Vec::new(),
-            collected: Vec::new(),
+            evidence: RunEvidence::default(),
         }
     }
 
@@ -184,7 +151,7 @@ impl<'a> Recorder<'a> {
         data: Value,
         detail: Map<String, Value>,
     ) -> Result<(), ErrorBody> {
-        let id = format!("observation-{}", self.observations.len() + 1);
+        let id = format!("observation-{}", self.evidence.observations.len() + 1);
         let seen = json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()});
         let mut event = Map::from_iter([
             ("id".to_owned(), json!(id)),
@@ -192,7 +159,7 @@ impl<'a> Recorder<'a> {
         ]);
         event.extend(detail);
         self.event(EventType::Observed, None, Value::Object(event))?;
-        self.observations.push(seen);
+        self.evidence.observations.push(seen);
         Ok(())
     }
 
@@ -384,7 +351,7 @@ impl<'a> Recorder<'a> {
 
     /// Keeps an execution for the bundle and for the transcript.
     pub(in crate::run) fn record(&mut self, done: Executed<'_>) {
-        self.executions.push(ExecutionRecord {
+        self.evidence.executions.push(ExecutionRecord {
             id: done.id.as_str().to_owned(),
             command: done.command.to_owned(),
             args: done.args.clone(),
@@ -396,7 +363,7 @@ impl<'a> Recorder<'a> {
             phase: done.phase.to_owned(),
             output_truncated: done.output_truncated,
         });
-        self.transcript.push(TranscriptEntry {
+        self.evidence.transcript.push(TranscriptEntry {
             command: done.command.to_owned(),
             args: done.args,
             exit_code: done.exit_code,
@@ -428,7 +395,7 @@ impl<'a> Recorder<'a> {
     /// Adds to the last call what its program answered beside its output.
     pub(super) fn answered(&mut self, answer: Value) {
         let answer = self.redactor.redact_value(answer);
-        if let Some(entry) = self.transcript.last_mut() {
+        if let Some(entry) = self.evidence.transcript.last_mut() {
             entry.parsed = Some(answer);
         }
     }
@@ -456,7 +423,7 @@ impl<'a> Recorder<'a> {
         self.tell_cut(&call.command, step.cut, &mut data);
         if step.result.output_truncated && !step.cut.any() {
             data["outputTruncated"] = json!(true);
-            self.notices.push(format!(
+            self.evidence.notices.push(format!(
                 "{}: output beyond the limit of this command was dropped [{}]",
                 call.command,
                 ErrorCode::OutputLimit
@@ -464,7 +431,7 @@ impl<'a> Recorder<'a> {
         }
         if step.result.disk_full {
             data["diskFull"] = json!(true);
-            self.notices.push(format!(
+            self.evidence.notices.push(format!(
                 "{}: the guest's disk was full; raise the disk limit [{}]",
                 call.command,
                 ErrorCode::DiskLimit

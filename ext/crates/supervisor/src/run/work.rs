@@ -85,7 +85,7 @@ pub(super) fn run(
     let (stopped, changes) = match capture_all(context, &ended.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {
-            recorder.notices.push(error.to_string());
+            recorder.evidence.notices.push(error.to_string());
             let nothing = context.mounts.iter().map(|_| None).collect();
             (Some(Stop::Uncaptured(error)), nothing)
         }

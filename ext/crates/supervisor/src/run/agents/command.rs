@@ -19,7 +19,8 @@ pub(super) fn run(
         .filter(|stdin| !stdin.is_empty());
     guest.recorder.steps = manner.and_then(|manner| AgentSteps::new(&manner.steps));
     let step = guest.execute(&call)?;
-    guest.recorder.last_word = manner.and_then(|manner| last_word(&manner.result, &step.stdout));
+    guest.recorder.evidence.last_word =
+        manner.and_then(|manner| last_word(&manner.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),
         Some(stop) => Ok((Some(stop), AgentEnd::Failure)),

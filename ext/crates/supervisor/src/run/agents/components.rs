@@ -60,7 +60,7 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
     }
     match guest.phase {
         GuestPhase::Work => {
-            guest.recorder.notices.append(&mut lacking.notices);
+            guest.recorder.evidence.notices.append(&mut lacking.notices);
             bundles::import(guest)
         }
         GuestPhase::Check => Ok(None),

@@ -86,11 +86,11 @@ impl GuestExecutor for RunExecutor<'_, '_> {
     }
 
     fn executions(&self) -> usize {
-        self.guest.recorder.executions.len()
+        self.guest.recorder.evidence.executions.len()
     }
 
     fn executions_since(&self, count: usize) -> Vec<String> {
-        let ran = self.guest.recorder.executions.iter().skip(count);
+        let ran = self.guest.recorder.evidence.executions.iter().skip(count);
         ran.map(|one| one.id.clone()).collect()
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn run(
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
     let words = AgentOutputStream::begin(guest.recorder, &name)?;
-    guest.recorder.agent = Some(AgentLog::default());
-    guest.recorder.model_usage = Some(ModelUsage::default());
+    guest.recorder.evidence.agent = Some(AgentLog::default());
+    guest.recorder.evidence.model_usage = Some(ModelUsage::default());
     let mut place = Workbench {
         specs: set.offered().iter().map(spec).collect(),
         parent: parent(context, &set),
@@ -168,7 +168,7 @@ impl Workbench<'_, '_> {
             mut tools, words, ..
         } = self;
         let recorder = &mut *tools.executor().guest.recorder;
-        if let Some(log) = &mut recorder.agent {
+        if let Some(log) = &mut recorder.evidence.agent {
             log.end(ended);
         }
         words.end(recorder, ended)
@@ -229,7 +229,7 @@ impl Witness for Workbench<'_, '_> {
             self.words.say(recorder, &line);
             self.words.pause(recorder)?;
         }
-        if let Some(log) = &mut recorder.agent {
+        if let Some(log) = &mut recorder.evidence.agent {
             log.call(call, kind);
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Witness for Workbench<'_, '_> {
 
     fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody> {
         let recorder = &mut *self.tools.executor().guest.recorder;
-        recorder.model_usage = Some(usage);
+        recorder.evidence.model_usage = Some(usage);
         self.words.pause(recorder)?;
         let seen = json!({
             "turn": turn.turn,
@@ -250,7 +250,7 @@ impl Witness for Workbench<'_, '_> {
             Value::Object(members) => members.clone(),
             _ => serde_json::Map::new(),
         };
-        if let Some(log) = &mut recorder.agent {
+        if let Some(log) = &mut recorder.evidence.agent {
             log.turn(turn, usage);
         }
         recorder.observe("agent-turn", seen, detail)

@@ -21,16 +21,22 @@ impl Recorder<'_> {
             let message = format!("{} cannot be kept for the bundle: {why}", file.path);
             Err(ErrorBody::new(ErrorCode::OutputLimit, message))
         };
-        if !is_path(&file.path) || self.files.iter().any(|kept| kept.path == file.path) {
+        if !is_path(&file.path)
+            || self
+                .evidence
+                .files
+                .iter()
+                .any(|kept| kept.path == file.path)
+        {
             return refused("its path is malformed or taken".to_owned());
         }
         if bytes > MOST_BYTES {
             return refused(format!("it has {bytes} bytes, at most are {MOST_BYTES}"));
         }
-        if self.files.len() >= MOST_FILES {
+        if self.evidence.files.len() >= MOST_FILES {
             return refused(format!("the run has {MOST_FILES} files already"));
         }
-        if self.files.iter().map(size).sum::<usize>() + bytes > MOST_TOTAL {
+        if self.evidence.files.iter().map(size).sum::<usize>() + bytes > MOST_TOTAL {
             return refused(format!(
                 "all files of a run have at most {MOST_TOTAL} bytes"
             ));
@@ -38,7 +44,7 @@ impl Recorder<'_> {
         let reference = json!({
             "path": file.path, "kind": file.kind, "contentType": file.media, "bytes": bytes,
         });
-        self.files.push(file);
+        self.evidence.files.push(file);
         Ok(reference)
     }
 }

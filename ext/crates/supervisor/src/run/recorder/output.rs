@@ -89,7 +89,7 @@ impl Recorder<'_> {
             data["outputTruncated"] = json!(true);
             data[format!("{stream}Truncated")] = json!(true);
             data[format!("{stream}Bytes")] = json!(printed);
-            self.notices.push(format!(
+            self.evidence.notices.push(format!(
                 "{what}: of {printed} bytes of {stream} only beginning and end are kept; raise the output limit of {} bytes to keep more [{}]",
                 self.output_bytes,
                 ErrorCode::OutputLimit

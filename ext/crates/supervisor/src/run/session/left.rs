@@ -55,7 +55,12 @@ impl Session<'_, '_> {
             }
             _ => return Ok(()),
         };
-        let execution = self.recorder.executions.last().map(|e| e.id.clone());
+        let execution = self
+            .recorder
+            .evidence
+            .executions
+            .last()
+            .map(|e| e.id.clone());
         let execution = execution.unwrap_or_default();
         let mut notes = Vec::new();
         for (index, row) in rows.iter().enumerate() {

@@ -166,7 +166,7 @@ impl<'s, 'r> Session<'s, 'r> {
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
         let closed = closed.and(self.guest.egress.close(GuestPhase::Work, self.recorder));
-        self.recorder.preview = self.previews.into_record();
+        self.recorder.evidence.preview = self.previews.into_record();
         let ended = Ended {
             left: left.left,
             usage: added(self.spent, left.usage),

@@ -320,8 +320,8 @@ impl Evidence {
         if self.skipped > 0 {
             document["skippedSteps"] = json!(self.skipped);
         }
-        recorder.workflow = Some(recorder.redactor().redact_value(document));
-        recorder.collected = self.contents;
+        recorder.evidence.workflow = Some(recorder.redactor().redact_value(document));
+        recorder.evidence.collected = self.contents;
     }
 }
 

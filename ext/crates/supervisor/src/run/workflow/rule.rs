@@ -50,7 +50,7 @@ pub(in crate::run) fn judge_changes(
         &rules.sha256(&rule.workspaces.join(","), GitBacking::None),
         found,
     );
-    if let Some(all) = &mut recorder.workflow {
+    if let Some(all) = &mut recorder.evidence.workflow {
         all["workspacePolicy"] = document;
     }
     let first = first?;
@@ -62,7 +62,7 @@ pub(in crate::run) fn judge_changes(
     match rule.on_breach {
         OnFailure::Stop => Some(error),
         OnFailure::Allow | OnFailure::Advise => {
-            recorder.notices.push(error.message);
+            recorder.evidence.notices.push(error.message);
             None
         }
     }

@@ -45,14 +45,14 @@ pub(super) fn run(
     let mut looping = continuation.as_ref().map(Loop::new);
     let mut args = step.call.args.clone();
     let attempt = loop {
-        let first = session.recorder.executions.len();
+        let first = session.recorder.evidence.executions.len();
         let mut attempt = execute(session, step, &args, until)?;
         if let Some(commanded) = &attempt.commanded {
             evidence.ran(&Ran {
                 step,
                 args: &args,
                 commanded,
-                executions: &session.recorder.executions[first..],
+                executions: &session.recorder.evidence.executions[first..],
             });
         }
         let Some(looping) = &mut looping else {

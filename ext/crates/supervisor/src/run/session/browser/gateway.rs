@@ -136,7 +136,7 @@ impl Gateway {
             if let (Some(kept), Value::Object(row)) = (kept.as_object_mut(), json!(row)) {
                 kept.extend(row);
             }
-            recorder.egress.push(kept);
+            recorder.evidence.egress.push(kept);
             if !by_page {
                 own += 1;
                 continue;
@@ -153,7 +153,7 @@ impl Gateway {
         }
         if !refused.is_empty() {
             let list: Vec<String> = refused.into_iter().collect();
-            recorder.notices.push(format!(
+            recorder.evidence.notices.push(format!(
                 "the network policy refused requests of pages in the browser, among them: {} [{}]",
                 list.join(", "),
                 ErrorCode::EgressDenied

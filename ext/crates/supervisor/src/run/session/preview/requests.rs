@@ -205,7 +205,7 @@ impl Session<'_, '_> {
             PreviewEnd::Closed => now_rfc3339(),
         };
         record.insert("closedAt".to_owned(), json!(closed_at));
-        self.recorder.notices.push(format!(
+        self.recorder.evidence.notices.push(format!(
             "the site could be looked at on {} from {} until {} ({}); requests answered: {}",
             open.url,
             open.opened_at,
