@@ -74,7 +74,7 @@ pub enum LaunchError {
     /// The probes ran, but saw less than was asked for.
     #[error(
         "the sandbox started, but its isolation is {}, below `{}`; the run was refused",
-        .report.level.name(), .wanted.name()
+        .report.level.as_str(), .wanted.as_str()
     )]
     Level {
         /// What was asked for.

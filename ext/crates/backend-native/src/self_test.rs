@@ -241,7 +241,7 @@ fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
 
 /// The report of a guest that could not be built: nothing is enforced, and why.
 fn unbuilt(level: IsolationLevel, error: &str, facts: &HostFacts) -> IsolationReport {
-    let rows = IsolationAxis::ALL.map(|axis| AxisReport {
+    let rows = IsolationAxis::ALL.iter().map(|&axis| AxisReport {
         axis,
         requested: level.requested(axis),
         enforced: Enforcement::NotEnforced,
@@ -253,7 +253,7 @@ fn unbuilt(level: IsolationLevel, error: &str, facts: &HostFacts) -> IsolationRe
         level: IsolationLevel::None,
         kernel: facts.kernel.clone(),
         landlock_abi: 0,
-        axes: rows.into(),
+        axes: rows.collect(),
     }
 }
 

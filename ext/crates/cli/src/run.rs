@@ -204,7 +204,7 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
     }
     output.note(&format!(
         "isolation {}, {} ms wall, {} ms CPU, {} MiB peak",
-        result.isolation.level.name(),
+        result.isolation.level.as_str(),
         cost.wall_ms,
         cost.cpu_ms,
         cost.peak_memory_bytes >> 20

@@ -6,7 +6,7 @@
 
 use crate::{
     Enforcement, IsolationAxis, IsolationLevel, IsolationReport, Limits, NetworkPolicy,
-    NetworkPosture, NetworkRules, RunId, SandboxAudit,
+    NetworkPosture, NetworkRules, RunId, SandboxAudit, words,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,23 +53,13 @@ pub struct GuestObservation {
     pub report: IsolationReport,
 }
 
-/// What a guest of a run is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GuestPhase {
-    /// Commands and agent.
-    Work,
-    /// Checks.
-    Check,
-}
-
-impl GuestPhase {
-    /// Name in documents and directories.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Work => "work",
-            Self::Check => "check",
-        }
+words! {
+    /// What a guest of a run is for.
+    pub enum GuestPhase {
+        /// Commands and agent.
+        Work = "work",
+        /// Checks.
+        Check = "check",
     }
 }
 

@@ -1,99 +1,42 @@
 //! Lifecycle events: one vocabulary for the journal, the stream and the bundle.
 
-use crate::ExecutionId;
+use crate::{ExecutionId, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Type of a lifecycle event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EventType {
-    /// The runtime exists.
-    #[serde(rename = "runtime.created")]
-    Created,
-    /// A mount became visible in the guest.
-    #[serde(rename = "runtime.mounted")]
-    Mounted,
-    /// An execution started.
-    #[serde(rename = "runtime.command.started")]
-    CommandStarted,
-    /// An execution printed something.
-    #[serde(rename = "runtime.command.output")]
-    CommandOutput,
-    /// An execution ended.
-    #[serde(rename = "runtime.command.finished")]
-    CommandFinished,
-    /// Something was observed.
-    #[serde(rename = "runtime.observed")]
-    Observed,
-    /// A snapshot was made.
-    #[serde(rename = "runtime.snapshot.created")]
-    SnapshotCreated,
-    /// The guest was replaced by one with the state of a snapshot.
-    #[serde(rename = "runtime.snapshot.restored")]
-    SnapshotRestored,
-    /// A checkpoint was made.
-    #[serde(rename = "runtime.checkpoint.created")]
-    CheckpointCreated,
-    /// The guest was replaced by one with the state of a checkpoint.
-    #[serde(rename = "runtime.checkpoint.restored")]
-    CheckpointRestored,
-    /// Files went into the guest or were read from it.
-    #[serde(rename = "runtime.files.synced")]
-    FilesSynced,
-    /// A browser command came a step further.
-    #[serde(rename = "runtime.browser-command-progress")]
-    BrowserProgress,
-    /// The sandbox entered another state of its lifecycle, or its times changed.
-    #[serde(rename = "runtime.state.changed")]
-    StateChanged,
-    /// The bundle was written.
-    #[serde(rename = "runtime.artifacts.collected")]
-    ArtifactsCollected,
-    /// The runtime is gone.
-    #[serde(rename = "runtime.destroyed")]
-    Destroyed,
-}
-
-impl EventType {
-    /// Every type.
-    pub const ALL: &'static [EventType] = &[
-        EventType::Created,
-        EventType::Mounted,
-        EventType::CommandStarted,
-        EventType::CommandOutput,
-        EventType::CommandFinished,
-        EventType::Observed,
-        EventType::SnapshotCreated,
-        EventType::SnapshotRestored,
-        EventType::CheckpointCreated,
-        EventType::CheckpointRestored,
-        EventType::FilesSynced,
-        EventType::BrowserProgress,
-        EventType::StateChanged,
-        EventType::ArtifactsCollected,
-        EventType::Destroyed,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            EventType::Created => "runtime.created",
-            EventType::Mounted => "runtime.mounted",
-            EventType::CommandStarted => "runtime.command.started",
-            EventType::CommandOutput => "runtime.command.output",
-            EventType::CommandFinished => "runtime.command.finished",
-            EventType::Observed => "runtime.observed",
-            EventType::SnapshotCreated => "runtime.snapshot.created",
-            EventType::SnapshotRestored => "runtime.snapshot.restored",
-            EventType::CheckpointCreated => "runtime.checkpoint.created",
-            EventType::CheckpointRestored => "runtime.checkpoint.restored",
-            EventType::FilesSynced => "runtime.files.synced",
-            EventType::BrowserProgress => "runtime.browser-command-progress",
-            EventType::StateChanged => "runtime.state.changed",
-            EventType::ArtifactsCollected => "runtime.artifacts.collected",
-            EventType::Destroyed => "runtime.destroyed",
-        }
+words! {
+    /// Type of a lifecycle event.
+    pub enum EventType {
+        /// The runtime exists.
+        Created = "runtime.created",
+        /// A mount became visible in the guest.
+        Mounted = "runtime.mounted",
+        /// An execution started.
+        CommandStarted = "runtime.command.started",
+        /// An execution printed something.
+        CommandOutput = "runtime.command.output",
+        /// An execution ended.
+        CommandFinished = "runtime.command.finished",
+        /// Something was observed.
+        Observed = "runtime.observed",
+        /// A snapshot was made.
+        SnapshotCreated = "runtime.snapshot.created",
+        /// The guest was replaced by one with the state of a snapshot.
+        SnapshotRestored = "runtime.snapshot.restored",
+        /// A checkpoint was made.
+        CheckpointCreated = "runtime.checkpoint.created",
+        /// The guest was replaced by one with the state of a checkpoint.
+        CheckpointRestored = "runtime.checkpoint.restored",
+        /// Files went into the guest or were read from it.
+        FilesSynced = "runtime.files.synced",
+        /// A browser command came a step further.
+        BrowserProgress = "runtime.browser-command-progress",
+        /// The sandbox entered another state of its lifecycle, or its times changed.
+        StateChanged = "runtime.state.changed",
+        /// The bundle was written.
+        ArtifactsCollected = "runtime.artifacts.collected",
+        /// The runtime is gone.
+        Destroyed = "runtime.destroyed",
     }
 }
 
@@ -134,16 +77,4 @@ pub struct LifecycleEvent {
     /// Detail, see above.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_their_texts() {
-        for kind in EventType::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-    }
 }

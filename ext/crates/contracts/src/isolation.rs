@@ -1,17 +1,19 @@
 //! The isolation report: what was asked for, what was observed in the guest.
 
+use crate::words;
 use serde::{Deserialize, Serialize};
 
-/// Overall level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum IsolationLevel {
-    /// Not enough: the run is refused.
-    None,
-    /// No private file-system view.
-    Reduced,
-    /// Everything of the design.
-    Full,
+words! {
+    /// Overall level.
+    #[derive(PartialOrd, Ord)]
+    pub enum IsolationLevel {
+        /// Not enough: the run is refused.
+        None = "none",
+        /// No private file-system view.
+        Reduced = "reduced",
+        /// Everything of the design.
+        Full = "full",
+    }
 }
 
 impl IsolationLevel {
@@ -47,89 +49,36 @@ impl IsolationLevel {
             }
         }
     }
+}
 
-    /// As policies and reports write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Reduced => "reduced",
-            Self::Full => "full",
-        }
+words! {
+    /// What is isolated.
+    #[derive(PartialOrd, Ord)]
+    #[allow(missing_docs)]
+    pub enum IsolationAxis {
+        Files = "files",
+        Processes = "processes",
+        Network = "network",
+        Syscalls = "syscalls",
+        Privileges = "privileges",
+        Memory = "memory",
+        Cpu = "cpu",
+        Pids = "pids",
+        Disk = "disk",
+        Identity = "identity",
     }
 }
 
-/// What is isolated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum IsolationAxis {
-    Files,
-    Processes,
-    Network,
-    Syscalls,
-    Privileges,
-    Memory,
-    Cpu,
-    Pids,
-    Disk,
-    Identity,
-}
-
-impl IsolationAxis {
-    /// Every axis, in the order of a report.
-    pub const ALL: [Self; 10] = [
-        Self::Files,
-        Self::Processes,
-        Self::Network,
-        Self::Syscalls,
-        Self::Privileges,
-        Self::Memory,
-        Self::Cpu,
-        Self::Pids,
-        Self::Disk,
-        Self::Identity,
-    ];
-
-    /// As policies and reports write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Processes => "processes",
-            Self::Network => "network",
-            Self::Syscalls => "syscalls",
-            Self::Privileges => "privileges",
-            Self::Memory => "memory",
-            Self::Cpu => "cpu",
-            Self::Pids => "pids",
-            Self::Disk => "disk",
-            Self::Identity => "identity",
-        }
-    }
-}
-
-/// How well an axis is enforced, least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Enforcement {
-    /// Not at all.
-    NotEnforced,
-    /// By polling or per process only.
-    BestEffort,
-    /// By the kernel, seen from inside the guest.
-    Enforced,
-}
-
-impl Enforcement {
-    /// As policies and reports write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotEnforced => "not-enforced",
-            Self::BestEffort => "best-effort",
-            Self::Enforced => "enforced",
-        }
+words! {
+    /// How well an axis is enforced, least first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Enforcement {
+        /// Not at all.
+        NotEnforced = "not-enforced",
+        /// By polling or per process only.
+        BestEffort = "best-effort",
+        /// By the kernel, seen from inside the guest.
+        Enforced = "enforced",
     }
 }
 
@@ -169,29 +118,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_documents() {
-        for axis in IsolationAxis::ALL {
-            assert_eq!(serde_json::to_value(axis).unwrap(), axis.name());
-        }
-        for level in [
-            IsolationLevel::None,
-            IsolationLevel::Reduced,
-            IsolationLevel::Full,
-        ] {
-            assert_eq!(serde_json::to_value(level).unwrap(), level.name());
-        }
-        for word in [
-            Enforcement::NotEnforced,
-            Enforcement::BestEffort,
-            Enforcement::Enforced,
-        ] {
-            assert_eq!(serde_json::to_value(word).unwrap(), word.name());
-        }
-    }
-
-    #[test]
     fn a_higher_level_never_needs_less() {
-        for axis in IsolationAxis::ALL {
+        for &axis in IsolationAxis::ALL {
             let least = |level: IsolationLevel| level.least(axis);
             assert!(least(IsolationLevel::Full) >= least(IsolationLevel::Reduced));
             assert!(least(IsolationLevel::Reduced) > least(IsolationLevel::None));

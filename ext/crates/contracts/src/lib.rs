@@ -36,6 +36,7 @@ mod task;
 mod task_shape;
 mod task_spec;
 pub mod terminal_text;
+mod words;
 mod workflow;
 
 pub use agent::{

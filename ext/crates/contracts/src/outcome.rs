@@ -1,27 +1,28 @@
 //! The one outcome table: what a run came to, and what every caller sees of it.
 
+use crate::words;
 use serde::{Deserialize, Serialize};
 
-/// What a run came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The agent succeeded, files changed, all checks passed.
-    Succeeded,
-    /// The agent succeeded and changed nothing.
-    NoOp,
-    /// Files changed, but a check failed or the agent did not finish its work.
-    Partial,
-    /// Something a human must fix stands in the way.
-    Blocked,
-    /// Policy refused.
-    Denied,
-    /// The agent failed.
-    Failed,
-    /// The deadline was reached.
-    TimedOut,
-    /// The caller cancelled or went away.
-    Cancelled,
+words! {
+    /// What a run came to.
+    pub enum Outcome {
+        /// The agent succeeded, files changed, all checks passed.
+        Succeeded = "succeeded",
+        /// The agent succeeded and changed nothing.
+        NoOp = "no_op",
+        /// Files changed, but a check failed or the agent did not finish its work.
+        Partial = "partial",
+        /// Something a human must fix stands in the way.
+        Blocked = "blocked",
+        /// Policy refused.
+        Denied = "denied",
+        /// The agent failed.
+        Failed = "failed",
+        /// The deadline was reached.
+        TimedOut = "timed_out",
+        /// The caller cancelled or went away.
+        Cancelled = "cancelled",
+    }
 }
 
 /// `status` of `sandbox-session/v1`.
@@ -63,33 +64,6 @@ pub enum NextAction {
 }
 
 impl Outcome {
-    /// Every outcome, in table order.
-    pub const ALL: &'static [Outcome] = &[
-        Outcome::Succeeded,
-        Outcome::NoOp,
-        Outcome::Partial,
-        Outcome::Blocked,
-        Outcome::Denied,
-        Outcome::Failed,
-        Outcome::TimedOut,
-        Outcome::Cancelled,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Succeeded => "succeeded",
-            Outcome::NoOp => "no_op",
-            Outcome::Partial => "partial",
-            Outcome::Blocked => "blocked",
-            Outcome::Denied => "denied",
-            Outcome::Failed => "failed",
-            Outcome::TimedOut => "timed_out",
-            Outcome::Cancelled => "cancelled",
-        }
-    }
-
     /// Status of the session envelope.
     #[must_use]
     pub const fn session_status(self) -> SessionStatus {

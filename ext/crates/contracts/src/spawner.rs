@@ -9,6 +9,7 @@
 //! `wp-codebox-launch spawner` with the descriptors of [`crate::LauncherFd`]; its plan is a
 //! [`SpawnerPlan`].
 
+use crate::words;
 use serde::{Deserialize, Serialize};
 
 /// The launcher's only argument in this role.
@@ -95,28 +96,17 @@ impl GuestIds {
     }
 }
 
-/// What guests run as.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum IdentityChoice {
-    /// A kernel uid of their own where this host can give one.
-    #[default]
-    Auto,
-    /// A kernel uid of their own, or the run is refused.
-    Own,
-    /// The kernel uid of the state directory's owner.
-    Shared,
-}
-
-impl IdentityChoice {
-    /// As requests and options write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Own => "own",
-            Self::Shared => "shared",
-        }
+words! {
+    /// What guests run as.
+    #[derive(Default)]
+    pub enum IdentityChoice {
+        /// A kernel uid of their own where this host can give one.
+        #[default]
+        Auto = "auto",
+        /// A kernel uid of their own, or the run is refused.
+        Own = "own",
+        /// The kernel uid of the state directory's owner.
+        Shared = "shared",
     }
 }
 
@@ -308,16 +298,5 @@ mod tests {
             endless.common(ids(u32::MAX - 1, 1)),
             Some(ids(u32::MAX - 1, 1))
         );
-    }
-
-    #[test]
-    fn choices_are_written_as_their_names() {
-        for choice in [
-            IdentityChoice::Auto,
-            IdentityChoice::Own,
-            IdentityChoice::Shared,
-        ] {
-            assert_eq!(serde_json::to_value(choice).unwrap(), choice.name());
-        }
     }
 }

@@ -59,14 +59,14 @@ fn floors(
     };
     for (name, word) in rows {
         let field = format!("isolation_floors.{name}");
-        let Some(axis) = IsolationAxis::ALL
-            .into_iter()
-            .find(|axis| axis.name() == name)
-        else {
-            let known = IsolationAxis::ALL.map(IsolationAxis::name).join(", ");
+        let Some(&axis) = IsolationAxis::ALL.iter().find(|axis| axis.as_str() == name) else {
+            let known: Vec<_> = IsolationAxis::ALL
+                .iter()
+                .map(|axis| axis.as_str())
+                .collect();
             malformed(
                 &field,
-                &format!("there is no such axis; the axes are {known}"),
+                &format!("there is no such axis; the axes are {}", known.join(", ")),
             );
             continue;
         };

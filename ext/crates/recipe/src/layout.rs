@@ -5,38 +5,26 @@
 use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Recipe, SeedKind};
 use crate::model::{StartupProbe, Step, Workspace};
 use crate::sources::{PathKind, Sources};
-use wp_codebox_contracts::CommandCall;
+use wp_codebox_contracts::{CommandCall, words};
 use wp_codebox_policy::{GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT};
 
 /// Where WordPress lies in the guest.
 pub(crate) const WORDPRESS: &str = "/wordpress";
 
-/// Which list a step stands in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Setup of plugins.
-    Setup,
-    /// Before the recipe's own work.
-    Before,
-    /// The recipe's own work.
-    Steps,
-    /// After it, whatever came of it.
-    After,
-    /// Probes at the end.
-    Probe,
-}
-
-impl Phase {
-    /// Its word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Phase::Setup => "setup",
-            Phase::Before => "before",
-            Phase::Steps => "steps",
-            Phase::After => "after",
-            Phase::Probe => "probe",
-        }
+words! {
+    /// Which list a step stands in.
+    #[derive(PartialOrd, Ord)]
+    pub enum Phase {
+        /// Setup of plugins.
+        Setup = "setup",
+        /// Before the recipe's own work.
+        Before = "before",
+        /// The recipe's own work.
+        Steps = "steps",
+        /// After it, whatever came of it.
+        After = "after",
+        /// Probes at the end.
+        Probe = "probe",
     }
 }
 

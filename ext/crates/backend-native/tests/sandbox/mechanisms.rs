@@ -122,7 +122,7 @@ fn row(test: &SelfTest, axis: IsolationAxis) -> &AxisReport {
 /// Every axis but one is as on a whole host.
 #[track_caller]
 fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
-    for axis in IsolationAxis::ALL {
+    for &axis in IsolationAxis::ALL {
         let row = row(test, axis);
         let fine = row.enforced >= IsolationLevel::Full.least(axis);
         assert_eq!(fine, !weaker.contains(&axis), "{row:?}");
@@ -186,8 +186,8 @@ fn no_user_namespaces_no_guest() {
         ("deny:unshare", libc::EPERM),
     ] {
         let test = tested(without);
-        only(&test, &IsolationAxis::ALL);
-        for axis in IsolationAxis::ALL {
+        only(&test, IsolationAxis::ALL);
+        for &axis in IsolationAxis::ALL {
             assert_eq!(row(&test, axis).enforced, Enforcement::NotEnforced);
             assert!(row(&test, axis).evidence.contains("unshare"));
         }
@@ -271,7 +271,7 @@ fn without_seccomp_calls_and_socket_families_are_open() {
 #[test]
 fn over_a_covered_proc_no_guest_can_be_built() {
     let test = tested("proc");
-    only(&test, &IsolationAxis::ALL);
+    only(&test, IsolationAxis::ALL);
     let data = test.trials[0].failure.clone().unwrap().data.unwrap();
     assert_eq!(data["step"], "proc");
     let body = refused("proc").body();

@@ -188,7 +188,7 @@ fn axis(row: &AxisReport, test: &SelfTest, causes: &[Cause]) -> Check {
         ..Check::new(
             id(row.axis),
             status,
-            format!("{} by {}: {}", row.enforced.name(), row.by, row.evidence),
+            format!("{} by {}: {}", row.enforced.as_str(), row.by, row.evidence),
         )
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     };
 
     fn test(level: IsolationLevel, wrong: Option<IsolationAxis>) -> SelfTest {
-        let axes = IsolationAxis::ALL.map(|axis| AxisReport {
+        let axes = IsolationAxis::ALL.iter().map(|&axis| AxisReport {
             axis,
             requested: IsolationLevel::Full.requested(axis),
             enforced: if wrong == Some(axis) || level == IsolationLevel::None && wrong.is_none() {
@@ -243,7 +243,7 @@ mod tests {
                     level,
                     kernel: "6.18.0".to_owned(),
                     landlock_abi: 7,
-                    axes: axes.into(),
+                    axes: axes.collect(),
                 },
                 failure: None,
             }],
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_whole_host_has_a_row_per_axis_and_polled_memory_is_a_warning_with_a_fix() {
         let checks = checks(&test(IsolationLevel::Full, None));
-        for axis in IsolationAxis::ALL {
+        for &axis in IsolationAxis::ALL {
             let (status, fix) = of(&checks, id(axis));
             let polled = axis == IsolationAxis::Memory;
             assert_eq!(status == Status::Warning, polled, "{axis:?}");

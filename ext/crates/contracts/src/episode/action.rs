@@ -1,43 +1,23 @@
 //! What somebody asks a runtime to do in one step.
 
-use crate::FileDigest;
+use crate::{FileDigest, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What an action acts on. Every kind is carried out by its `command`; the kind keeps the
-/// intent for whoever replays the episode.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ActionKind {
-    /// A registry command.
-    #[default]
-    Command,
-    /// A file or directory.
-    Filesystem,
-    /// A request to the guest's WordPress.
-    Http,
-    /// A page in a browser.
-    Browser,
-}
-
-impl ActionKind {
-    /// Every kind.
-    pub const ALL: &'static [ActionKind] = &[
-        ActionKind::Command,
-        ActionKind::Filesystem,
-        ActionKind::Http,
-        ActionKind::Browser,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ActionKind::Command => "command",
-            ActionKind::Filesystem => "filesystem",
-            ActionKind::Http => "http",
-            ActionKind::Browser => "browser",
-        }
+words! {
+    /// What an action acts on. Every kind is carried out by its `command`; the kind keeps the
+    /// intent for whoever replays the episode.
+    #[derive(Default)]
+    pub enum ActionKind {
+        /// A registry command.
+        #[default]
+        Command = "command",
+        /// A file or directory.
+        Filesystem = "filesystem",
+        /// A request to the guest's WordPress.
+        Http = "http",
+        /// A page in a browser.
+        Browser = "browser",
     }
 }
 
@@ -100,13 +80,6 @@ pub struct EpisodeAction {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn kinds_are_their_texts() {
-        for kind in ActionKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-    }
 
     #[test]
     fn a_request_needs_a_command_and_has_no_other_members() {

@@ -3,46 +3,23 @@
 //! Output keeps its pieces: a piece that is not UTF-8 (a character may be cut between two
 //! pieces) stays base64, so joining the pieces of one execution and stream gives its bytes.
 
-use crate::{EventType, ExecutionId, LifecycleEvent};
+use crate::{EventType, ExecutionId, LifecycleEvent, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Type of an event on the bus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum BusEventType {
-    /// A command begins: {command, args, phase?}.
-    AgentExecCmd,
-    /// It printed something: {stream, text | base64, truncated?}.
-    RuntimeOutput,
-    /// It ended: {exitCode (null when it came to none), end?, signal?, durationMs?}.
-    RuntimeExit,
-    /// A guest is ready: {level?, network?}.
-    RuntimeReady,
-    /// Files became visible in the guest: {path, mode?}.
-    SystemFileSync,
-}
-
-impl BusEventType {
-    /// Every type.
-    pub const ALL: &'static [BusEventType] = &[
-        BusEventType::AgentExecCmd,
-        BusEventType::RuntimeOutput,
-        BusEventType::RuntimeExit,
-        BusEventType::RuntimeReady,
-        BusEventType::SystemFileSync,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BusEventType::AgentExecCmd => "AGENT_EXEC_CMD",
-            BusEventType::RuntimeOutput => "RUNTIME_OUTPUT",
-            BusEventType::RuntimeExit => "RUNTIME_EXIT",
-            BusEventType::RuntimeReady => "RUNTIME_READY",
-            BusEventType::SystemFileSync => "SYSTEM_FILE_SYNC",
-        }
+words! {
+    /// Type of an event on the bus.
+    pub enum BusEventType {
+        /// A command begins: {command, args, phase?}.
+        AgentExecCmd = "AGENT_EXEC_CMD",
+        /// It printed something: {stream, text | base64, truncated?}.
+        RuntimeOutput = "RUNTIME_OUTPUT",
+        /// It ended: {exitCode (null when it came to none), end?, signal?, durationMs?}.
+        RuntimeExit = "RUNTIME_EXIT",
+        /// A guest is ready: {level?, network?}.
+        RuntimeReady = "RUNTIME_READY",
+        /// Files became visible in the guest: {path, mode?}.
+        SystemFileSync = "SYSTEM_FILE_SYNC",
     }
 }
 

@@ -1,28 +1,28 @@
 //! The states of a run, the one table of their transitions, and what each means.
 
-use crate::{ErrorCode, Outcome};
+use crate::{ErrorCode, Outcome, words};
 use serde::{Deserialize, Serialize};
 
-/// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// It waits. Nothing here does.
-    Queued,
-    /// Its guest is being made.
-    Booting,
-    /// Programs run.
-    Running,
-    /// Its guest is gone and its bundle is being written.
-    CollectingArtifacts,
-    /// It did what was asked for.
-    Succeeded,
-    /// It did not.
-    Failed,
-    /// It was told to stop.
-    Cancelled,
-    /// Its time was up.
-    TimedOut,
+words! {
+    /// State of a run.
+    pub enum RunState {
+        /// It waits. Nothing here does.
+        Queued = "queued",
+        /// Its guest is being made.
+        Booting = "booting",
+        /// Programs run.
+        Running = "running",
+        /// Its guest is gone and its bundle is being written.
+        CollectingArtifacts = "collecting_artifacts",
+        /// It did what was asked for.
+        Succeeded = "succeeded",
+        /// It did not.
+        Failed = "failed",
+        /// It was told to stop.
+        Cancelled = "cancelled",
+        /// Its time was up.
+        TimedOut = "timed_out",
+    }
 }
 
 /// What a state is a part of.
@@ -58,33 +58,6 @@ impl RunTransitionError {
 }
 
 impl RunState {
-    /// Every state.
-    pub const ALL: &'static [RunState] = &[
-        RunState::Queued,
-        RunState::Booting,
-        RunState::Running,
-        RunState::CollectingArtifacts,
-        RunState::Succeeded,
-        RunState::Failed,
-        RunState::Cancelled,
-        RunState::TimedOut,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RunState::Queued => "queued",
-            RunState::Booting => "booting",
-            RunState::Running => "running",
-            RunState::CollectingArtifacts => "collecting_artifacts",
-            RunState::Succeeded => "succeeded",
-            RunState::Failed => "failed",
-            RunState::Cancelled => "cancelled",
-            RunState::TimedOut => "timed_out",
-        }
-    }
-
     /// The table: states that may follow this one. Only those that did something can succeed.
     #[must_use]
     pub const fn next(self) -> &'static [RunState] {

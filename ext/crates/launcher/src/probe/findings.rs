@@ -114,7 +114,7 @@ mod tests {
     use crate::error::Step;
 
     fn all(findings: &mut Findings<'_>, wrong: IsolationAxis) -> Result<(), Failure> {
-        for axis in IsolationAxis::ALL {
+        for &axis in IsolationAxis::ALL {
             let seen = if axis == wrong {
                 Err(Failure::rule(Step::Probe, "a hole"))
             } else if IsolationLevel::Full.least(axis) == Enforcement::BestEffort {
@@ -150,7 +150,7 @@ mod tests {
     fn the_level_needs_every_axis_and_landlock_and_no_shortfall() {
         let complete = |shortfalls: &Shortfalls, abi| {
             let mut findings = Findings::new(IsolationLevel::Full, shortfalls);
-            for axis in IsolationAxis::ALL {
+            for &axis in IsolationAxis::ALL {
                 findings.add(axis, Ok(Seen::enforced("x", "y"))).unwrap();
             }
             findings.report(abi)

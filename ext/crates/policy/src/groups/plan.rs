@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, words};
 
 /// Most workers at once, whatever a host allows.
 pub const FANOUT_MOST: u64 = 64;
@@ -20,40 +20,23 @@ const OWN: &[&str] = &[
     "required",
 ];
 
-/// What a conflict that stays makes of the whole.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FanoutPolicy {
-    /// It failed.
-    #[default]
-    Fail,
-    /// Part of it can be used.
-    Partial,
-    /// Somebody has to repair it.
-    Repair,
-    /// The caller has to look at it.
-    CallerReviewRequired,
+words! {
+    /// What a conflict that stays makes of the whole.
+    #[derive(Default)]
+    pub enum FanoutPolicy {
+        /// It failed.
+        #[default]
+        Fail = "fail",
+        /// Part of it can be used.
+        Partial = "partial",
+        /// Somebody has to repair it.
+        Repair = "repair",
+        /// The caller has to look at it.
+        CallerReviewRequired = "caller-review-required",
+    }
 }
 
 impl FanoutPolicy {
-    /// Every policy.
-    pub const ALL: &'static [FanoutPolicy] = &[
-        FanoutPolicy::Fail,
-        FanoutPolicy::Partial,
-        FanoutPolicy::Repair,
-        FanoutPolicy::CallerReviewRequired,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FanoutPolicy::Fail => "fail",
-            FanoutPolicy::Partial => "partial",
-            FanoutPolicy::Repair => "repair",
-            FanoutPolicy::CallerReviewRequired => "caller-review-required",
-        }
-    }
-
     /// Status of a fan-out with a conflict.
     #[must_use]
     pub const fn status(self) -> &'static str {

@@ -1,48 +1,27 @@
 //! Rows of a group, and what they add up to. Every row has exactly one of five statuses, and
 //! only a run whose outcome is good is `completed`.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, words};
 
-/// What became of one task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GroupStatus {
-    /// Its outcome is good.
-    Completed,
-    /// It is not.
-    Failed,
-    /// It never started because of another.
-    Skipped,
-    /// It was cancelled, before or after it started.
-    Cancelled,
-    /// Its time was up.
-    TimedOut,
+words! {
+    /// What became of one task.
+    #[derive(PartialOrd, Ord)]
+    pub enum GroupStatus {
+        /// Its outcome is good.
+        Completed = "completed",
+        /// It is not.
+        Failed = "failed",
+        /// It never started because of another.
+        Skipped = "skipped",
+        /// It was cancelled, before or after it started.
+        Cancelled = "cancelled",
+        /// Its time was up.
+        TimedOut = "timed_out",
+    }
 }
 
 impl GroupStatus {
-    /// Every status.
-    pub const ALL: &'static [GroupStatus] = &[
-        GroupStatus::Completed,
-        GroupStatus::Failed,
-        GroupStatus::Skipped,
-        GroupStatus::Cancelled,
-        GroupStatus::TimedOut,
-    ];
-
-    /// The stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GroupStatus::Completed => "completed",
-            GroupStatus::Failed => "failed",
-            GroupStatus::Skipped => "skipped",
-            GroupStatus::Cancelled => "cancelled",
-            GroupStatus::TimedOut => "timed_out",
-        }
-    }
-
     /// Of a run that came to an outcome.
     #[must_use]
     pub const fn of_outcome(outcome: Outcome) -> Self {

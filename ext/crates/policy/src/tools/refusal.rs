@@ -5,36 +5,22 @@ use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, RuntimePolicy, SandboxToolPolicy,
-    ToolLocation, ToolRule, ToolScope, ToolVisibility,
+    ToolLocation, ToolRule, ToolScope, ToolVisibility, words,
 };
 
-/// Why a tool does not exist for an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalReason {
-    /// No rule, no list and no registry knows it.
-    NotInPolicy,
-    /// It runs at the parent, and the parent does not answer for it in this run.
-    ParentOnly,
-    /// The policy hides it.
-    Hidden,
-    /// The policy shows it to the parent only.
-    NotVisibleInSandbox,
-    /// The policy, the list of allowed tools or the runtime policy does not allow it.
-    NotAllowed,
-}
-
-impl RefusalReason {
-    /// Stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotInPolicy => "not-in-policy",
-            Self::ParentOnly => "parent-only",
-            Self::Hidden => "hidden",
-            Self::NotVisibleInSandbox => "not-visible-in-sandbox",
-            Self::NotAllowed => "not-allowed",
-        }
+words! {
+    /// Why a tool does not exist for an agent.
+    pub enum RefusalReason {
+        /// No rule, no list and no registry knows it.
+        NotInPolicy = "not-in-policy",
+        /// It runs at the parent, and the parent does not answer for it in this run.
+        ParentOnly = "parent-only",
+        /// The policy hides it.
+        Hidden = "hidden",
+        /// The policy shows it to the parent only.
+        NotVisibleInSandbox = "not-visible-in-sandbox",
+        /// The policy, the list of allowed tools or the runtime policy does not allow it.
+        NotAllowed = "not-allowed",
     }
 }
 

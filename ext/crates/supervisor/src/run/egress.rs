@@ -139,7 +139,7 @@ impl Open {
         let denied = denials(&log);
         recorder.evidence.notices.extend(notices(&log, &denied));
         let summary = json!({
-            "phase": phase.name(),
+            "phase": phase.as_str(),
             "counts": log.counts,
             "rowsCut": log.cut,
             "denied": denied,
@@ -200,11 +200,11 @@ fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
 }
 
 fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
-    let cut = (log.cut > 0).then(|| json!({"phase": phase.name(), "rowsCut": log.cut}));
+    let cut = (log.cut > 0).then(|| json!({"phase": phase.as_str(), "rowsCut": log.cut}));
     log.rows
         .into_iter()
         .map(|row| {
-            let mut value = json!({"phase": phase.name()});
+            let mut value = json!({"phase": phase.as_str()});
             if let (Some(to), Ok(Value::Object(members))) =
                 (value.as_object_mut(), serde_json::to_value(row))
             {

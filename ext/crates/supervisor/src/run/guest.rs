@@ -79,7 +79,7 @@ pub(super) fn spec(
             .run_dir
             .scratch("guests")
             .map_err(|e| e.body())?
-            .join(phase.name()),
+            .join(phase.as_str()),
     })
 }
 

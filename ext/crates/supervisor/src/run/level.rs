@@ -85,7 +85,7 @@ fn below(test: &SelfTest) -> ErrorBody {
     let why = test
         .trials
         .iter()
-        .map(|trial| format!("{}: {}", trial.level.name(), reason(&trial.report)))
+        .map(|trial| format!("{}: {}", trial.level.as_str(), reason(&trial.report)))
         .collect::<Vec<_>>()
         .join("; ");
     let message = format!("this host isolates at none of the levels the policy allows ({why})");
@@ -102,7 +102,7 @@ fn reason(report: &IsolationReport) -> String {
         .map_or_else(
             || "nothing was seen".to_owned(),
             |row| {
-                let (axis, seen) = (row.axis.name(), row.enforced.name());
+                let (axis, seen) = (row.axis.as_str(), row.enforced.as_str());
                 format!("{axis} is {seen}, {}", row.evidence)
             },
         )
@@ -155,7 +155,7 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
     }
     let mut what: Vec<String> = missed.iter().map(Missed::sentence).collect();
     if report.level < policy.minimum_isolation {
-        let (is, wanted) = (report.level.name(), policy.minimum_isolation.name());
+        let (is, wanted) = (report.level.as_str(), policy.minimum_isolation.as_str());
         what.insert(
             0,
             format!("the level is {is}, demanded is at least {wanted}"),
@@ -172,16 +172,16 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
         }
     }
     for missed in &missed {
-        let axis = missed.axis.name();
+        let axis = missed.axis.as_str();
         error = error.hint(format!(
             "Or accept less: set isolation_floors.{axis} to {:?} in the policy.",
-            missed.observed.name()
+            missed.observed.as_str()
         ));
     }
     let rows: Vec<Value> = missed.iter().map(Missed::document).collect();
     Err(error
-        .with("level", report.level.name())
-        .with("minimumIsolation", policy.minimum_isolation.name())
+        .with("level", report.level.as_str())
+        .with("minimumIsolation", policy.minimum_isolation.as_str())
         .with("missed", rows)
         .with("axes", json!(report.axes)))
 }
@@ -206,8 +206,8 @@ impl Missed<'_> {
         let evidence = self
             .row
             .map_or("no row in the report", |row| row.evidence.as_str());
-        let (axis, demanded) = (self.axis.name(), self.demanded.name());
-        let observed = self.observed.name();
+        let (axis, demanded) = (self.axis.as_str(), self.demanded.as_str());
+        let observed = self.observed.as_str();
         format!("axis {axis} must be {demanded} and is {observed} ({evidence})")
     }
 
@@ -225,7 +225,7 @@ mod tests {
     use wp_codebox_policy::defaults;
 
     fn report(level: IsolationLevel, memory: Enforcement) -> IsolationReport {
-        let axes = IsolationAxis::ALL.map(|axis| AxisReport {
+        let axes = IsolationAxis::ALL.iter().map(|&axis| AxisReport {
             axis,
             requested: IsolationLevel::Full.requested(axis),
             enforced: if axis == IsolationAxis::Memory {
@@ -241,7 +241,7 @@ mod tests {
             level,
             kernel: "6.18".to_owned(),
             landlock_abi: 7,
-            axes: axes.into(),
+            axes: axes.collect(),
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) fn notice(level: IsolationLevel) -> Option<String> {
         IsolationLevel::Full => None,
         IsolationLevel::Reduced | IsolationLevel::None => Some(format!(
             "mail is not captured at level {}: wp_mail(), mail() and sendmail fail there",
-            level.name()
+            level.as_str()
         )),
     }
 }
@@ -78,7 +78,7 @@ impl Open {
                 "{many} mails were sent{by} and captured; they did not leave the sandbox"
             )),
         }
-        let summary = json!({"phase": phase.name(), "received": received});
+        let summary = json!({"phase": phase.as_str(), "received": received});
         let detail = summary.as_object().cloned().unwrap_or_default();
         recorder.observe("mail", summary, detail)
     }
@@ -285,7 +285,7 @@ fn subject<'a>(mail: &'a Mail, redactor: &Redactor) -> &'a str {
 fn row(mail: &Mail, kept: Result<(), &'static str>, redactor: &Redactor) -> Value {
     let path = kept.map(|()| path_of(mail.number));
     let mut row = json!({
-        "schema": SCHEMA, "number": mail.number, "phase": mail.phase.name(),
+        "schema": SCHEMA, "number": mail.number, "phase": mail.phase.as_str(),
         "receivedAt": mail.received_at, "from": mail.from, "to": mail.to,
         "subject": subject(mail, redactor), "bytes": mail.bytes, "kept": path.as_ref().ok(),
     });

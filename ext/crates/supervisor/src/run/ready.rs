@@ -49,7 +49,7 @@ pub(super) fn ready<'a>(
     if level < IsolationLevel::Full {
         recorder.evidence.notices.push(format!(
             "this host cannot isolate at level full; the policy allows {}, which this run got",
-            level.name()
+            level.as_str()
         ));
     }
     let mut opened = std::mem::take(&mut prepared.mounts);

@@ -43,7 +43,7 @@ impl Session<'_, '_> {
             let message = format!(
                 "{}: at isolation level {} there is no second isolated network, so no browser is started; make level full possible (`wp-codebox doctor` says how)",
                 call.command,
-                self.context.level.name()
+                self.context.level.as_str()
             );
             return Err(ErrorBody::new(ErrorCode::BrowserUnavailable, message));
         }
