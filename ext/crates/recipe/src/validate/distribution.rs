@@ -5,7 +5,7 @@ use super::{Judge, places, plugins, secrets, steps};
 use crate::grammar::Pattern;
 use crate::issue::{IssueCode, member};
 use crate::layout::{self, WORDPRESS};
-use crate::model::{Access, Distribution, FakeLoad, ProbeKind, SafetyNetwork};
+use crate::model::{Access, Distribution, FakeLoad, ProbeKind, SafetyNetwork, SourceKind};
 use crate::sources::is_below;
 use std::collections::BTreeSet;
 use wp_codebox_policy::{check_env_name, descriptor};
@@ -103,7 +103,8 @@ fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
                 format!("must be {}, and no other fake's", Pattern::Name.rule()),
             );
         }
-        places::check_file(judge, &format!("{path}.source"), &fake.source);
+        let source = format!("{path}.source");
+        places::check_given(judge, &source, &fake.source, SourceKind::File);
         if fake.side_effects_artifact.is_some() {
             judge.say(
                 IssueCode::UnsupportedServiceFake,
@@ -136,7 +137,8 @@ fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
                 format!("must be {}", Pattern::Name.rule()),
             );
         }
-        places::check_file(judge, &format!("{path}.source"), &artifact.source);
+        let source = format!("{path}.source");
+        places::check_given(judge, &source, &artifact.source, SourceKind::File);
         judge.say(
             IssueCode::UnsupportedSetupArtifact,
             format!("{path}.type"),

@@ -3,6 +3,7 @@
 use super::{Judge, places};
 use crate::blueprint;
 use crate::issue::IssueCode;
+use crate::model::SourceKind;
 use serde_json::{Value, json};
 
 pub(super) fn check(judge: &mut Judge<'_>) {
@@ -127,7 +128,7 @@ fn assets(judge: &mut Judge<'_>) {
     }
     if let Some(directory) = assets.wordpress_directory.as_deref() {
         let path = "$.runtime.assets.wordpressDirectory";
-        places::check_is_directory(judge, path, directory);
+        places::check_is(judge, path, directory, SourceKind::Directory);
     }
 }
 

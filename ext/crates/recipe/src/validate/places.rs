@@ -48,50 +48,30 @@ pub(super) fn check_mount(judge: &mut Judge<'_>, path: &str, wanted: Wanted<'_>)
         judge.say(IssueCode::MissingSource, source, "is empty");
         return;
     }
-    let is_file = match (judge.sources.kind(wanted.source), wanted.kind) {
-        (PathKind::Directory, None | Some(SourceKind::Directory)) => false,
-        (PathKind::File, None | Some(SourceKind::File)) => true,
+    let wrong = match (judge.sources.kind(wanted.source), wanted.kind) {
+        (PathKind::Directory, None | Some(SourceKind::Directory)) => {
+            let target = format!("{path}.target");
+            return check_target(judge, &target, wanted.target, wanted.access);
+        }
+        (PathKind::File, None | Some(SourceKind::File)) => None,
         (PathKind::Directory, Some(SourceKind::File)) => {
-            judge.say(IssueCode::NotFile, source, "is a directory, not a file");
-            return;
+            Some((IssueCode::NotFile, "is a directory, not a file"))
         }
         (PathKind::File, Some(SourceKind::Directory)) => {
-            judge.say(
-                IssueCode::NotDirectory,
-                source,
-                "is a file, not a directory",
-            );
-            return;
+            Some((IssueCode::NotDirectory, "is a file, not a directory"))
         }
-        (PathKind::Missing, _) => {
-            judge.say(IssueCode::MissingSource, source, "does not exist");
-            return;
-        }
-        (PathKind::Other, _) => {
-            judge.say(
-                IssueCode::InvalidSource,
-                source,
-                "must be a directory or a regular file",
-            );
-            return;
-        }
-        (PathKind::Denied, _) => {
-            judge.say(
-                IssueCode::InvalidSource,
-                source,
-                "this path may not be given to a guest",
-            );
-            return;
-        }
+        (PathKind::Missing, _) => Some((IssueCode::MissingSource, "does not exist")),
+        (PathKind::Other, _) => Some((
+            IssueCode::InvalidSource,
+            "must be a directory or a regular file",
+        )),
+        (PathKind::Denied, _) => Some((
+            IssueCode::InvalidSource,
+            "this path may not be given to a guest",
+        )),
     };
-    if !is_file {
-        check_target(
-            judge,
-            &format!("{path}.target"),
-            wanted.target,
-            wanted.access,
-        );
-        return;
+    if let Some((code, message)) = wrong {
+        return judge.say(code, source, message);
     }
     if wanted.access == Access::Readwrite {
         judge.say(
@@ -150,7 +130,8 @@ pub(super) fn check_workspaces(judge: &mut Judge<'_>) {
                 "a workspace made of a directory names it",
             ),
             (SeedKind::Directory, Some(source)) => {
-                check_directory(judge, &format!("{path}.seed.source"), source);
+                let path = format!("{path}.seed.source");
+                check_given(judge, &path, source, SourceKind::Directory);
             }
             (SeedKind::Plugin | SeedKind::Theme, None) => {}
             (SeedKind::Plugin | SeedKind::Theme, Some(_)) => judge.say(
@@ -200,53 +181,43 @@ pub(super) fn check_workspaces(judge: &mut Judge<'_>) {
     }
 }
 
-pub(super) fn check_directory(judge: &mut Judge<'_>, path: &str, source: &str) {
-    if source.trim().is_empty() {
-        judge.say(IssueCode::MissingSource, path, "is empty");
-        return;
+/// Says so when the path is blank, or not what is wanted.
+pub(super) fn check_given(judge: &mut Judge<'_>, path: &str, source: &str, wanted: SourceKind) {
+    match source.trim() {
+        "" => judge.say(IssueCode::MissingSource, path, "is empty"),
+        _ => check_is(judge, path, source, wanted),
     }
-    check_is_directory(judge, path, source);
 }
 
-/// Says so unless the path is a directory that a guest may be given.
-pub(super) fn check_is_directory(judge: &mut Judge<'_>, path: &str, source: &str) {
-    match judge.sources.kind(source) {
-        PathKind::Directory => {}
-        PathKind::Missing => judge.say(IssueCode::MissingSource, path, "does not exist"),
-        PathKind::File | PathKind::Other => {
-            judge.say(IssueCode::NotDirectory, path, "must be a directory");
-        }
-        PathKind::Denied => judge.say(
+/// Says so unless the path is a directory or file, as wanted, that a guest may be given.
+pub(super) fn check_is(judge: &mut Judge<'_>, path: &str, source: &str, wanted: SourceKind) {
+    use SourceKind::{Directory, File};
+    let (code, message) = match (judge.sources.kind(source), wanted) {
+        (PathKind::Directory, Directory) | (PathKind::File, File) => return,
+        (PathKind::Missing, _) => (IssueCode::MissingSource, "does not exist"),
+        (PathKind::Denied, Directory) => (
             IssueCode::InvalidSource,
-            path,
             "this directory may not be given to a guest",
         ),
-    }
-}
-
-pub(super) fn check_file(judge: &mut Judge<'_>, path: &str, source: &str) {
-    if source.trim().is_empty() {
-        judge.say(IssueCode::MissingSource, path, "is empty");
-        return;
-    }
-    match judge.sources.kind(source) {
-        PathKind::File => {}
-        PathKind::Missing => judge.say(IssueCode::MissingSource, path, "does not exist"),
-        PathKind::Directory | PathKind::Other => {
-            judge.say(IssueCode::NotFile, path, "must be a regular file");
-        }
-        PathKind::Denied => judge.say(
+        (PathKind::Denied, File) => (
             IssueCode::InvalidSource,
-            path,
             "this file may not be given to a guest",
         ),
-    }
+        (PathKind::File | PathKind::Other, Directory) => {
+            (IssueCode::NotDirectory, "must be a directory")
+        }
+        (PathKind::Directory | PathKind::Other, File) => {
+            (IssueCode::NotFile, "must be a regular file")
+        }
+    };
+    judge.say(code, path, message);
 }
 
 pub(super) fn check_staged(judge: &mut Judge<'_>) {
     for (index, staged) in judge.recipe.inputs.staged_files.iter().enumerate() {
         let path = format!("$.inputs.stagedFiles[{index}]");
-        check_file(judge, &format!("{path}.source"), &staged.source);
+        let source = format!("{path}.source");
+        check_given(judge, &source, &staged.source, SourceKind::File);
         check_staged_place(judge, &format!("{path}.target"), &staged.target);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Judge, places, secrets};
 use crate::issue::IssueCode;
-use crate::model::{Bootstrap, OnUnsupported, Scope, SiteSeed, SiteSeedKind};
+use crate::model::{Bootstrap, OnUnsupported, Scope, SiteSeed, SiteSeedKind, SourceKind};
 use crate::sources::ParentSite;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ fn check_source(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
             "a fixture names a JSON file beside the recipe",
         ),
         (SiteSeedKind::Fixture, Some(source)) => {
-            places::check_file(judge, &at, source);
+            places::check_given(judge, &at, source, SourceKind::File);
             if seed.format.as_deref().is_some_and(|f| f != "json") {
                 judge.say(
                     IssueCode::UnsupportedSiteSeedSource,
