@@ -2,20 +2,21 @@
 
 use super::execution::{PREVIEW_BYTES, sha256};
 use super::{Continuation, Failure, Loop, State};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Schema of the evidence.
 pub const CONTINUATION_EVIDENCE: &str = "wp-codebox/recipe-continuation-evidence/v1";
 fn policy(continuation: &Continuation) -> Value {
     let equals = continuation.predicate.equals.to_string();
-    let mut predicate = Map::new();
-    predicate.insert("pointer".to_owned(), json!(continuation.predicate.pointer));
-    predicate.insert("equalsBytes".to_owned(), json!(equals.len()));
-    predicate.insert("equalsSha256".to_owned(), json!(sha256(&equals)));
+    let mut predicate = json!({
+        "pointer": continuation.predicate.pointer,
+        "equalsBytes": equals.len(),
+        "equalsSha256": sha256(&equals),
+    });
     if equals.len() <= PREVIEW_BYTES {
-        predicate.insert("equals".to_owned(), continuation.predicate.equals.clone());
+        predicate["equals"] = continuation.predicate.equals.clone();
     } else {
-        predicate.insert("equalsTruncated".to_owned(), json!(true));
+        predicate["equalsTruncated"] = json!(true);
     }
     json!({
         "maxIterations": continuation.max_iterations,
@@ -30,28 +31,19 @@ impl Loop<'_> {
     pub fn evidence(&self) -> Value {
         let status = match self.state {
             State::Completed => "completed",
+            State::Failed(Failure::MaxIterationsExhausted { .. }) => "exhausted",
             State::Running | State::Failed(_) => "failed",
-            State::Exhausted => "exhausted",
         };
         let mut document = json!({
             "schema": CONTINUATION_EVIDENCE,
             "policy": policy(self.continuation),
             "status": status,
             "iterations": self.executions.len(),
-            "executions": self.executions.iter().map(|e| &e.0).collect::<Vec<_>>(),
+            "executions": self.executions,
         });
-        let failure = match &self.state {
-            State::Failed(failure) => Some(failure.clone()),
-            State::Exhausted => Some(Failure::MaxIterationsExhausted {
-                most: self.continuation.max_iterations,
-            }),
-            State::Running | State::Completed => None,
-        };
-        if let (Some(failure), Value::Object(members)) = (failure, &mut document) {
-            members.insert(
-                "diagnostics".to_owned(),
-                json!([{"code": failure.code(), "message": failure.to_string()}]),
-            );
+        if let State::Failed(failure) = &self.state {
+            document["diagnostics"] =
+                json!([{"code": failure.code(), "message": failure.to_string()}]);
         }
         document
     }

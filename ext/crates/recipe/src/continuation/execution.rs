@@ -1,44 +1,59 @@
 //! One execution of a continued step, as its evidence shows it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
 /// Longest JSON that is shown; of what is longer, size and digest remain.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
-/// One execution, as it is remembered.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Execution(pub(super) Value);
+/// What came of one execution of the step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Executed<'a> {
+    /// It could not be executed, or was stopped.
+    Error,
+    /// It ended and printed no JSON.
+    Ended {
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// It ended and printed JSON.
+    Answered {
+        /// Its exit code.
+        exit_code: i32,
+        /// Its JSON.
+        result: &'a Value,
+    },
+}
 
-impl Execution {
-    pub(super) fn new(iteration: u32, exit_code: i32, args: &[String], result: &Seen<'_>) -> Self {
-        let mut row = Map::new();
-        row.insert("iteration".to_owned(), json!(iteration));
-        row.insert("exitCode".to_owned(), json!(exit_code));
-        let args = serde_json::to_string(args).unwrap_or_default();
-        row.insert("argsSha256".to_owned(), json!(sha256(&args)));
-        match result {
-            Seen::Nothing => {}
-            Seen::Json(value) => {
-                let text = value.to_string();
-                row.insert("resultBytes".to_owned(), json!(text.len()));
-                row.insert("resultSha256".to_owned(), json!(sha256(&text)));
-                if text.len() <= PREVIEW_BYTES {
-                    row.insert("result".to_owned(), (*value).clone());
-                } else {
-                    row.insert("resultTruncated".to_owned(), json!(true));
-                }
-            }
+impl Executed<'_> {
+    pub(super) const fn exit_code(self) -> i32 {
+        match self {
+            Self::Error => 1,
+            Self::Ended { exit_code } | Self::Answered { exit_code, .. } => exit_code,
         }
-        Self(Value::Object(row))
     }
 }
 
-/// What an execution printed.
-pub(super) enum Seen<'a> {
-    Nothing,
-    Json(&'a Value),
+/// An execution as the evidence shows it.
+pub(super) fn shown(iteration: u32, args: &[String], executed: Executed<'_>) -> Value {
+    let args = serde_json::to_string(args).unwrap_or_default();
+    let mut row = json!({
+        "iteration": iteration,
+        "exitCode": executed.exit_code(),
+        "argsSha256": sha256(&args),
+    });
+    if let Executed::Answered { result, .. } = executed {
+        let text = result.to_string();
+        row["resultBytes"] = json!(text.len());
+        row["resultSha256"] = json!(sha256(&text));
+        if text.len() <= PREVIEW_BYTES {
+            row["result"] = result.clone();
+        } else {
+            row["resultTruncated"] = json!(true);
+        }
+    }
+    row
 }
 
 /// Lowercase hex sha256 of a text.

@@ -9,9 +9,10 @@ mod execution;
 mod pointer;
 
 pub use evidence::CONTINUATION_EVIDENCE;
+pub use execution::Executed;
 pub use pointer::{Pointer, PointerError};
 
-use execution::{Execution, Seen};
+use execution::shown;
 use pointer::PutError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,25 +163,6 @@ impl Failure {
     }
 }
 
-/// What came of one execution of the step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Executed<'a> {
-    /// It could not be executed, or was stopped.
-    Error,
-    /// It ended and printed no JSON.
-    Ended {
-        /// Its exit code.
-        exit_code: i32,
-    },
-    /// It ended and printed JSON.
-    Answered {
-        /// Its exit code.
-        exit_code: i32,
-        /// Its JSON.
-        result: &'a Value,
-    },
-}
-
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
@@ -198,14 +180,13 @@ enum State {
     Running,
     Completed,
     Failed(Failure),
-    Exhausted,
 }
 
 /// One loop as it goes.
 #[derive(Debug, Clone)]
 pub struct Loop<'a> {
     continuation: &'a Continuation,
-    executions: Vec<Execution>,
+    executions: Vec<Value>,
     state: State,
 }
 
@@ -227,16 +208,10 @@ impl<'a> Loop<'a> {
             State::Running => {}
             State::Completed => return Next::Completed,
             State::Failed(failure) => return Next::Failed(failure.clone()),
-            State::Exhausted => return Next::Failed(self.exhausted()),
         }
         let iteration = u32::try_from(self.executions.len() + 1).unwrap_or(u32::MAX);
-        let (exit_code, seen) = match executed {
-            Executed::Error => (1, Seen::Nothing),
-            Executed::Ended { exit_code } => (exit_code, Seen::Nothing),
-            Executed::Answered { exit_code, result } => (exit_code, Seen::Json(result)),
-        };
-        self.executions
-            .push(Execution::new(iteration, exit_code, args, &seen));
+        self.executions.push(shown(iteration, args, executed));
+        let exit_code = executed.exit_code();
         let next = match executed {
             Executed::Error => Err(Failure::ExecutionError),
             _ if exit_code != 0 => Err(Failure::CommandFailed { exit_code }),
@@ -246,16 +221,9 @@ impl<'a> Loop<'a> {
         match next {
             Ok(Next::Completed) => self.state = State::Completed,
             Ok(_) => {}
-            Err(Failure::MaxIterationsExhausted { .. }) => self.state = State::Exhausted,
             Err(ref failure) => self.state = State::Failed(failure.clone()),
         }
         next.unwrap_or_else(Next::Failed)
-    }
-
-    fn exhausted(&self) -> Failure {
-        Failure::MaxIterationsExhausted {
-            most: self.continuation.max_iterations,
-        }
     }
 
     fn no_value(&self) -> Failure {
@@ -273,8 +241,9 @@ impl<'a> Loop<'a> {
         if !equal(value, &predicate.equals) {
             return Ok(Next::Completed);
         }
-        if iteration >= self.continuation.max_iterations {
-            return Err(self.exhausted());
+        let most = self.continuation.max_iterations;
+        if iteration >= most {
+            return Err(Failure::MaxIterationsExhausted { most });
         }
         let mut args = args.to_vec();
         for mapping in &self.continuation.input_mappings {

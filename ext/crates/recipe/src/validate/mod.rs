@@ -19,7 +19,7 @@ use crate::model::Recipe;
 use crate::policy::{self, PolicyChoice};
 use crate::sources::Sources;
 use judge::Judge;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Schema of the answer.
 pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
@@ -96,19 +96,20 @@ pub fn validation(
         Ok(recipe) => validate(recipe, context),
         Err(issues) => issues.to_vec(),
     };
-    let mut document = Map::new();
-    document.insert("success".to_owned(), json!(found.is_empty()));
-    document.insert("schema".to_owned(), json!(RECIPE_VALIDATION));
-    document.insert("recipePath".to_owned(), json!(recipe_path));
-    document.insert("valid".to_owned(), json!(found.is_empty()));
-    document.insert("issues".to_owned(), json!(found));
+    let mut document = json!({
+        "success": found.is_empty(),
+        "schema": RECIPE_VALIDATION,
+        "recipePath": recipe_path,
+        "valid": found.is_empty(),
+        "issues": found,
+    });
     if let Ok(recipe) = recipe {
-        document.insert("summary".to_owned(), summary(recipe));
+        document["summary"] = summary(recipe);
     }
     if !found.is_empty() {
-        document.insert("error".to_owned(), failure(found.len()));
+        document["error"] = failure(found.len());
     }
-    Value::Object(document)
+    document
 }
 
 fn summary(recipe: &Recipe) -> Value {
