@@ -22,6 +22,23 @@ pub(super) struct Reader {
     pub(super) issues: Vec<ProfileIssue>,
 }
 
+/// An object of the profile and where it is; members that are null are left out.
+pub(super) struct Section {
+    path: String,
+    members: Map<String, Value>,
+}
+
+impl Section {
+    /// Path of a member.
+    pub(super) fn at(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+}
+
 impl Reader {
     pub(super) fn profile(&mut self, value: &Value, sha256: Sha256Hex) -> Option<Profile> {
         let keys = [
@@ -45,23 +62,23 @@ impl Reader {
             return None;
         };
         let top = self.object(value, "$", &keys);
-        let schema = self.optional(&top, "$.schema", "schema");
+        let schema = self.optional(&top, "schema");
         if schema.is_some_and(|schema| schema != PROFILE_SCHEMA) {
             let message = format!("must be {PROFILE_SCHEMA:?} or left out");
             self.issue("$.schema", &message);
         }
-        let id = self.required(&top, "$.id", "id");
+        let id = self.required(&top, "id");
         if !id.is_empty() && !is_id(&id) {
             self.issue("$.id", "must be 1 to 64 lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit");
         }
-        let version = self.required(&top, "$.version", "version");
+        let version = self.required(&top, "version");
         if !version.is_empty() && !is_version(&version) {
             self.issue(
                 "$.version",
                 "must be a semantic version in quotes such as \"1.0.0\"",
             );
         }
-        let extension = self.required(&top, "$.extension", "extension");
+        let extension = self.required(&top, "extension");
         if !extension.is_empty() && extension != "native" {
             self.issue(
                 "$.extension",
@@ -77,9 +94,7 @@ impl Reader {
             schema: PROFILE_SCHEMA,
             id,
             version,
-            description: self
-                .optional(&top, "$.description", "description")
-                .unwrap_or_default(),
+            description: self.optional(&top, "description").unwrap_or_default(),
             extension: "native",
             isolation,
             network,
@@ -101,188 +116,136 @@ impl Reader {
         });
     }
 
-    /// The members of an object that are not null; anything else is told.
-    pub(super) fn object(
-        &mut self,
-        value: &Value,
-        path: &str,
-        keys: &[&str],
-    ) -> Map<String, Value> {
-        let members = match value {
-            Value::Object(members) => members,
-            Value::Null => return Map::new(),
-            _ => {
-                self.issue(path, "must be an object");
-                return Map::new();
-            }
+    /// An object with these members; anything else is an issue.
+    pub(super) fn object(&mut self, value: &Value, path: &str, keys: &[&str]) -> Section {
+        let mut section = Section {
+            path: path.to_owned(),
+            members: Map::new(),
         };
-        for key in members.keys().filter(|key| !keys.contains(&key.as_str())) {
-            let shown: String = key.chars().take(64).collect();
-            self.issue(
-                &format!("{path}.{shown}"),
-                &format!("there is no such member; accepted are: {}", keys.join(", ")),
-            );
+        match value {
+            Value::Object(members) => section.members = members.clone(),
+            Value::Null => {}
+            _ => self.issue(path, "must be an object"),
         }
-        let there = members.iter().filter(|(_, value)| !value.is_null());
-        there
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
+        for key in section.members.keys() {
+            if !keys.contains(&key.as_str()) {
+                let shown: String = key.chars().take(64).collect();
+                self.issue(
+                    &section.at(&shown),
+                    &format!("there is no such member; accepted are: {}", keys.join(", ")),
+                );
+            }
+        }
+        section.members.retain(|_, value| !value.is_null());
+        section
     }
 
-    pub(super) fn part(
-        &mut self,
-        top: &Map<String, Value>,
-        name: &str,
-        keys: &[&str],
-    ) -> Map<String, Value> {
-        let value = top.get(name).cloned().unwrap_or_default();
-        self.object(&value, &format!("$.{name}"), keys)
+    pub(super) fn part(&mut self, top: &Section, name: &str, keys: &[&str]) -> Section {
+        let value = top.members.get(name).unwrap_or(&Value::Null);
+        self.object(value, &top.at(name), keys)
     }
 
-    pub(super) fn optional(
-        &mut self,
-        from: &Map<String, Value>,
-        path: &str,
-        name: &str,
-    ) -> Option<String> {
-        match from.get(name)? {
-            Value::String(text) if text.len() <= TEXT => Some(text.clone()),
+    pub(super) fn optional(&mut self, from: &Section, name: &str) -> Option<String> {
+        match from.members.get(name)? {
+            Value::String(text) if text.len() <= TEXT => return Some(text.clone()),
             Value::String(_) => {
-                self.issue(path, &format!("is longer than {TEXT} bytes"));
-                None
+                self.issue(&from.at(name), &format!("is longer than {TEXT} bytes"));
             }
-            _ => {
-                self.issue(path, "must be text; put it in quotes");
-                None
-            }
+            _ => self.issue(&from.at(name), "must be text; put it in quotes"),
         }
+        None
     }
 
-    pub(super) fn required(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> String {
-        if !from.contains_key(name) {
-            self.issue(path, "is missing");
+    pub(super) fn required(&mut self, from: &Section, name: &str) -> String {
+        if !from.has(name) {
+            self.issue(&from.at(name), "is missing");
         }
-        let text = self.optional(from, path, name);
+        let text = self.optional(from, name);
         if text.as_deref() == Some("") {
-            self.issue(path, "is empty");
+            self.issue(&from.at(name), "is empty");
         }
         text.unwrap_or_default()
     }
 
     /// One of several words.
-    fn word<T: Copy>(
-        &mut self,
-        from: &Map<String, Value>,
-        path: &str,
-        name: &str,
-        words: &[(&str, T)],
-        default: T,
-    ) -> T {
-        let Some(text) = self.optional(from, path, name) else {
+    fn word<T: Copy>(&mut self, from: &Section, name: &str, words: &[(&str, T)], default: T) -> T {
+        let Some(text) = self.optional(from, name) else {
             return default;
         };
-        let found = words.iter().find(|(word, _)| *word == text);
-        found.map_or_else(
-            || {
-                let accepted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let shown: String = text.chars().take(64).collect();
-                self.issue(
-                    path,
-                    &format!(
-                        "{shown:?} is not offered here; accepted are: {}",
-                        accepted.join(", ")
-                    ),
-                );
-                default
-            },
-            |(_, value)| *value,
-        )
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return *value;
+        }
+        let accepted: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let shown: String = text.chars().take(64).collect();
+        let accepted = accepted.join(", ");
+        self.issue(
+            &from.at(name),
+            &format!("{shown:?} is not offered here; accepted are: {accepted}"),
+        );
+        default
     }
 
-    pub(super) fn flag(
-        &mut self,
-        from: &Map<String, Value>,
-        path: &str,
-        name: &str,
-        default: bool,
-    ) -> bool {
-        match from.get(name) {
+    pub(super) fn flag(&mut self, from: &Section, name: &str, default: bool) -> bool {
+        match from.members.get(name) {
             None => default,
             Some(Value::Bool(flag)) => *flag,
             Some(_) => {
-                self.issue(path, "must be true or false");
+                self.issue(&from.at(name), "must be true or false");
                 default
             }
         }
     }
 
-    pub(super) fn list<'v>(
-        &mut self,
-        from: &'v Map<String, Value>,
-        path: &str,
-        name: &str,
-    ) -> &'v [Value] {
-        match from.get(name) {
-            None => &[],
-            Some(Value::Array(items)) if items.len() <= ENTRIES => items,
+    /// The entries of a list, each with its path.
+    pub(super) fn list(&mut self, from: &Section, name: &str) -> Vec<(String, Value)> {
+        let path = from.at(name);
+        match from.members.get(name) {
+            None => {}
+            Some(Value::Array(items)) if items.len() <= ENTRIES => {
+                let entry =
+                    |(index, item): (usize, &Value)| (format!("{path}[{index}]"), item.clone());
+                return items.iter().enumerate().map(entry).collect();
+            }
             Some(Value::Array(_)) => {
-                self.issue(path, &format!("has more than {ENTRIES} entries"));
-                &[]
+                self.issue(&path, &format!("has more than {ENTRIES} entries"));
             }
-            Some(_) => {
-                self.issue(path, "must be a list");
-                &[]
-            }
+            Some(_) => self.issue(&path, "must be a list"),
         }
+        Vec::new()
     }
 
-    pub(super) fn texts(
-        &mut self,
-        from: &Map<String, Value>,
-        path: &str,
-        name: &str,
-    ) -> Vec<String> {
+    pub(super) fn texts(&mut self, from: &Section, name: &str) -> Vec<String> {
         let mut all = Vec::new();
-        for (index, item) in self.list(from, path, name).iter().enumerate() {
-            match item.as_str() {
-                Some(text) => all.push(text.to_owned()),
-                None => self.issue(&format!("{path}[{index}]"), "must be text"),
+        for (path, item) in self.list(from, name) {
+            match item {
+                Value::String(text) => all.push(text),
+                _ => self.issue(&path, "must be text"),
             }
         }
         all
     }
 
-    fn isolation(&mut self, top: &Map<String, Value>) -> IsolationLevel {
+    fn isolation(&mut self, top: &Section) -> IsolationLevel {
         let part = self.part(top, "isolation", &["level"]);
         let words = [
             ("full", IsolationLevel::Full),
             ("reduced", IsolationLevel::Reduced),
         ];
-        self.word(
-            &part,
-            "$.isolation.level",
-            "level",
-            &words,
-            IsolationLevel::Full,
-        )
+        self.word(&part, "level", &words, IsolationLevel::Full)
     }
 
-    fn network(&mut self, top: &Map<String, Value>) -> NetworkPolicy {
+    fn network(&mut self, top: &Section) -> NetworkPolicy {
         let part = self.part(top, "network", &["default", "egress", "tls"]);
-        self.word(&part, "$.network.default", "default", &[("deny", ())], ());
+        self.word(&part, "default", &[("deny", ())], ());
         let mut rules = NetworkRules::default();
-        let path = "$.network.egress";
-        for (index, item) in self.list(&part, path, "egress").iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            match item {
+        for (at, item) in self.list(&part, "egress") {
+            match &item {
                 Value::String(host) => rules.allow_hosts.push(host.clone()),
                 Value::Object(members) if members.contains_key("preset") => {
-                    let row = self.object(item, &at, &["preset"]);
-                    rules
-                        .presets
-                        .push(self.required(&row, &format!("{at}.preset"), "preset"));
+                    let row = self.object(&item, &at, &["preset"]);
+                    rules.presets.push(self.required(&row, "preset"));
                 }
-                Value::Object(_) => match serde_json::from_value::<EgressRule>(item.clone()) {
+                Value::Object(_) => match serde_json::from_value::<EgressRule>(item) {
                     Ok(rule) => rules.rules.push(rule),
                     Err(error) => self.issue(
                         &at,
@@ -297,7 +260,7 @@ impl Reader {
         }
         let none =
             rules.allow_hosts.is_empty() && rules.presets.is_empty() && rules.rules.is_empty();
-        if let Some(tls) = part.get("tls") {
+        if let Some(tls) = part.members.get("tls") {
             match serde_json::from_value(tls.clone()) {
                 Ok(mode) => rules.tls = mode,
                 Err(_) => self.issue("$.network.tls", "must be tunnel or terminate"),
@@ -307,33 +270,30 @@ impl Reader {
             return NetworkPolicy::Posture(NetworkPosture::Deny);
         }
         for issue in EgressRules::compile(&rules).err().into_iter().flatten() {
-            self.issue(path, &format!("{}: {}", issue.field, issue.message));
+            self.issue(
+                &part.at("egress"),
+                &format!("{}: {}", issue.field, issue.message),
+            );
         }
         NetworkPolicy::Rules(rules)
     }
 
-    fn workspace(&mut self, top: &Map<String, Value>) -> Workspace {
+    fn workspace(&mut self, top: &Section) -> Workspace {
         let keys = ["mode", "access", "source", "target", "git"];
         let part = self.part(top, "workspace", &keys);
         let modes = [
             ("mirror", WorkspaceMode::Mirror),
             ("remote-canonical", WorkspaceMode::RemoteCanonical),
         ];
-        let mode = self.word(
-            &part,
-            "$.workspace.mode",
-            "mode",
-            &modes,
-            WorkspaceMode::Mirror,
-        );
+        let mode = self.word(&part, "mode", &modes, WorkspaceMode::Mirror);
         let ways = [
             ("none", None),
             ("ro", Some(MountAccess::Readonly)),
             ("rw", Some(MountAccess::Readwrite)),
         ];
-        let access = self.word(&part, "$.workspace.access", "access", &ways, None);
-        let source = self.optional(&part, "$.workspace.source", "source");
-        let target = self.optional(&part, "$.workspace.target", "target");
+        let access = self.word(&part, "access", &ways, None);
+        let source = self.optional(&part, "source");
+        let target = self.optional(&part, "target");
         let target = target.unwrap_or_else(|| "/workspace/project".to_owned());
         if GuestPath::new(target.clone()).is_err() {
             self.issue(
@@ -355,14 +315,8 @@ impl Reader {
             }
             _ => {}
         }
-        let git = self.word(
-            &part,
-            "$.workspace.git",
-            "git",
-            &GitChoice::WORDS,
-            GitChoice::Auto,
-        );
-        if access.is_none() && part.contains_key("git") {
+        let git = self.word(&part, "git", &GitChoice::WORDS, GitChoice::Auto);
+        if access.is_none() && part.has("git") {
             self.issue(
                 "$.workspace.git",
                 "has no use without access ro or rw in mode mirror",
@@ -383,41 +337,35 @@ impl Reader {
         }
     }
 
-    fn scope(&mut self, top: &Map<String, Value>) -> SandboxScope {
+    fn scope(&mut self, top: &Section) -> SandboxScope {
         let words = [
             ("session", SandboxScope::Session),
             ("agent", SandboxScope::Agent),
             ("shared", SandboxScope::Shared),
         ];
-        self.word(
-            top,
-            "$.scope_default",
-            "scope_default",
-            &words,
-            SandboxScope::Session,
-        )
+        self.word(top, "scope_default", &words, SandboxScope::Session)
     }
 
-    fn time(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> Option<u64> {
-        let text = self.optional(from, path, name)?;
+    fn time(&mut self, from: &Section, name: &str) -> Option<u64> {
+        let text = self.optional(from, name)?;
         let time = humantime::parse_duration(&text).ok();
         let time = time
             .and_then(|time| u64::try_from(time.as_millis()).ok())
             .filter(|time| (1000..=LONGEST).contains(time));
         if time.is_none() {
             self.issue(
-                path,
+                &from.at(name),
                 "must be a time from 1s to 24h, such as 90s, 15m or 4h",
             );
         }
         time
     }
 
-    fn ttl(&mut self, top: &Map<String, Value>) -> Ttl {
+    fn ttl(&mut self, top: &Section) -> Ttl {
         let part = self.part(top, "ttl", &["default", "max", "idle_reap"]);
-        let default = self.time(&part, "$.ttl.default", "default");
-        let most = self.time(&part, "$.ttl.max", "max");
-        let idle_ms = self.time(&part, "$.ttl.idle_reap", "idle_reap");
+        let default = self.time(&part, "default");
+        let most = self.time(&part, "max");
+        let idle_ms = self.time(&part, "idle_reap");
         let default_ms = default.unwrap_or_else(|| most.unwrap_or(HOUR).min(HOUR));
         let max_ms = most.unwrap_or_else(|| default_ms.max(4 * HOUR));
         if default_ms > max_ms {
@@ -430,20 +378,20 @@ impl Reader {
         }
     }
 
-    fn resources(&mut self, top: &Map<String, Value>) -> LimitsRequest {
+    fn resources(&mut self, top: &Section) -> LimitsRequest {
         let part = self.part(
             top,
             "resources",
             &["cpu", "memory_mb", "disk_mb", "pids", "output_mb"],
         );
-        if part.contains_key("cpu") {
+        if part.has("cpu") {
             self.issue(
                 "$.resources.cpu",
                 "no share of the processor can be reserved or limited here; leave it out",
             );
         }
         let mut number = |name: &str, factor: u64| {
-            let value = part.get(name)?;
+            let value = part.members.get(name)?;
             let number = value.as_u64().and_then(|number| number.checked_mul(factor));
             if number.is_none() {
                 self.issue(&format!("$.resources.{name}"), "must be a whole number");

@@ -1,27 +1,23 @@
 //! What happens once, the ways in, and words for whoever chooses.
 
-use super::read::Reader;
+use super::read::{Reader, Section};
 use super::{Metadata, Reachability, SecretRef, Setup};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use wp_codebox_contracts::{CommandCall, NetworkPolicy};
 use wp_codebox_policy::{assert_command, check_env_name, defaults};
 
 impl Reader {
-    pub(super) fn setup(&mut self, top: &Map<String, Value>, network: &NetworkPolicy) -> Setup {
+    pub(super) fn setup(&mut self, top: &Section, network: &NetworkPolicy) -> Setup {
         let part = self.part(top, "setup", &["instructions", "commands", "secret_refs"]);
         let mut setup = Setup {
-            instructions: self
-                .optional(&part, "$.setup.instructions", "instructions")
-                .unwrap_or_default(),
+            instructions: self.optional(&part, "instructions").unwrap_or_default(),
             ..Setup::default()
         };
-        let path = "$.setup.commands";
-        for (index, item) in self.list(&part, path, "commands").iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            let row = self.object(item, &at, &["command", "args"]);
+        for (at, item) in self.list(&part, "commands") {
+            let row = self.object(&item, &at, &["command", "args"]);
             let call = CommandCall {
-                command: self.required(&row, &format!("{at}.command"), "command"),
-                args: self.texts(&row, &format!("{at}.args"), "args"),
+                command: self.required(&row, "command"),
+                args: self.texts(&row, "args"),
             };
             let policy = defaults(vec![call.command.clone()]);
             if let Err(error) = assert_command(&policy, &call) {
@@ -29,19 +25,17 @@ impl Reader {
             }
             setup.commands.push(call);
         }
-        let path = "$.setup.secret_refs";
-        for (index, item) in self.list(&part, path, "secret_refs").iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            let secret = match item {
+        for (at, item) in self.list(&part, "secret_refs") {
+            let secret = match &item {
                 Value::String(name) => SecretRef {
                     name: name.clone(),
                     hosts: reached(network),
                 },
                 _ => {
-                    let row = self.object(item, &at, &["name", "hosts"]);
+                    let row = self.object(&item, &at, &["name", "hosts"]);
                     SecretRef {
-                        name: self.required(&row, &format!("{at}.name"), "name"),
-                        hosts: self.texts(&row, &format!("{at}.hosts"), "hosts"),
+                        name: self.required(&row, "name"),
+                        hosts: self.texts(&row, "hosts"),
                     }
                 }
             };
@@ -66,19 +60,19 @@ impl Reader {
         setup
     }
 
-    pub(super) fn reachability(&mut self, top: &Map<String, Value>) -> Reachability {
+    pub(super) fn reachability(&mut self, top: &Section) -> Reachability {
         let part = self.part(top, "reachability", &["exec", "preview"]);
         Reachability {
-            exec: self.flag(&part, "$.reachability.exec", "exec", true),
-            preview: self.flag(&part, "$.reachability.preview", "preview", false),
+            exec: self.flag(&part, "exec", true),
+            preview: self.flag(&part, "preview", false),
         }
     }
 
-    pub(super) fn metadata(&mut self, top: &Map<String, Value>) -> Metadata {
+    pub(super) fn metadata(&mut self, top: &Section) -> Metadata {
         let part = self.part(top, "metadata", &["cost_class", "latency_class"]);
         Metadata {
-            cost_class: self.optional(&part, "$.metadata.cost_class", "cost_class"),
-            latency_class: self.optional(&part, "$.metadata.latency_class", "latency_class"),
+            cost_class: self.optional(&part, "cost_class"),
+            latency_class: self.optional(&part, "latency_class"),
         }
     }
 }
