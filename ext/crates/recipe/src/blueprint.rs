@@ -302,14 +302,14 @@ fn step(name: &str, row: &Value) -> Judged {
                 .get("code")
                 .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
                 .ok_or("needs the text code")?;
-            Ok(Part::Call(bare(code)))
+            bare(code)
         }
         "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),
         "mkdir" => {
             let path = path("path")?;
-            Ok(Part::Call(bare(&format!(
+            bare(&format!(
                 "is_dir( {path} ) || mkdir( {path}, 0755, true ) || exit( 1 );"
-            ))))
+            ))
         }
         "writeFile" => {
             let data = row
@@ -321,24 +321,16 @@ fn step(name: &str, row: &Value) -> Judged {
                 })
                 .ok_or("needs data as text, or as a literal resource with text")?;
             let (path, data) = (path("path")?, php_literal(&json!(data)));
-            Ok(Part::Call(bare(&format!(
+            bare(&format!(
                 "false === file_put_contents( {path}, {data} ) && exit( 1 );"
-            ))))
+            ))
         }
-        "rm" => {
-            let path = path("path")?;
-            Ok(Part::Call(bare(&format!("unlink( {path} ) || exit( 1 );"))))
-        }
-        "rmdir" => {
-            let path = path("path")?;
-            Ok(Part::Call(bare(&format!("rmdir( {path} ) || exit( 1 );"))))
-        }
+        "rm" => bare(&format!("unlink( {} ) || exit( 1 );", path("path")?)),
+        "rmdir" => bare(&format!("rmdir( {} ) || exit( 1 );", path("path")?)),
         "mv" | "cp" => {
             let function = if name == "mv" { "rename" } else { "copy" };
             let (from, to) = (path("fromPath")?, path("toPath")?);
-            Ok(Part::Call(bare(&format!(
-                "{function}( {from}, {to} ) || exit( 1 );"
-            ))))
+            bare(&format!("{function}( {from}, {to} ) || exit( 1 );"))
         }
         "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
             Err(DOWNLOAD.to_owned())
@@ -366,13 +358,12 @@ fn php(code: String) -> CommandCall {
 }
 
 /// PHP as a blueprint means it: WordPress is there only for code that loads it.
-fn bare(code: &str) -> CommandCall {
+fn bare(code: &str) -> Judged {
     let code = code.trim_start();
     let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
-    CommandCall {
-        command: "wordpress.run-php".to_owned(),
-        args: vec![format!("code={code}"), "bootstrap=none".to_owned()],
-    }
+    let mut call = php(code.to_owned());
+    call.args.push("bootstrap=none".to_owned());
+    Ok(Part::Call(call))
 }
 
 fn wp_cli(command: String) -> CommandCall {
