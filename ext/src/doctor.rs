@@ -40,7 +40,7 @@ enum DoctorError {
     Foreign,
 }
 
-impl From<DoctorError> for Failure {
+impl From<DoctorError> for ErrorBody {
     fn from(error: DoctorError) -> Self {
         let code = match error {
             DoctorError::Pipe { .. }
@@ -49,7 +49,7 @@ impl From<DoctorError> for Failure {
             | DoctorError::NoAnswer { .. }
             | DoctorError::Foreign => ErrorCode::RunnerUnavailable,
         };
-        ErrorBody::new(code, error.to_string()).into()
+        ErrorBody::new(code, error.to_string())
     }
 }
 

@@ -2,14 +2,11 @@
 //! something PHP understands: a value, an exception with a stable code, an exception
 //! that is already pending, or, for a defect of ours, an `InternalException`.
 
-use crate::convert::ConvertError;
 use crate::error;
-use crate::ini::ConfigError;
 use ext_php_rs::exception::{PhpException, PhpResult};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_control::{ChannelError, FrameError, LiveError};
 
 thread_local! {
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -24,39 +21,10 @@ pub(crate) enum Failure {
     Pending,
 }
 
-impl From<ErrorBody> for Failure {
-    fn from(body: ErrorBody) -> Self {
-        Failure::Error(Box::new(body))
-    }
-}
-
-impl From<ConvertError> for Failure {
-    fn from(error: ConvertError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
-impl From<ChannelError> for Failure {
-    fn from(error: ChannelError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
-impl From<FrameError> for Failure {
-    fn from(error: FrameError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
-impl From<LiveError> for Failure {
-    fn from(error: LiveError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        ErrorBody::from(error).into()
+/// Every error with a stable code.
+impl<E: Into<ErrorBody>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure::Error(Box::new(error.into()))
     }
 }
 

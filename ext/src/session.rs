@@ -22,12 +22,6 @@ use wp_codebox_control::{
     Channel, ChannelError, FrameError, Received, SupervisorFrame, monotonic_ns,
 };
 
-impl From<crate::spawn::SpawnError> for Failure {
-    fn from(error: crate::spawn::SpawnError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) enum End {

@@ -75,12 +75,6 @@ impl From<SocketError> for ErrorBody {
     }
 }
 
-impl From<SocketError> for Failure {
-    fn from(error: SocketError) -> Self {
-        ErrorBody::from(error).into()
-    }
-}
-
 /// Connects, and checks who listens.
 pub(crate) fn connect(settings: &Settings) -> Result<OwnedFd, Failure> {
     let path = || settings.runner_socket.clone();

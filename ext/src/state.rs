@@ -31,14 +31,14 @@ pub(crate) enum StateError {
     TooOpen,
 }
 
-impl From<StateError> for Failure {
+impl From<StateError> for ErrorBody {
     fn from(error: StateError) -> Self {
         let code = match error {
             StateError::Open { .. } | StateError::Foreign { .. } | StateError::TooOpen => {
                 ErrorCode::StateDirInvalid
             }
         };
-        ErrorBody::new(code, error.to_string()).into()
+        ErrorBody::new(code, error.to_string())
     }
 }
 
