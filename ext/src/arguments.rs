@@ -2,11 +2,14 @@
 //! signature and leave the judging of contents to the method, which answers with a code.
 
 use crate::convert::{ConvertError, from_zval, to_zval};
+use crate::guard::Failure;
 use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
 use ext_php_rs::error::Result as ZendResult;
 use ext_php_rs::flags::DataType;
-use ext_php_rs::types::{ZendStr, Zval};
+use ext_php_rs::types::{ZendCallable, ZendStr, Zval};
+use ext_php_rs::zend::ExecutorGlobals;
 use serde_json::{Map, Value};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, InvalidId, SiteId};
 
 /// A string argument whose encoding is judged later, with an error code.
 pub(crate) struct Text<'a>(&'a ZendStr);
@@ -17,6 +20,12 @@ impl<'a> Text<'a> {
         self.0.as_str().map_err(|_| ConvertError::NotUtf8 {
             at: name.to_owned(),
         })
+    }
+
+    /// The id of a site.
+    pub(crate) fn site(&self) -> Result<SiteId, Failure> {
+        let refused = |error: InvalidId| ErrorBody::new(ErrorCode::InputInvalid, error.to_string());
+        Ok(SiteId::new(self.utf8("site")?).map_err(refused)?)
     }
 
     /// The bytes as they are.
@@ -122,5 +131,22 @@ impl IntoZval for Bytes {
     fn set_zval(self, zval: &mut Zval, _: bool) -> ZendResult<()> {
         zval.set_zend_string(ZendStr::new(&self.0, false));
         Ok(())
+    }
+}
+
+/// Calls a function of PHP with one array. `name` is that of the parameter that holds the function.
+pub(crate) fn call(
+    callable: &ZendCallable<'_>,
+    name: &str,
+    argument: Value,
+) -> Result<Zval, Failure> {
+    match callable.try_call(vec![&Answer(argument)]) {
+        Ok(answer) => Ok(answer),
+        Err(_) if ExecutorGlobals::has_exception() => Err(Failure::Pending),
+        Err(_) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("{name} cannot be called; pass a function that accepts one array"),
+        )
+        .into()),
     }
 }

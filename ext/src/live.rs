@@ -4,7 +4,7 @@
 //! itself, so that nothing of a request stands in an argument list. A caller that goes away in
 //! the middle ends its program, as any client does.
 
-use crate::arguments::Answer;
+use crate::arguments::call;
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -13,7 +13,7 @@ use crate::runs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ext_php_rs::types::ZendCallable;
-use ext_php_rs::zend::{BailoutGuard, ExecutorGlobals};
+use ext_php_rs::zend::BailoutGuard;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -225,7 +225,8 @@ impl Heard {
     ) -> Result<(), Failure> {
         if let Some(callable) = on_output {
             let piece = json!({"stream": stream, "text": text, "base64": base64});
-            return call(callable, piece);
+            call(callable, "onOutput", piece)?;
+            return Ok(());
         }
         let kept = match stream {
             OutputStream::Stdout => &mut self.stdout,
@@ -250,18 +251,6 @@ impl Heard {
             end["output_truncated"] = json!(true);
         }
         end
-    }
-}
-
-fn call(callable: &ZendCallable<'_>, piece: Value) -> Result<(), Failure> {
-    match callable.try_call(vec![&Answer(piece)]) {
-        Ok(_) => Ok(()),
-        Err(_) if ExecutorGlobals::has_exception() => Err(Failure::Pending),
-        Err(_) => Err(ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "onOutput cannot be called; pass a function that accepts one array",
-        )
-        .into()),
     }
 }
 

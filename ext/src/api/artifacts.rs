@@ -163,7 +163,7 @@ impl Artifacts {
         anchors: Array<'_>,
     ) -> PhpResult<Answer> {
         guard(|| {
-            let site = site_id(&site)?;
+            let site = site.site()?;
             let record = record.object("record")?;
             let anchors = anchors.object("anchors")?;
             let now = now()?;
@@ -187,7 +187,7 @@ impl Artifacts {
         anchors: Array<'_>,
     ) -> PhpResult<Answer> {
         guard(|| {
-            let site = site_id(&site)?;
+            let site = site.site()?;
             let anchors = anchors.object("anchors")?;
             let window = audit_window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
@@ -308,7 +308,7 @@ struct Site {
 
 impl Site {
     fn open(site: &Text<'_>) -> Result<Self, Failure> {
-        let id = site_id(site)?;
+        let id = site.site()?;
         let settings = Settings::checked()?;
         let state = State::open(&settings)?;
         let store = {
@@ -350,11 +350,6 @@ impl Site {
             self.id
         )
     }
-}
-
-fn site_id(site: &Text<'_>) -> Result<SiteId, Failure> {
-    SiteId::new(site.utf8("site")?)
-        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()).into())
 }
 
 fn open(directory: &str) -> Result<Dir, ErrorBody> {

@@ -10,7 +10,7 @@ use ext_php_rs::ffi::ZEND_MODULE_API_NO;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
 use serde_json::{Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, PROTOCOL_VERSION, SiteId};
+use wp_codebox_contracts::PROTOCOL_VERSION;
 
 /// Version and configuration of the extension.
 #[php_class]
@@ -75,8 +75,7 @@ impl Extension {
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn gc(site: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
-            let site = SiteId::new(site.utf8("site")?)
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let site = site.site()?;
             let options = options.object("options")?;
             gc::run(&Settings::checked()?, &site, options).map(Answer)
         })

@@ -15,7 +15,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use wp_codebox_artifacts::Dir;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 const DIRECTORY: &str = "slots";
 
@@ -39,8 +39,7 @@ impl GroupSlot {
     /// Takes a slot.
     pub(crate) fn take(site: Text<'_>, user: i64) -> PhpResult<Self> {
         guard(|| {
-            let site = SiteId::new(site.utf8("site")?)
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let site = site.site()?;
             let settings = Settings::checked()?;
             let (own, all) = (settings.max_groups()?, settings.max_runs()?);
             let state = State::open(&settings)?;

@@ -7,7 +7,7 @@
 //! with the next event.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
-use crate::arguments::{Answer, Array, Text};
+use crate::arguments::{Answer, Array, Text, call};
 use crate::guard::{Failure, guard};
 use crate::ini::Settings;
 use crate::interrupt::tick;
@@ -17,9 +17,9 @@ use crate::session::{CloseOnDrop, End, Patience, Session, Step};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
-use ext_php_rs::zend::{BailoutGuard, ExecutorGlobals};
+use ext_php_rs::zend::BailoutGuard;
 use ext_php_rs::{php_class, php_impl};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -182,7 +182,7 @@ fn follow(
                 #[cfg(debug_assertions)]
                 crate::guard::provoked_panic();
                 if let Some(callable) = on_event
-                    && !call(callable, event)?
+                    && call(callable, "onEvent", event)?.is_false()
                 {
                     on_event = None;
                     session.cancel()?;
@@ -200,19 +200,6 @@ fn follow(
         if patience.is_over() {
             return Ok(None);
         }
-    }
-}
-
-/// Calls back; answers whether the run shall go on.
-fn call(callable: &ZendCallable<'_>, event: Value) -> Result<bool, Failure> {
-    match callable.try_call(vec![&Answer(event)]) {
-        Ok(answer) => Ok(!answer.is_false()),
-        Err(_) if ExecutorGlobals::has_exception() => Err(Failure::Pending),
-        Err(_) => Err(ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "onEvent cannot be called; pass a function that accepts one array",
-        )
-        .into()),
     }
 }
 

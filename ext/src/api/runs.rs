@@ -7,7 +7,7 @@ use crate::runs;
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+use wp_codebox_contracts::SiteId;
 
 /// Runs of a site.
 #[php_class]
@@ -64,7 +64,6 @@ impl Runs {
 }
 
 fn of(site: &Text<'_>) -> Result<(Settings, SiteId), Failure> {
-    let site = SiteId::new(site.utf8("site")?)
-        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+    let site = site.site()?;
     Ok((Settings::checked()?, site))
 }

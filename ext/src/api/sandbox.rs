@@ -9,7 +9,6 @@ use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
 use ext_php_rs::{php_class, php_impl};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 
 /// Held sandboxes of a site.
 #[php_class]
@@ -35,8 +34,7 @@ impl Sandbox {
     ) -> PhpResult<Answer> {
         guard(|| {
             let settings = Settings::checked()?;
-            let site = SiteId::new(site.utf8("site")?)
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let site = site.site()?;
             let reference = reference.utf8("reference")?;
             let request = request.object("request")?;
             let manner = Manner::read(options.object("options")?)?;
