@@ -41,41 +41,30 @@ const MOST_RUNS: u32 = 256;
 const MOST_GROUPS: u32 = 64;
 
 static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
-    IniEntryDef::new(
-        STATE_DIR,
-        c"/var/lib/wp-codebox",
-        IniEntryPermission::System,
-    ),
-    IniEntryDef::new(
-        SHARE_DIR,
-        c"/usr/share/wp-codebox",
-        IniEntryPermission::System,
-    ),
-    IniEntryDef::new(RUNNER, c"/usr/bin/wp-codebox", IniEntryPermission::System),
-    IniEntryDef::new(
-        LAUNCHER,
-        c"/usr/libexec/wp-codebox-launch",
-        IniEntryPermission::System,
-    ),
-    IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
-    IniEntryDef::new(CGROUP, c"", IniEntryPermission::System),
-    IniEntryDef::new(IDENTITY, c"auto", IniEntryPermission::System),
-    IniEntryDef::new(GUEST_IDS, c"", IniEntryPermission::System),
-    IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
-    IniEntryDef::new(
-        AGENTS_DIR,
-        c"/opt/wp-codebox/agents",
-        IniEntryPermission::System,
-    ),
-    IniEntryDef::new(OUTER_SANDBOX, c"none", IniEntryPermission::System),
-    IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
-    IniEntryDef::new(MAX_RUNS, c"8", IniEntryPermission::System),
-    IniEntryDef::new(MAX_GROUPS, c"2", IniEntryPermission::System),
-    IniEntryDef::new(RUNNER_SOCKET, c"", IniEntryPermission::System),
-    IniEntryDef::new(PROVIDER_KEYS, c"", IniEntryPermission::System),
-    IniEntryDef::new(PRIVATE_MODELS, c"", IniEntryPermission::System),
+    setting(STATE_DIR, c"/var/lib/wp-codebox"),
+    setting(SHARE_DIR, c"/usr/share/wp-codebox"),
+    setting(RUNNER, c"/usr/bin/wp-codebox"),
+    setting(LAUNCHER, c"/usr/libexec/wp-codebox-launch"),
+    setting(PHP_BINARY, c"/usr/bin/php"),
+    setting(CGROUP, c""),
+    setting(IDENTITY, c"auto"),
+    setting(GUEST_IDS, c""),
+    setting(MOUNT_ROOTS, c""),
+    setting(AGENTS_DIR, c"/opt/wp-codebox/agents"),
+    setting(OUTER_SANDBOX, c"none"),
+    setting(OUTER_SANDBOX_PROGRAM, c""),
+    setting(MAX_RUNS, c"8"),
+    setting(MAX_GROUPS, c"2"),
+    setting(RUNNER_SOCKET, c""),
+    setting(PROVIDER_KEYS, c""),
+    setting(PRIVATE_MODELS, c""),
     IniEntryDef::end(),
 ]);
+
+/// A setting that only the configuration of PHP can change.
+const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
+    IniEntryDef::new(name, default, IniEntryPermission::System)
+}
 
 /// A setting is unusable.
 #[derive(Debug, thiserror::Error)]
