@@ -26,13 +26,11 @@
 
 mod escapes;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use escapes::{Escapes, Step};
 use std::cmp::Reverse;
-
-const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const UPPER: &[u8; 16] = b"0123456789ABCDEF";
-const LOWER: &[u8; 16] = b"0123456789abcdef";
+use wp_codebox_contracts::hex;
 
 /// Fewest bytes of a configured value; shorter ones would match everywhere.
 pub const SECRET_MIN_BYTES: usize = 8;
@@ -167,9 +165,9 @@ impl Spellings {
         if value.contains('\n') {
             escaped.push((value.replace('\n', "\r\n").into_bytes(), false));
         }
-        for alphabet in [STANDARD, URL_SAFE] {
+        for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             escaped.extend(
-                (0..3).filter_map(|lead| Some((base64_core(bytes, lead, alphabet)?, true))),
+                (0..3).filter_map(|lead| Some((base64_core(bytes, lead, &alphabet)?, true))),
             );
         }
         escaped.sort();
@@ -177,8 +175,8 @@ impl Spellings {
         let plain = [
             bytes.iter().rev().copied().collect(),
             value.chars().rev().collect::<String>().into_bytes(),
-            hexadecimal(bytes, UPPER),
-            hexadecimal(bytes, LOWER),
+            hex(bytes).to_ascii_uppercase().into_bytes(),
+            hex(bytes).into_bytes(),
             value.encode_utf16().flat_map(u16::to_le_bytes).collect(),
             value.encode_utf16().flat_map(u16::to_be_bytes).collect(),
         ];
@@ -414,28 +412,13 @@ fn place(head: [u8; HEAD]) -> (usize, u64) {
 
 /// The characters of a value's base64 that the value alone decides, when it begins `lead` bytes
 /// into a group of three.
-fn base64_core(value: &[u8], lead: usize, alphabet: &[u8; 64]) -> Option<Vec<u8>> {
+fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<Vec<u8>> {
     let mut padded = vec![0_u8; lead];
     padded.extend_from_slice(value);
-    let whole = padded.len() * 8 / 6;
-    padded.resize(padded.len().next_multiple_of(3), 0);
-    let mut encoded: Vec<u8> = padded
-        .chunks_exact(3)
-        .flat_map(|c| {
-            let n = (u32::from(c[0]) << 16) | (u32::from(c[1]) << 8) | u32::from(c[2]);
-            [18, 12, 6, 0].map(|shift| alphabet[(n >> shift) as usize & 63])
-        })
-        .collect();
-    encoded.truncate(whole);
+    let mut encoded = alphabet.encode(&padded).into_bytes();
+    encoded.truncate(padded.len() * 8 / 6);
     let core = encoded.split_off((lead * 8).div_ceil(6));
     (core.len() >= SECRET_MIN_BYTES).then_some(core)
-}
-
-fn hexadecimal(value: &[u8], digits: &[u8; 16]) -> Vec<u8> {
-    value
-        .iter()
-        .flat_map(|&byte| [byte >> 4, byte & 15].map(|digit| digits[usize::from(digit)]))
-        .collect()
 }
 
 /// As Latin-1 where that has the character, and as UTF-8 where it has not, which is what decoding
