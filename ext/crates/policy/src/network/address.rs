@@ -5,64 +5,48 @@
 //! hosts without IPv4 need and whose inner address is judged. Documentation ranges
 //! count as public: they lead nowhere, and tests need an address that is nobody's.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why an address is not public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Forbidden {
     /// `0.0.0.0/8`, `::`.
+    #[error("unspecified")]
     Unspecified,
     /// `127.0.0.0/8`, `::1`.
+    #[error("loopback")]
     Loopback,
     /// RFC 1918.
+    #[error("private")]
     Private,
     /// `169.254.0.0/16`, `fe80::/10`; the usual metadata address is in it.
+    #[error("link-local")]
     LinkLocal,
     /// `100.64.0.0/10`.
+    #[error("carrier-grade NAT")]
     CarrierGrade,
     /// `224.0.0.0/4`, `ff00::/8`.
+    #[error("multicast")]
     Multicast,
     /// `240.0.0.0/4` and the broadcast address.
+    #[error("reserved")]
     Reserved,
     /// `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
+    #[error("special-purpose")]
     SpecialPurpose,
     /// `fc00::/7`.
+    #[error("unique-local")]
     UniqueLocal,
     /// An IPv4 address inside IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
+    #[error("an embedded IPv4 address")]
     Embedded,
     /// Any IPv6 address outside `2000::/3` that has no name above.
+    #[error("not global")]
     NotGlobal,
     /// A cloud provider's metadata service at a public looking address.
+    #[error("a metadata service")]
     Metadata,
-}
-
-impl Forbidden {
-    /// A stable word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unspecified => "unspecified",
-            Self::Loopback => "loopback",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::CarrierGrade => "carrier-grade NAT",
-            Self::Multicast => "multicast",
-            Self::Reserved => "reserved",
-            Self::SpecialPurpose => "special-purpose",
-            Self::UniqueLocal => "unique-local",
-            Self::Embedded => "an embedded IPv4 address",
-            Self::NotGlobal => "not global",
-            Self::Metadata => "a metadata service",
-        }
-    }
-}
-
-impl fmt::Display for Forbidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Answers whether the bridge may connect to an address.

@@ -373,7 +373,7 @@ fn rule_path(text: &str) -> Result<String, String> {
     }
     match path.comparable() {
         Ok(form) => Ok(form.to_owned()),
-        Err(why) => Err(format!("a rule's path must not have {}", why.as_str())),
+        Err(why) => Err(format!("a rule's path must not have {why}")),
     }
 }
 

@@ -18,36 +18,27 @@ pub enum PathError {
 }
 
 /// Why a path has no form that rules can be compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ambiguity {
     /// `.` or `..`, encoded or not.
+    #[error("a dot segment")]
     DotSegment,
     /// `//`.
+    #[error("an empty segment")]
     EmptySegment,
     /// `%2f` or `%5c`.
+    #[error("an encoded slash")]
     EncodedSlash,
     /// `;` or `%3b`.
+    #[error("a ; parameter")]
     Parameter,
     /// `%25`: what follows may be decoded a second time.
+    #[error("an encoded percent sign")]
     DoubleEncoding,
     /// `%` without two hexadecimal digits, or an encoded control.
+    #[error("a bad or control percent sequence")]
     BadEncoding,
-}
-
-impl Ambiguity {
-    /// What it is, for a sentence.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DotSegment => "a dot segment",
-            Self::EmptySegment => "an empty segment",
-            Self::EncodedSlash => "an encoded slash",
-            Self::Parameter => "a ; parameter",
-            Self::DoubleEncoding => "an encoded percent sign",
-            Self::BadEncoding => "a bad or control percent sequence",
-        }
-    }
 }
 
 /// Path and query of a request.
