@@ -24,6 +24,50 @@ macro_rules! words {
     )+};
 }
 
+/// Like [`words!`], for documents that may hold other words too: the variant behind `..` keeps any
+/// text that is not listed.
+macro_rules! open_words {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+
+        .. $(#[$other_meta:meta])* $other:ident(String),
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(from = "String", into = "String")]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant,)+
+            $(#[$other_meta])* $other(String),
+        }
+
+        impl $name {
+            /// Every listed word.
+            pub const KNOWN: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The word.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                match self { $(Self::$variant => $word,)+ Self::$other(text) => text }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                match text.as_str() { $($word => Self::$variant,)+ _ => Self::$other(text) }
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(word: $name) -> Self {
+                match word {
+                    $name::$other(text) => text,
+                    known => known.as_str().to_owned(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use open_words;
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -2,66 +2,34 @@
 
 use super::TraceRef;
 use crate::FileDigest;
+use crate::words::open_words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-macro_rules! observation_types {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)+) => {
-        /// What is observed.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(from = "String", into = "String")]
-        pub enum ObservationType {
-            $($(#[$doc])* $variant,)+
-            /// Something a backend of its own offers.
-            Custom(String),
-        }
-
-        impl ObservationType {
-            /// Every type with a meaning of its own.
-            pub const KNOWN: &'static [ObservationType] = &[$(ObservationType::$variant,)+];
-
-            /// The stable text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                match self { $(ObservationType::$variant => $text,)+ ObservationType::Custom(text) => text }
-            }
-        }
-
-        impl From<String> for ObservationType {
-            fn from(text: String) -> Self {
-                match text.as_str() { $($text => ObservationType::$variant,)+ _ => ObservationType::Custom(text) }
-            }
-        }
-    };
-}
-
-observation_types! {
-    /// The runtime itself: backend, isolation, state.
-    RuntimeInfo = "runtime-info",
-    /// Mounts as the guest sees them.
-    Mounts = "mounts",
-    /// Files below a path.
-    Files = "files",
-    /// Result of an execution.
-    CommandResult = "command-result",
-    /// Sections of the guest's WordPress.
-    WordpressState = "wordpress-state",
-    /// Answer to a request.
-    HttpResponse = "http-response",
-    /// What a browser saw.
-    BrowserResult = "browser-result",
-    /// Journal of the runtime.
-    RuntimeEvents = "runtime-events",
-    /// Log of the runtime.
-    RuntimeLogs = "runtime-logs",
-}
-
-impl From<ObservationType> for String {
-    fn from(kind: ObservationType) -> Self {
-        match kind {
-            ObservationType::Custom(text) => text,
-            known => known.as_str().to_owned(),
-        }
+open_words! {
+    /// What is observed.
+    pub enum ObservationType {
+        /// The runtime itself: backend, isolation, state.
+        RuntimeInfo = "runtime-info",
+        /// Mounts as the guest sees them.
+        Mounts = "mounts",
+        /// Files below a path.
+        Files = "files",
+        /// Result of an execution.
+        CommandResult = "command-result",
+        /// Sections of the guest's WordPress.
+        WordpressState = "wordpress-state",
+        /// Answer to a request.
+        HttpResponse = "http-response",
+        /// What a browser saw.
+        BrowserResult = "browser-result",
+        /// Journal of the runtime.
+        RuntimeEvents = "runtime-events",
+        /// Log of the runtime.
+        RuntimeLogs = "runtime-logs",
+        ..
+        /// Something a backend of its own offers.
+        Custom(String),
     }
 }
 

@@ -1,60 +1,25 @@
 //! References: what a trace says something about, bound by digest.
 
 use crate::FileDigest;
+use crate::words::open_words;
 use serde::{Deserialize, Serialize};
 
-/// What a reference points at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum TraceRefKind {
-    /// An action of this trace.
-    Action,
-    /// An execution of this trace.
-    Execution,
-    /// An observation.
-    Observation,
-    /// A snapshot.
-    Snapshot,
-    /// An artifact bundle.
-    ArtifactBundle,
-    /// Anything else, e.g. the kind of a bundle's file.
-    Other(String),
-}
-
-impl TraceRefKind {
-    /// The stable text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            TraceRefKind::Action => "action",
-            TraceRefKind::Execution => "execution",
-            TraceRefKind::Observation => "observation",
-            TraceRefKind::Snapshot => "snapshot",
-            TraceRefKind::ArtifactBundle => "artifact-bundle",
-            TraceRefKind::Other(text) => text,
-        }
-    }
-}
-
-impl From<String> for TraceRefKind {
-    fn from(text: String) -> Self {
-        match text.as_str() {
-            "action" => TraceRefKind::Action,
-            "execution" => TraceRefKind::Execution,
-            "observation" => TraceRefKind::Observation,
-            "snapshot" => TraceRefKind::Snapshot,
-            "artifact-bundle" => TraceRefKind::ArtifactBundle,
-            _ => TraceRefKind::Other(text),
-        }
-    }
-}
-
-impl From<TraceRefKind> for String {
-    fn from(kind: TraceRefKind) -> Self {
-        match kind {
-            TraceRefKind::Other(text) => text,
-            known => known.as_str().to_owned(),
-        }
+open_words! {
+    /// What a reference points at.
+    pub enum TraceRefKind {
+        /// An action of this trace.
+        Action = "action",
+        /// An execution of this trace.
+        Execution = "execution",
+        /// An observation.
+        Observation = "observation",
+        /// A snapshot.
+        Snapshot = "snapshot",
+        /// An artifact bundle.
+        ArtifactBundle = "artifact-bundle",
+        ..
+        /// Anything else, e.g. the kind of a bundle's file.
+        Other(String),
     }
 }
 
