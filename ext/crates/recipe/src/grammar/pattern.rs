@@ -1,6 +1,8 @@
 //! Forms of texts in the grammar, each with the rule in words and the code of its breach.
 
 use crate::issue::IssueCode;
+use regex::Regex;
+use std::sync::LazyLock;
 
 /// A form of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,59 +41,51 @@ pub(crate) enum Pattern {
     Pointer,
 }
 
-fn each(text: &str, more: &str) -> bool {
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || more.contains(c))
-}
+/// The forms as regular expressions. The schema has the same ones for editors.
+const EXPRESSIONS: &[(Pattern, &str)] = &[
+    (Pattern::Name, "^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
+    (Pattern::Slug, "^[A-Za-z0-9][A-Za-z0-9_-]*$"),
+    (Pattern::Handle, "^[A-Za-z0-9._-]+$"),
+    (Pattern::EnvName, "^[A-Z_][A-Z0-9_]*$"),
+    (Pattern::Absolute, "^/"),
+    (Pattern::Sha256, "^[a-fA-F0-9]{64}$"),
+    (Pattern::Revision, "^[a-fA-F0-9]{40,64}$"),
+    (Pattern::PhpVersion, "^[0-9]+\\.[0-9]+$"),
+    (Pattern::Memory, "^[0-9]+[KMG]?$"),
+    (Pattern::Table, "^[A-Za-z0-9_$]+$"),
+    (Pattern::Type, "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"),
+    (Pattern::Package, "^[a-z0-9_.-]+/[a-z0-9_.-]+$"),
+    (Pattern::Repository, "^[a-z0-9-]+$"),
+    (
+        Pattern::RepositoryUrl,
+        "^(https://|git@[A-Za-z0-9._-]+:[A-Za-z0-9._/-]+\\.git$)",
+    ),
+    (Pattern::Pointer, "^(/[^/]*)*$"),
+];
 
-fn begins_plain(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphanumeric())
-}
+static COMPILED: LazyLock<Vec<(Pattern, Regex)>> = LazyLock::new(|| {
+    let compiled =
+        |(pattern, expression): &(Pattern, &str)| Some((*pattern, Regex::new(expression).ok()?));
+    EXPRESSIONS.iter().filter_map(compiled).collect()
+});
 
 impl Pattern {
     /// Whether a text has this form.
     pub(crate) fn fits(self, text: &str) -> bool {
-        let hex = |t: &str| t.bytes().all(|b| b.is_ascii_hexdigit());
-        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         match self {
             Pattern::Any => true,
-            Pattern::Name => begins_plain(text) && each(text, "_.-"),
-            Pattern::Slug => begins_plain(text) && each(text, "_-"),
-            Pattern::Handle => each(text, "._-"),
-            Pattern::EnvName => {
-                text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-                    && text
-                        .bytes()
-                        .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-            }
-            Pattern::Absolute => text.starts_with('/'),
-            Pattern::Sha256 => text.len() == 64 && hex(text),
-            Pattern::Revision => (40..=64).contains(&text.len()) && hex(text),
-            Pattern::PhpVersion => text
-                .split_once('.')
-                .is_some_and(|(a, b)| digits(a) && digits(b)),
-            Pattern::Memory => digits(text.strip_suffix(['K', 'M', 'G']).unwrap_or(text)),
-            Pattern::Table => each(text, "_$"),
-            Pattern::Type => begins_plain(text) && each(text, "_.:/-"),
-            Pattern::Package => text.split_once('/').is_some_and(|(vendor, package)| {
-                [vendor, package]
-                    .iter()
-                    .all(|t| each(t, "_.-") && !t.bytes().any(|b| b.is_ascii_uppercase()))
-            }),
-            Pattern::Repository => each(text, "-") && !text.bytes().any(|b| b.is_ascii_uppercase()),
-            Pattern::RepositoryUrl => {
-                text.starts_with("https://")
-                    || text.strip_prefix("git@").is_some_and(|rest| {
-                        rest.split_once(':').is_some_and(|(host, path)| {
-                            each(host, "._-")
-                                && path.strip_suffix(".git").is_some_and(|p| each(p, "._/-"))
-                        })
-                    })
-            }
+            // Its length, escapes and names are no matter of an expression.
             Pattern::Pointer => crate::continuation::Pointer::parse(text).is_ok(),
+            _ => COMPILED
+                .iter()
+                .any(|(pattern, regex)| *pattern == self && regex.is_match(text)),
         }
+    }
+
+    /// The form as a regular expression; none where every text fits.
+    pub(crate) fn expression(self) -> Option<&'static str> {
+        let row = EXPRESSIONS.iter().find(|(pattern, _)| *pattern == self)?;
+        Some(row.1)
     }
 
     /// The rule in words.

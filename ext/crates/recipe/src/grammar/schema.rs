@@ -2,7 +2,7 @@
 //!
 //! What the schema accepts may still be refused: rules about meaning are `validate`'s.
 
-use super::{Items, Need, Pattern, RECIPE, Shape};
+use super::{Items, Need, RECIPE, Shape};
 use serde_json::{Map, Value, json};
 
 /// Schema of a recipe.
@@ -36,7 +36,7 @@ fn of(shape: &Shape) -> Value {
             if *most < usize::MAX {
                 row.insert("maxLength".to_owned(), json!(most));
             }
-            if let Some(expression) = expression(*pattern) {
+            if let Some(expression) = pattern.expression() {
                 row.insert("pattern".to_owned(), json!(expression));
             }
             Value::Object(row)
@@ -98,28 +98,6 @@ fn of(shape: &Shape) -> Value {
             let rows: Vec<Value> = shapes.iter().map(of).collect();
             json!({"anyOf": rows})
         }
-    }
-}
-
-/// The form of a text as a regular expression; none where every text fits.
-fn expression(pattern: Pattern) -> Option<&'static str> {
-    match pattern {
-        Pattern::Any => None,
-        Pattern::Name => Some("^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
-        Pattern::Slug => Some("^[A-Za-z0-9][A-Za-z0-9_-]*$"),
-        Pattern::Handle => Some("^[A-Za-z0-9._-]+$"),
-        Pattern::EnvName => Some("^[A-Z_][A-Z0-9_]*$"),
-        Pattern::Absolute => Some("^/"),
-        Pattern::Sha256 => Some("^[a-fA-F0-9]{64}$"),
-        Pattern::Revision => Some("^[a-fA-F0-9]{40,64}$"),
-        Pattern::PhpVersion => Some("^[0-9]+\\.[0-9]+$"),
-        Pattern::Memory => Some("^[0-9]+[KMG]?$"),
-        Pattern::Table => Some("^[A-Za-z0-9_$]+$"),
-        Pattern::Type => Some("^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"),
-        Pattern::Package => Some("^[a-z0-9_.-]+/[a-z0-9_.-]+$"),
-        Pattern::Repository => Some("^[a-z0-9-]+$"),
-        Pattern::RepositoryUrl => Some("^(https://|git@[A-Za-z0-9._-]+:[A-Za-z0-9._/-]+\\.git$)"),
-        Pattern::Pointer => Some("^(/[^/]*)*$"),
     }
 }
 
