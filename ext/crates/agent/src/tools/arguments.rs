@@ -28,7 +28,7 @@ impl<'a> Arguments<'a> {
             .collect();
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(format!(
-                "{tool}: there is no argument {:?}; there are {}",
+                "there is no argument {:?}; there are {}",
                 name.chars().take(80).collect::<String>(),
                 known.join(", ")
             )),
@@ -40,15 +40,16 @@ impl<'a> Arguments<'a> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 
-    fn wrong(&self, name: &str, wanted: &str) -> String {
-        format!("{}: argument {name} must be {wanted}", self.tool)
+    /// Id of the tool that is called.
+    pub(super) fn tool(&self) -> &'a str {
+        self.tool
     }
 
     /// A text that must be there.
     pub(super) fn text(&self, name: &str) -> Result<&'a str, String> {
         self.value(name)
             .and_then(Value::as_str)
-            .ok_or_else(|| self.wrong(name, "a text, and must be there"))
+            .ok_or_else(|| wrong(name, "a text, and must be there"))
     }
 
     /// A text that may be there.
@@ -58,8 +59,19 @@ impl<'a> Arguments<'a> {
     {
         match self.value(name) {
             None => Ok(default),
-            Some(value) => value.as_str().ok_or_else(|| self.wrong(name, "a text")),
+            Some(value) => value.as_str().ok_or_else(|| wrong(name, "a text")),
         }
+    }
+
+    /// A list of texts, empty when absent.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
+        let Some(value) = self.value(name) else {
+            return Ok(Vec::new());
+        };
+        let items = value.as_array();
+        items
+            .and_then(|items| items.iter().map(Value::as_str).collect())
+            .ok_or_else(|| format!("{name} must be a list of strings"))
     }
 
     /// A flag, false when absent.
@@ -69,7 +81,7 @@ impl<'a> Arguments<'a> {
             Some(Value::Bool(value)) => Ok(*value),
             Some(Value::String(text)) if text == "true" => Ok(true),
             Some(Value::String(text)) if text == "false" => Ok(false),
-            Some(_) => Err(self.wrong(name, "true or false")),
+            Some(_) => Err(wrong(name, "true or false")),
         }
     }
 
@@ -97,7 +109,7 @@ impl<'a> Arguments<'a> {
         };
         number.filter(|n| range.contains(n)).ok_or_else(|| {
             let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-            self.wrong(name, &wanted)
+            wrong(name, &wanted)
         })
     }
 
@@ -109,8 +121,8 @@ impl<'a> Arguments<'a> {
             Some(Value::Array(list)) if list.is_empty() => Ok(Some(Map::new())),
             Some(Value::String(text)) => serde_json::from_str(text)
                 .map(Some)
-                .map_err(|_| self.wrong(name, "an object")),
-            Some(_) => Err(self.wrong(name, "an object")),
+                .map_err(|_| wrong(name, "an object")),
+            Some(_) => Err(wrong(name, "an object")),
         }
     }
 
@@ -119,6 +131,10 @@ impl<'a> Arguments<'a> {
         self.number("timeout_seconds", default, 1..=1800)
             .map(std::time::Duration::from_secs)
     }
+}
+
+fn wrong(name: &str, wanted: &str) -> String {
+    format!("argument {name} must be {wanted}")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! Edits happen here, on the bytes as they are: the guest hands them over and takes them back
 //! with the digest of what was read, so that nothing that changed in between is overwritten.
 
-use super::reading::{QUICK, answer_of, number, rows, word};
+use super::reading::{QUICK, answer_of, number, rows};
 use super::shown;
-use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
 use crate::edit::{Files, Scope, apply, parse, replace};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -42,13 +42,13 @@ pub(super) struct Change<'a> {
 
 impl<H: GuestExecutor> Tools<H> {
     /// Whole files.
-    pub(super) fn fetch(&mut self, id: &str, paths: &[&str]) -> Result<Vec<Fetched>, ToolError> {
+    pub(super) fn fetch(&mut self, tool: &str, paths: &[&str]) -> Result<Vec<Fetched>, ToolError> {
         let request = json!({"op": "fetch", "paths": paths});
-        let call = self.workspace_call(id, request, &[]);
+        let call = self.workspace_call(tool, request, &[]);
         let taken = self.executor.take(&call, QUICK, FETCH_BYTES)?;
         self.go_on(&taken.step)?;
-        let (answer, mut bytes) = answer_of(id, &taken.bytes, &taken.step.stderr)?;
-        let broken = || ToolError::Told(format!("{id}: the files came back incomplete; try again"));
+        let (answer, mut bytes) = answer_of(&taken.bytes, &taken.step.stderr)?;
+        let broken = || "the files came back incomplete; try again".into();
         let rows = rows(&answer, "files");
         if rows.len() != paths.len() {
             return Err(broken());
@@ -75,7 +75,7 @@ impl<H: GuestExecutor> Tools<H> {
     }
 
     /// All of the changes or none.
-    pub(super) fn store(&mut self, id: &str, changes: &[Change<'_>]) -> Result<(), ToolError> {
+    pub(super) fn store(&mut self, tool: &str, changes: &[Change<'_>]) -> Result<(), ToolError> {
         let rows: Vec<Value> = changes
             .iter()
             .map(|change| {
@@ -97,37 +97,29 @@ impl<H: GuestExecutor> Tools<H> {
             .flatten()
             .copied()
             .collect();
-        let answer = self.workspace(id, json!({"op": "store", "changes": rows}), &bytes)?;
+        let answer = self.workspace(tool, json!({"op": "store", "changes": rows}), &bytes)?;
         match super::reading::rows(&answer, "files").len() == changes.len() {
             true => Ok(()),
-            false => Err(ToolError::Told(format!(
-                "{id}: the sandbox did not confirm the change; look with workspace.read"
-            ))),
+            false => Err("the sandbox did not confirm the change; look with workspace.read".into()),
         }
     }
 
-    pub(super) fn write(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn write(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let path = arguments.text("path")?;
         let content = arguments.text("content")?;
         let bytes = match arguments.text_or("encoding", "text")? {
             "text" => content.as_bytes().to_vec(),
             "base64" => base64::engine::general_purpose::STANDARD
                 .decode(content.split_whitespace().collect::<String>())
-                .map_err(|_| format!("{id}: content is not base64"))?,
+                .map_err(|_| "content is not base64")?,
             other => {
                 return Err(ToolError::Told(format!(
-                    "{id}: encoding is {other:?}, but must be text or base64"
+                    "encoding is {other:?}, but must be text or base64"
                 )));
             }
         };
         if bytes.len() > WRITE_BYTES {
-            return Err(ToolError::Told(format!(
-                "{id}: content is larger than 4 MiB; make the file with terminal.run"
-            )));
+            return Err("content is larger than 4 MiB; make the file with terminal.run".into());
         }
         let change = Change {
             path,
@@ -135,7 +127,7 @@ impl<H: GuestExecutor> Tools<H> {
             before: Value::Null,
             mode: None,
         };
-        self.store(id, &[change])?;
+        self.store(arguments.tool(), &[change])?;
         Ok(ToolOutput::ok(format!(
             "wrote {} bytes to {}",
             bytes.len(),
@@ -143,11 +135,7 @@ impl<H: GuestExecutor> Tools<H> {
         )))
     }
 
-    pub(super) fn edit(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn edit(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let path = arguments.text("path")?;
         let old = arguments.text("old_text")?;
         let new = arguments.text("new_text")?;
@@ -155,22 +143,22 @@ impl<H: GuestExecutor> Tools<H> {
             true => Scope::All,
             false => Scope::Once,
         };
-        let file = self.fetch(id, &[path])?.pop();
+        let file = self.fetch(arguments.tool(), &[path])?.pop();
         let Some((bytes, digest)) = file.and_then(|file| Some((file.bytes?, file.sha256))) else {
             return Err(ToolError::Told(format!(
-                "{id}: {} does not exist; make it with workspace.write",
+                "{} does not exist; make it with workspace.write",
                 shown::name(path)
             )));
         };
-        let replaced = replace(&bytes, old, new, scope)
-            .map_err(|e| format!("{id}: {}: {e}", shown::name(path)))?;
+        let replaced =
+            replace(&bytes, old, new, scope).map_err(|e| format!("{}: {e}", shown::name(path)))?;
         let change = Change {
             path,
             bytes: Some(&replaced.bytes),
             before: json!(digest),
             mode: None,
         };
-        self.store(id, &[change])?;
+        self.store(arguments.tool(), &[change])?;
         let lines: Vec<String> = replaced
             .lines
             .iter()
@@ -185,15 +173,11 @@ impl<H: GuestExecutor> Tools<H> {
         )))
     }
 
-    pub(super) fn patch(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
-        let patch = parse(arguments.text("patch")?).map_err(|e| format!("{id}: {e}"))?;
+    pub(super) fn patch(&mut self, arguments: &Arguments<'_>) -> ToolResult {
+        let patch = parse(arguments.text("patch")?).map_err(|e| e.to_string())?;
         let paths = patch.paths();
         let names: Vec<&str> = paths.iter().map(String::as_str).collect();
-        let fetched = self.fetch(id, &names)?;
+        let fetched = self.fetch(arguments.tool(), &names)?;
         let before: Files = paths
             .iter()
             .cloned()
@@ -204,7 +188,7 @@ impl<H: GuestExecutor> Tools<H> {
             .copied()
             .zip(fetched.iter().map(|file| file.sha256.as_str()))
             .collect();
-        let mut applied = apply(&patch, &before).map_err(|e| format!("{id}: {e}"))?;
+        let mut applied = apply(&patch, &before).map_err(|e| e.to_string())?;
         // A mode alone is written with the content that is there.
         for path in applied.modes.keys() {
             if let Some(bytes) = before.get(path) {
@@ -224,7 +208,7 @@ impl<H: GuestExecutor> Tools<H> {
                 mode: applied.modes.get(path).copied(),
             })
             .collect();
-        self.store(id, &changes)?;
+        self.store(arguments.tool(), &changes)?;
         let mut text = String::from("applied\n");
         for (path, bytes) in &applied.files {
             let word = match (before.get(path).and_then(Option::as_ref), bytes) {
@@ -240,18 +224,13 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn delete(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn delete(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let path = arguments.text("path")?;
         let request = json!({
             "op": "delete", "path": path,
             "recursive": arguments.flag("recursive")?,
         });
-        let answer = self.workspace(id, request, &[])?;
-        let _ = word(&answer, "path");
+        let answer = self.workspace(arguments.tool(), request, &[])?;
         Ok(ToolOutput::ok(format!(
             "deleted {} ({} entries)",
             shown::name(path),

@@ -77,11 +77,15 @@ impl ToolOutput {
 /// Why a call came to nothing.
 #[derive(Debug)]
 enum ToolError {
-    /// The model is told, and can do something about it.
+    /// What is wrong with the call. The model reads it behind the tool's id.
     Told(String),
+    /// How the call's program ended, in the words of whoever ended it.
+    Ended(String),
     /// No further call is possible.
     Halt(Halt),
 }
+
+type ToolResult = Result<ToolOutput, ToolError>;
 
 impl From<Halt> for ToolError {
     fn from(halt: Halt) -> Self {
@@ -98,6 +102,12 @@ impl From<ErrorBody> for ToolError {
 impl From<String> for ToolError {
     fn from(text: String) -> Self {
         Self::Told(text)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(text: &str) -> Self {
+        Self::Told(text.to_owned())
     }
 }
 
@@ -128,28 +138,23 @@ impl<H: GuestExecutor> Tools<H> {
         &mut self.executor
     }
 
-    fn carry_out(
-        &mut self,
-        tool: BuiltinTool,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    fn carry_out(&mut self, tool: BuiltinTool, arguments: &Arguments<'_>) -> ToolResult {
         match tool {
-            BuiltinTool::Read => self.read(id, arguments),
-            BuiltinTool::List => self.list(id, arguments),
-            BuiltinTool::Search => self.search(id, arguments),
-            BuiltinTool::Write => self.write(id, arguments),
-            BuiltinTool::Edit => self.edit(id, arguments),
-            BuiltinTool::Patch => self.patch(id, arguments),
-            BuiltinTool::Delete => self.delete(id, arguments),
+            BuiltinTool::Read => self.read(arguments),
+            BuiltinTool::List => self.list(arguments),
+            BuiltinTool::Search => self.search(arguments),
+            BuiltinTool::Write => self.write(arguments),
+            BuiltinTool::Edit => self.edit(arguments),
+            BuiltinTool::Patch => self.patch(arguments),
+            BuiltinTool::Delete => self.delete(arguments),
             BuiltinTool::Diff => self.diff(arguments),
-            BuiltinTool::Terminal => self.terminal(id, arguments),
-            BuiltinTool::Program => self.one_program(id, arguments),
-            BuiltinTool::RunPhp => self.run_php(id, arguments),
-            BuiltinTool::WpCli => self.wp_cli(id, arguments),
-            BuiltinTool::Ability => self.ability(id, arguments),
-            BuiltinTool::HttpRequest => self.http_request(id, arguments),
-            BuiltinTool::Tests => self.tests(id, arguments),
+            BuiltinTool::Terminal => self.terminal(arguments),
+            BuiltinTool::Program => self.one_program(arguments),
+            BuiltinTool::RunPhp => self.run_php(arguments),
+            BuiltinTool::WpCli => self.wp_cli(arguments),
+            BuiltinTool::Ability => self.ability(arguments),
+            BuiltinTool::HttpRequest => self.http_request(arguments),
+            BuiltinTool::Tests => self.tests(arguments),
             BuiltinTool::Finish => {
                 let summary = arguments.text("summary")?.to_owned();
                 Ok(ToolOutput {
@@ -167,7 +172,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
     }
 
-    fn answer(&mut self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
+    fn answer(&mut self, call: &ToolCall) -> ToolResult {
         let tool = match self.set.find(&call.name) {
             Ok(tool) => tool,
             Err(refusal) => {
@@ -177,21 +182,29 @@ impl<H: GuestExecutor> Tools<H> {
                 });
             }
         };
-        let ToolKind::Builtin(kind) = tool.kind else {
-            return Err(ToolError::Told(format!(
-                "{}: the host answers for it, and nobody is there who could",
-                tool.id
-            )));
-        };
         let id = tool.id.clone();
-        let given = call.arguments.as_ref().map_err(|why| {
-            ToolError::Told(format!("{id}: the arguments are not a JSON object: {why}"))
-        })?;
-        let arguments = Arguments::of(&id, given, &tool.parameters)?;
-        self.carry_out(kind, &id, &arguments)
+        let read = match (&tool.kind, &call.arguments) {
+            (ToolKind::Builtin(kind), Ok(given)) => {
+                Arguments::of(&id, given, &tool.parameters).map(|arguments| (*kind, arguments))
+            }
+            (ToolKind::Builtin(_), Err(why)) => {
+                Err(format!("the arguments are not a JSON object: {why}"))
+            }
+            (ToolKind::Parent(_), _) => {
+                Err("the host answers for it, and nobody is there who could".to_owned())
+            }
+        };
+        let answer = match read {
+            Ok((kind, arguments)) => self.carry_out(kind, &arguments),
+            Err(why) => Err(ToolError::Told(why)),
+        };
+        answer.map_err(|error| match error {
+            ToolError::Told(why) => ToolError::Told(format!("{id}: {why}")),
+            other => other,
+        })
     }
 
-    /// The frame of a program's call.
+    /// The call of a program that a tool runs.
     fn program(&self, tool: &str, shown: Vec<String>, argv: Vec<String>) -> Call {
         Call {
             command: tool.to_owned(),
@@ -216,13 +229,13 @@ impl<H: GuestExecutor> Tools<H> {
         let stop = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => return Ok(()),
             ExecutionEnd::NotStarted { error } => {
-                return Err(ToolError::Told(error.message.clone()));
+                return Err(ToolError::Ended(error.message.clone()));
             }
             ExecutionEnd::TimedOut => Stop::Timeout,
             ExecutionEnd::Cancelled => Stop::Cancelled,
             // One program can be at a limit and the guest alive: then the model may try another way.
             ExecutionEnd::LimitReached { error } if self.executor.is_alive()? => {
-                return Err(ToolError::Told(error.message.clone()));
+                return Err(ToolError::Ended(error.message.clone()));
             }
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
             ExecutionEnd::GuestDied { death } => Stop::Failed(death.told_in(ErrorBody::new(
@@ -244,7 +257,7 @@ impl<H: GuestExecutor> Toolbox for Tools<H> {
         let before = self.executor.executions();
         let said = match self.answer(call) {
             Ok(said) => said,
-            Err(ToolError::Told(text)) => ToolOutput::failed(text),
+            Err(ToolError::Told(text) | ToolError::Ended(text)) => ToolOutput::failed(text),
             Err(ToolError::Halt(halt)) => return Err(halt),
         };
         let text = self.executor.clean(&said.text);

@@ -2,7 +2,7 @@
 
 use super::reading::{answer_of, number, word};
 use super::shown;
-use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
 use crate::ToolStatus;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -23,31 +23,31 @@ const COMMAND_BYTES: usize = 100_000;
 const ARGUMENT_BYTES: usize = 2000;
 
 impl<H: GuestExecutor> Tools<H> {
-    pub(super) fn terminal(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn terminal(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let command = arguments.text("command")?;
         let timeout = arguments.timeout(120)?;
         if command.trim().is_empty() || command.len() > COMMAND_BYTES || command.contains('\0') {
             return Err(ToolError::Told(format!(
-                "{id}: command must have 1 to {COMMAND_BYTES} bytes without NUL; put a longer script into a file"
+                "command must have 1 to {COMMAND_BYTES} bytes without NUL; put a longer script into a file"
             )));
         }
         let argv = ["/bin/sh", "-c", command].map(str::to_owned).to_vec();
-        let mut call = self.program(id, recorded("command", command), argv);
+        let mut call = self.program(arguments.tool(), recorded("command", command), argv);
         let cwd = arguments.text_or("cwd", "")?;
         if !cwd.is_empty() {
             let path = match cwd.starts_with('/') {
                 true => cwd.to_owned(),
                 false => format!("{}/{cwd}", self.place.cwd),
             };
-            call.cwd = GuestPath::new(path.trim_end_matches('/'))
-                .map_err(|e| format!("{id}: cwd: {e}"))?;
+            call.cwd =
+                GuestPath::new(path.trim_end_matches('/')).map_err(|e| format!("cwd: {e}"))?;
         }
-        let step = self.run(&call, timeout)?;
-        // A program that says no has been run all the same.
+        self.run_shown(&call, timeout)
+    }
+
+    /// Runs a program. Its exit code is for the model to judge: only the timeout is a failure.
+    fn run_shown(&mut self, call: &Call, timeout: Duration) -> ToolResult {
+        let step = self.run(call, timeout)?;
         let status = match step.result.stopped {
             true => ToolStatus::Failed,
             false => ToolStatus::Ok,
@@ -59,90 +59,50 @@ impl<H: GuestExecutor> Tools<H> {
     }
 
     /// One program, no shell: what would mean something to one is a plain character here.
-    pub(super) fn one_program(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn one_program(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let command = arguments.text("command")?;
         let mut argv = vec![command.to_owned()];
-        match arguments.value("args") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(items)) => {
-                for item in items {
-                    let text = item.as_str().ok_or_else(|| {
-                        ToolError::Told(format!("{id}: args must be a list of strings"))
-                    })?;
-                    argv.push(text.to_owned());
-                }
-            }
-            Some(_) => {
-                return Err(ToolError::Told(format!(
-                    "{id}: args must be a list of strings"
-                )));
-            }
-        }
+        argv.extend(arguments.texts("args")?.into_iter().map(str::to_owned));
         let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
         let broken = argv.iter().any(|word| word.contains('\0'));
         if command.trim().is_empty() || bytes > COMMAND_BYTES || broken {
             return Err(ToolError::Told(format!(
-                "{id}: command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
+                "command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
             )));
         }
         let timeout = Duration::from_secs(120);
         let shown_line = argv.join(" ");
-        let call = self.program(id, recorded("command", &shown_line), argv);
-        let step = self.run(&call, timeout)?;
-        let status = match step.result.stopped {
-            true => ToolStatus::Failed,
-            false => ToolStatus::Ok,
-        };
-        Ok(ToolOutput {
-            status,
-            ..ToolOutput::ok(program_shown(&step, timeout, STREAM_BYTES))
-        })
+        let call = self.program(arguments.tool(), recorded("command", &shown_line), argv);
+        self.run_shown(&call, timeout)
     }
 
-    pub(super) fn run_php(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn run_php(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let code = arguments.text("code")?.trim_start();
         let code = code.strip_prefix("<?php").unwrap_or(code);
         let timeout = arguments.timeout(120)?;
-        self.registry_command(id, &format!("code={code}"), timeout)
+        self.registry_command(arguments.tool(), &format!("code={code}"), timeout)
     }
 
-    pub(super) fn wp_cli(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn wp_cli(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let line = arguments.text("command")?.trim_start();
         let line = line.strip_prefix("wp ").unwrap_or(line);
         let timeout = arguments.timeout(120)?;
         if line.trim().is_empty() || line.len() > COMMAND_BYTES {
             return Err(ToolError::Told(format!(
-                "{id}: command must have 1 to {COMMAND_BYTES} bytes"
+                "command must have 1 to {COMMAND_BYTES} bytes"
             )));
         }
-        self.registry_command(id, &format!("command={line}"), timeout)
+        self.registry_command(arguments.tool(), &format!("command={line}"), timeout)
     }
 
     /// A command of the registry, as a recipe or a caller would run it.
-    fn registry_command(
-        &mut self,
-        id: &str,
-        argument: &str,
-        timeout: Duration,
-    ) -> Result<ToolOutput, ToolError> {
+    fn registry_command(&mut self, tool: &str, argument: &str, timeout: Duration) -> ToolResult {
         let wanted = CommandCall {
-            command: id.to_owned(),
+            command: tool.to_owned(),
             args: vec![argument.to_owned()],
         };
         let program = command_program(&wanted, &self.place.mounts, &self.place.cwd)
-            .map_err(|e| format!("{id}: {}", e.message))?;
+            .map_err(|e| ToolError::Told(e.message))?;
         let call = Call {
             args: vec![shown::bounded(argument, ARGUMENT_BYTES)],
             phase: "tool",
@@ -156,11 +116,7 @@ impl<H: GuestExecutor> Tools<H> {
         })
     }
 
-    pub(super) fn tests(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn tests(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let timeout = arguments.timeout(600)?;
         let given = arguments.text_or("command", "")?;
         let lines = match given.trim() {
@@ -168,9 +124,7 @@ impl<H: GuestExecutor> Tools<H> {
             line => vec![line.to_owned()],
         };
         if lines.is_empty() {
-            return Err(ToolError::Told(format!(
-                "{id}: the task has no checks; give a test command"
-            )));
+            return Err("the task has no checks; give a test command".into());
         }
         let mut text = String::new();
         let mut passed = 0;
@@ -179,12 +133,12 @@ impl<H: GuestExecutor> Tools<H> {
                 Ok(program) if !program.argv.is_empty() => program,
                 _ => {
                     return Err(ToolError::Told(format!(
-                        "{id}: command {line:?} cannot be split into words"
+                        "command {line:?} cannot be split into words"
                     )));
                 }
             };
             let call = Call {
-                command: id.to_owned(),
+                command: arguments.tool().to_owned(),
                 phase: "tool",
                 env: self.place.environment.clone(),
                 ..program
@@ -196,8 +150,8 @@ impl<H: GuestExecutor> Tools<H> {
                     passed += usize::from(good);
                     text.push_str(&program_shown(&step, timeout, TEST_BYTES));
                 }
-                Err(ToolError::Told(why)) => text.push_str(&why),
-                Err(halt) => return Err(halt),
+                Err(ToolError::Ended(why)) => text.push_str(&why),
+                Err(other) => return Err(other),
             }
             text.push('\n');
         }
@@ -209,35 +163,33 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn ability(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn ability(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let name = arguments.text("name")?;
         let timeout = arguments.timeout(120)?;
         let request = match arguments.object("input")? {
             Some(input) => json!({"name": name, "input": input}),
             None => json!({"name": name}),
         };
-        let answer = self.json_program(id, ABILITY, recorded("name", name), &request, timeout)?;
+        let answer = self.json_program(
+            arguments.tool(),
+            ABILITY,
+            recorded("name", name),
+            &request,
+            timeout,
+        )?;
         let result = answer.get("result").unwrap_or(&Value::Null);
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
         Ok(ToolOutput::ok(shown::bounded(&text, 2 * STREAM_BYTES)))
     }
 
-    pub(super) fn http_request(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn http_request(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let path = arguments.text("path")?;
         let method = arguments.text_or("method", "GET")?.to_ascii_uppercase();
         let timeout = arguments.timeout(60)?;
         if !path.starts_with('/') || path.starts_with("//") || path.len() > 8000 {
-            return Err(ToolError::Told(format!(
-                "{id}: path must begin with one /; only the sandbox's own WordPress is asked"
-            )));
+            return Err(
+                "path must begin with one /; only the sandbox's own WordPress is asked".into(),
+            );
         }
         let request = json!({
             "method": method,
@@ -250,7 +202,7 @@ impl<H: GuestExecutor> Tools<H> {
             format!("method={method}"),
             format!("path={}", shown::bounded(path, 500)),
         ];
-        let answer = self.json_program(id, HTTP_REQUEST, shown, &request, timeout)?;
+        let answer = self.json_program(arguments.tool(), HTTP_REQUEST, shown, &request, timeout)?;
         let mut text = format!("{} {path}: status {}\n", method, number(&answer, "status"));
         let headers = answer.get("headers").and_then(Value::as_object);
         for (name, value) in headers.into_iter().flatten() {
@@ -264,7 +216,7 @@ impl<H: GuestExecutor> Tools<H> {
     /// A program of the guest that takes JSON and answers JSON.
     fn json_program(
         &mut self,
-        id: &str,
+        tool: &str,
         program: &str,
         shown: Vec<String>,
         request: &Value,
@@ -273,12 +225,12 @@ impl<H: GuestExecutor> Tools<H> {
         let argv = vec!["php".to_owned(), program.to_owned()];
         let call = Call {
             stdin: Some(request.to_string().into_bytes()),
-            ..self.program(id, shown, argv)
+            ..self.program(tool, shown, argv)
         };
         let step = self.run(&call, timeout)?;
         if step.result.stopped {
             return Err(ToolError::Told(format!(
-                "{id}: ended after {} seconds",
+                "ended after {} seconds",
                 timeout.as_secs()
             )));
         }
@@ -289,7 +241,7 @@ impl<H: GuestExecutor> Tools<H> {
             .rsplit('\n')
             .next()
             .unwrap_or_default();
-        answer_of(id, last.as_bytes(), &step.stderr).map(|(answer, _)| answer)
+        answer_of(last.as_bytes(), &step.stderr).map(|(answer, _)| answer)
     }
 }
 

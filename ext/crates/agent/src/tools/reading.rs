@@ -1,7 +1,7 @@
 //! Tools that look at the mounts: read, list, search, diff.
 
 use super::shown;
-use super::{Arguments, GuestExecutor, ToolError, ToolOutput, Tools};
+use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
@@ -69,18 +69,14 @@ impl<H: GuestExecutor> Tools<H> {
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
             return Err(ToolError::Told(format!(
-                "{tool}: it took longer than {} seconds; name a smaller place",
+                "it took longer than {} seconds; name a smaller place",
                 QUICK.as_secs()
             )));
         }
-        answer_of(tool, step.stdout.as_bytes(), &step.stderr).map(|(answer, _)| answer)
+        answer_of(step.stdout.as_bytes(), &step.stderr).map(|(answer, _)| answer)
     }
 
-    pub(super) fn read(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn read(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let path = arguments.text("path")?;
         match arguments.text_or("encoding", "text")? {
             "text" => {
@@ -89,7 +85,7 @@ impl<H: GuestExecutor> Tools<H> {
                     "start_line": arguments.number("start_line", 1, 1..=100_000_000)?,
                     "lines": arguments.number("lines", 400, 1..=2000)?,
                 });
-                let answer = self.workspace(id, request, &[])?;
+                let answer = self.workspace(arguments.tool(), request, &[])?;
                 Ok(ToolOutput::ok(lines_shown(&answer)))
             }
             "base64" => {
@@ -98,7 +94,7 @@ impl<H: GuestExecutor> Tools<H> {
                     "offset": arguments.number("offset", 0, 0..=1 << 40)?,
                     "length": arguments.number("length", 12_288, 1..=24 * 1024)?,
                 });
-                let answer = self.workspace(id, request, &[])?;
+                let answer = self.workspace(arguments.tool(), request, &[])?;
                 let mut text = format!(
                     "{} ({} bytes), base64 from byte {}\n{}",
                     word(&answer, "path"),
@@ -112,16 +108,12 @@ impl<H: GuestExecutor> Tools<H> {
                 Ok(ToolOutput::ok(text))
             }
             other => Err(ToolError::Told(format!(
-                "{id}: encoding is {other:?}, but must be text or base64"
+                "encoding is {other:?}, but must be text or base64"
             ))),
         }
     }
 
-    pub(super) fn list(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn list(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let request = json!({
             "op": "list",
             "path": arguments.text_or("path", ".")?,
@@ -129,7 +121,7 @@ impl<H: GuestExecutor> Tools<H> {
             "limit": arguments.number("limit", 300, 1..=1000)?,
             "offset": arguments.number("offset", 0, 0..=10_000_000)?,
         });
-        let answer = self.workspace(id, request, &[])?;
+        let answer = self.workspace(arguments.tool(), request, &[])?;
         let mut text = format!("{}/\n", word(&answer, "path"));
         let rows = rows(&answer, "entries");
         if rows.is_empty() {
@@ -150,11 +142,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn search(
-        &mut self,
-        id: &str,
-        arguments: &Arguments<'_>,
-    ) -> Result<ToolOutput, ToolError> {
+    pub(super) fn search(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let mut request = json!({
             "op": "search",
             "path": arguments.text_or("path", ".")?,
@@ -169,7 +157,7 @@ impl<H: GuestExecutor> Tools<H> {
             "" => {}
             glob => request["glob"] = json!(glob),
         }
-        let answer = self.workspace(id, request, &[])?;
+        let answer = self.workspace(arguments.tool(), request, &[])?;
         let mut text = String::new();
         for hit in rows(&answer, "hits") {
             let path = shown::name(word(hit, "path"));
@@ -207,7 +195,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    pub(super) fn diff(&mut self, arguments: &Arguments<'_>) -> Result<ToolOutput, ToolError> {
+    pub(super) fn diff(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let only = arguments.text_or("path", "")?;
         let stat = arguments.flag("stat")?;
         let offset = arguments.number("offset", 0, 0..=1 << 40)?;
@@ -215,7 +203,7 @@ impl<H: GuestExecutor> Tools<H> {
             Ok(changes) => changes,
             Err(error) => {
                 return Err(ToolError::Told(format!(
-                    "workspace.diff: {}; it can be tried again",
+                    "{}; it can be tried again",
                     error.message
                 )));
             }
@@ -310,7 +298,6 @@ fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
 
 /// The first line of an answer, and the bytes after it.
 pub(super) fn answer_of<'b>(
-    tool: &str,
     output: &'b [u8],
     stderr: &str,
 ) -> Result<(Map<String, Value>, &'b [u8]), ToolError> {
@@ -319,16 +306,13 @@ pub(super) fn answer_of<'b>(
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
         return Err(ToolError::Told(format!(
-            "{tool}: the sandbox's program gave no answer that can be read {why}"
+            "the sandbox's program gave no answer that can be read {why}"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {
         Ok((answer, rest.get(1..).unwrap_or_default()))
     } else {
-        Err(ToolError::Told(format!(
-            "{tool}: {}",
-            word(&answer, "message")
-        )))
+        Err(ToolError::Told(word(&answer, "message").to_owned()))
     }
 }
 
