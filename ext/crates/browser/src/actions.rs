@@ -3,7 +3,7 @@
 use super::asserts::Frame;
 use super::asserts::{Weight, query};
 use super::events::cut;
-use super::page::Page;
+use super::page::{PAUSE, Page};
 use super::request::{Task, address};
 use super::steps::WaitFor;
 use super::steps::{Act, StepSpec};
@@ -86,15 +86,14 @@ impl Page<'_> {
                 wait_for,
                 duration,
             } => {
-                let url = address(url).map_err(|what| Failure::Step { what })?;
+                let url = address(url).map_err(Failure::step)?;
                 self.navigate(&url, wait_for, until)?;
                 match wait_for {
                     WaitFor::Selector(selector) => {
                         self.wait_found(selector, true, until)?;
                     }
                     WaitFor::Duration => {
-                        let end = self.within(*duration);
-                        self.wire.wait(end, |_| false)?;
+                        self.pause(*duration)?;
                     }
                     WaitFor::DomContentLoaded | WaitFor::Load | WaitFor::NetworkIdle => {}
                 }
@@ -162,10 +161,7 @@ impl Page<'_> {
                 self.wait_found(selector, false, until)?;
             }
             Act::WaitUrl { part } => self.wait_url(part, until)?,
-            Act::WaitTime { time } => {
-                let end = self.within(*time);
-                self.wire.wait(end, |_| false)?;
-            }
+            Act::WaitTime { time } => self.pause(*time)?,
             Act::WaitLoad => self.loaded(until)?,
             Act::WaitStage(stage) => self.staged(stage, until)?,
             Act::WaitState(assertion) => {
@@ -181,9 +177,8 @@ impl Page<'_> {
                     (Ok(()), _) => {}
                     (Err(why), Weight::Advisory) => row["result"] = json!({"advisoryFailed": why}),
                     (Err(why), Weight::Required) => {
-                        return Err(Failure::Step {
-                            what: format!("{} does not hold: {why}", cut(&assertion.text, 300)),
-                        });
+                        let what = format!("{} does not hold: {why}", cut(&assertion.text, 300));
+                        return Err(Failure::step(what));
                     }
                 }
             }
@@ -201,7 +196,7 @@ impl Page<'_> {
                     let differs = answer.differs_from(wanted);
                     row["assertion"] = json!({"expected": wanted, "actual": answer.shown(), "passed": differs.is_none()});
                     if let Some(what) = differs {
-                        return Err(Failure::Step { what });
+                        return Err(Failure::step(what));
                     }
                 }
             }
@@ -216,9 +211,7 @@ impl Page<'_> {
         }
         let found = self.look(&asked, until)?;
         match found.get("error").and_then(Value::as_str) {
-            Some(error) => Err(Failure::Step {
-                what: format!("{selector}: {}", cut(error, 300)),
-            }),
+            Some(error) => Err(Failure::step(format!("{selector}: {}", cut(error, 300)))),
             None => Ok(found),
         }
     }
@@ -238,14 +231,9 @@ impl Page<'_> {
                     } else {
                         "is covered by something else"
                     };
-                    return Err(Failure::Step {
-                        what: format!("{selector} {why}"),
-                    });
+                    return Err(Failure::step(format!("{selector} {why}")));
                 }
-                _ => {
-                    let pause = until.min(Instant::now() + Duration::from_millis(100));
-                    self.wire.wait(pause, |_| false)?;
-                }
+                _ => self.pause_until(until.min(Instant::now() + PAUSE))?,
             }
         }
     }
@@ -277,9 +265,7 @@ impl Page<'_> {
         if found.get("focused").and_then(Value::as_bool) == Some(true) {
             Ok(())
         } else {
-            Err(Failure::Step {
-                what: format!("{selector} takes no input"),
-            })
+            Err(Failure::step(format!("{selector} takes no input")))
         }
     }
 
@@ -289,13 +275,11 @@ impl Page<'_> {
             None if key.chars().count() == 1 => (key, "", 0, key),
             None => {
                 let names: Vec<&str> = KEYS.iter().map(|row| row.0).collect();
-                return Err(Failure::Step {
-                    what: format!(
-                        "there is no key {:?}; there are single signs and {}",
-                        cut(key, 40),
-                        names.join(", ")
-                    ),
-                });
+                return Err(Failure::step(format!(
+                    "there is no key {:?}; there are single signs and {}",
+                    cut(key, 40),
+                    names.join(", ")
+                )));
             }
         };
         let name = if name == "Space" { " " } else { name };
@@ -333,24 +317,17 @@ impl Page<'_> {
     }
 
     fn loaded(&mut self, until: Instant) -> Result<(), Failure> {
-        let began = Instant::now();
-        match self.wire.wait(until, |seen| !seen.loading)? {
-            super::wire::Waited::Done => Ok(()),
-            super::wire::Waited::TooLong => Err(timeout("loading the page", began)),
-        }
+        self.wire
+            .wait_for("loading the page", until, |seen| !seen.loading)
     }
 
     /// Waits until the page that is shown came this far.
     fn staged(&mut self, stage: &WaitFor, until: Instant) -> Result<(), Failure> {
-        let began = Instant::now();
         let name = stage.stage();
-        let waited = self
-            .wire
-            .wait(until, |seen| seen.reached(&seen.current, name))?;
-        match waited {
-            super::wire::Waited::Done => Ok(()),
-            super::wire::Waited::TooLong => Err(timeout(&format!("waiting for {name}"), began)),
-        }
+        self.wire
+            .wait_for(&format!("waiting for {name}"), until, |seen| {
+                seen.reached(&seen.current, name)
+            })
     }
 
     fn wait_url(&mut self, part: &str, until: Instant) -> Result<(), Failure> {
@@ -369,8 +346,7 @@ impl Page<'_> {
                     began,
                 ));
             }
-            let pause = until.min(Instant::now() + Duration::from_millis(100));
-            self.wire.wait(pause, |_| false)?;
+            self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 }

@@ -164,21 +164,16 @@ impl Assertion {
     /// What a step says with a selector and a state.
     pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
         let name = selector.to_owned();
-        let form = match state {
-            "visible" => Form::Visible(name),
-            "hidden" => Form::Hidden(name),
-            "attached" => Form::Exists(name),
-            "detached" => Form::NotExists(name),
-            "enabled" => Form::State(name, ControlState::Enabled),
-            "disabled" => Form::State(name, ControlState::Disabled),
-            "checked" => Form::State(name, ControlState::Checked),
-            "unchecked" => Form::State(name, ControlState::Unchecked),
+        let (form_name, form) = match state {
+            "visible" => (state, Form::Visible(name)),
+            "hidden" => (state, Form::Hidden(name)),
+            "attached" => ("exists", Form::Exists(name)),
+            "detached" => ("not-exists", Form::NotExists(name)),
+            "enabled" => (state, Form::State(name, ControlState::Enabled)),
+            "disabled" => (state, Form::State(name, ControlState::Disabled)),
+            "checked" => (state, Form::State(name, ControlState::Checked)),
+            "unchecked" => (state, Form::State(name, ControlState::Unchecked)),
             other => return Err(format!("there is no state {other:?}")),
-        };
-        let form_name = match state {
-            "attached" => "exists",
-            "detached" => "not-exists",
-            other => other,
         };
         Ok(Self {
             text: format!("{form_name}:{selector}"),

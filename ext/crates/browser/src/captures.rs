@@ -1,8 +1,8 @@
 //! What a page leaves for the bundle: its picture, its HTML and its accessibility tree.
 
 use super::assets::{Asset, AssetKind};
-use super::events::cut;
-use super::page::{Page, text};
+use super::events::{cut, text};
+use super::page::Page;
 use super::png;
 use super::request::{Capture, Task};
 use super::wire::Failure;
@@ -32,19 +32,13 @@ impl Page<'_> {
                 Capture::Html => self.html(until),
                 Capture::Accessibility => self.accessibility(until),
                 Capture::Console => {
-                    let rows = Asset::lines("console", &self.wire.observed.console.kept);
-                    self.report.assets.push(rows);
-                    Ok(())
+                    self.keep(Asset::lines("console", &self.wire.observed.console.kept))
                 }
                 Capture::Errors => {
-                    let rows = Asset::lines("errors", &self.wire.observed.errors.kept);
-                    self.report.assets.push(rows);
-                    Ok(())
+                    self.keep(Asset::lines("errors", &self.wire.observed.errors.kept))
                 }
                 Capture::Network => {
-                    let rows = Asset::lines("network", &self.wire.observed.requests.kept);
-                    self.report.assets.push(rows);
-                    Ok(())
+                    self.keep(Asset::lines("network", &self.wire.observed.requests.kept))
                 }
             };
             if let Err(failure) = kept {
@@ -53,6 +47,11 @@ impl Page<'_> {
                     .push(format!("{capture:?} could not be kept: {failure}"));
             }
         }
+    }
+
+    fn keep(&mut self, asset: Asset) -> Result<(), Failure> {
+        self.report.assets.push(asset);
+        Ok(())
     }
 
     /// Keeps what was observed, where the browser can be asked for nothing more.
@@ -89,48 +88,34 @@ impl Page<'_> {
             .decode(text(&answer, "/data"))
             .unwrap_or_default();
         let Some((width, height)) = png::size(&bytes) else {
-            return Err(Failure::Step {
-                what: "what the browser gave as a picture is no PNG".to_owned(),
-            });
+            let what = "what the browser gave as a picture is no PNG";
+            return Err(Failure::step(what));
         };
         self.report
             .screenshots
             .push(json!({"name": name, "width": width, "height": height}));
-        self.report.assets.push(Asset {
+        self.keep(Asset {
             kind: AssetKind::Screenshot,
             name: name.to_owned(),
             content: ArtifactContent::Bytes(bytes),
-        });
-        Ok(())
+        })
     }
 
     fn html(&mut self, until: Instant) -> Result<(), Failure> {
-        let frame = self.wire.observed.frame.clone();
-        let world = self.wire.ask(
-            "Page.createIsolatedWorld",
-            json!({"frameId": frame, "worldName": "look"}),
-            until,
-        )?;
         let expression = format!(
             "(document.doctype ? '<!DOCTYPE ' + document.doctype.name + '>\\n' : '') + document.documentElement.outerHTML.slice(0, {HTML})"
         );
-        let answer = self.wire.ask(
-            "Runtime.evaluate",
-            json!({"expression": expression, "returnByValue": true, "timeout": 5000,
-                "contextId": world.get("executionContextId")}),
-            until,
-        )?;
+        let answer = self.evaluate_isolated(&expression, 5000, until)?;
         let mut html = text(&answer, "/result/value").to_owned();
         let cut_at = (0..=HTML.min(html.len()))
             .rev()
             .find(|at| html.is_char_boundary(*at));
         html.truncate(cut_at.unwrap_or(0));
-        self.report.assets.push(Asset {
+        self.keep(Asset {
             kind: AssetKind::Html,
             name: "page".to_owned(),
             content: ArtifactContent::Text(html),
-        });
-        Ok(())
+        })
     }
 
     fn accessibility(&mut self, until: Instant) -> Result<(), Failure> {
@@ -155,11 +140,10 @@ impl Page<'_> {
                 })
             })
             .collect();
-        self.report.assets.push(Asset::document(
+        self.keep(Asset::document(
             AssetKind::Accessibility,
             "accessibility",
             json!({"nodes": rows, "total": total}),
-        ));
-        Ok(())
+        ))
     }
 }

@@ -1,8 +1,9 @@
 //! What a page believes about the device, the place and the network it is on.
 
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
+use super::events::text;
 use super::wire::{Failure, Wire};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Instant;
 use wp_codebox_contracts::SITE_ORIGIN;
 
@@ -145,29 +146,6 @@ impl Environment {
     /// Makes a page believe it.
     pub(super) fn apply(&self, wire: &mut Wire<'_>, until: Instant) -> Result<(), Failure> {
         let device = &self.device;
-        wire.ask(
-            "Emulation.setDeviceMetricsOverride",
-            json!({"width": device.width, "height": device.height,
-                "deviceScaleFactor": device.scale, "mobile": device.mobile}),
-            until,
-        )?;
-        if device.touch {
-            wire.ask(
-                "Emulation.setTouchEmulationEnabled",
-                json!({"enabled": true}),
-                until,
-            )?;
-        }
-        wire.ask(
-            "Emulation.setTimezoneOverride",
-            json!({"timezoneId": self.zone}),
-            until,
-        )?;
-        wire.ask(
-            "Emulation.setLocaleOverride",
-            json!({"locale": self.locale}),
-            until,
-        )?;
         let agent = if self.user_agent.is_empty() {
             device.user_agent
         } else {
@@ -176,47 +154,47 @@ impl Environment {
         let agent = if agent.is_empty() {
             // Its own, without the word that says that nobody sits before it.
             let version = wire.ask_browser("Browser.getVersion", json!({}), until)?;
-            let own = version.get("userAgent").and_then(Value::as_str);
-            own.unwrap_or_default().replace("HeadlessChrome", "Chrome")
+            text(&version, "/userAgent").replace("HeadlessChrome", "Chrome")
         } else {
             agent.to_owned()
         };
-        wire.ask(
-            "Emulation.setUserAgentOverride",
-            json!({"userAgent": agent, "acceptLanguage": self.locale}),
-            until,
+        let mut ask = |method, params| wire.ask(method, params, until).map(drop);
+        ask(
+            "Emulation.setDeviceMetricsOverride",
+            json!({"width": device.width, "height": device.height,
+                "deviceScaleFactor": device.scale, "mobile": device.mobile}),
         )?;
+        if device.touch {
+            let params = json!({"enabled": true});
+            ask("Emulation.setTouchEmulationEnabled", params)?;
+        }
+        let zone = json!({"timezoneId": self.zone});
+        ask("Emulation.setTimezoneOverride", zone)?;
+        let locale = json!({"locale": self.locale});
+        ask("Emulation.setLocaleOverride", locale)?;
+        let agent = json!({"userAgent": agent, "acceptLanguage": self.locale});
+        ask("Emulation.setUserAgentOverride", agent)?;
         if let Some(place) = self.place {
-            wire.ask(
+            ask(
                 "Emulation.setGeolocationOverride",
                 json!({"latitude": place.latitude, "longitude": place.longitude, "accuracy": place.accuracy}),
-                until,
-            )?;
-        }
-        if !self.permissions.is_empty() {
-            wire.ask_browser(
-                "Browser.grantPermissions",
-                json!({"origin": SITE_ORIGIN, "permissions": self.permissions}),
-                until,
             )?;
         }
         if self.slowdown > 1.0 {
-            wire.ask(
-                "Emulation.setCPUThrottlingRate",
-                json!({"rate": self.slowdown}),
-                until,
-            )?;
+            let params = json!({"rate": self.slowdown});
+            ask("Emulation.setCPUThrottlingRate", params)?;
         }
-        if let Some((name, latency, down, up)) = THROTTLES
-            .iter()
-            .find(|row| row.0 == self.throttle && row.0 != "none")
-        {
-            wire.ask(
+        let throttle = THROTTLES.iter().find(|row| row.0 == self.throttle);
+        if let Some((name, latency, down, up)) = throttle.filter(|row| row.0 != "none") {
+            ask(
                 "Network.emulateNetworkConditions",
                 json!({"offline": *name == "offline", "latency": latency,
                     "downloadThroughput": down, "uploadThroughput": up}),
-                until,
             )?;
+        }
+        if !self.permissions.is_empty() {
+            let params = json!({"origin": SITE_ORIGIN, "permissions": self.permissions});
+            wire.ask_browser("Browser.grantPermissions", params, until)?;
         }
         Ok(())
     }

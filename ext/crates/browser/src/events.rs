@@ -57,7 +57,8 @@ impl Request {
     }
 }
 
-fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+/// A text below a value; empty where there is none.
+pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 

@@ -3,7 +3,7 @@
 //! Every list has a bound; what is beyond it is counted. Some events need an answer at once, or
 //! the page stands still: a dialog is dismissed, a window that a page opens is closed.
 
-use super::events::{self, Console, PageError, Request};
+use super::events::{self, Console, PageError, Request, cut, text};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,10 +81,6 @@ pub struct Observed {
     pub status: Option<u64>,
 }
 
-fn text<'v>(value: &'v Value, path: &str) -> &'v str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or("")
-}
-
 impl Observed {
     /// Whether a load of the main frame came this far.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
@@ -130,7 +126,7 @@ impl Observed {
             "Page.javascriptDialogOpening" => {
                 let seen = json!({
                     "type": text(params, "/type"),
-                    "message": super::events::cut(text(params, "/message"), 500),
+                    "message": cut(text(params, "/message"), 500),
                     "answer": "dismissed",
                 });
                 self.dialogs.push(seen, DIALOGS);
@@ -234,7 +230,7 @@ impl Observed {
             .and_then(Value::as_f64)
             .map(|bytes| bytes.max(0.0) as u64);
         if let Some(error) = error {
-            entry.error = Some(super::events::cut(error, 200));
+            entry.error = Some(cut(error, 200));
         }
     }
 }

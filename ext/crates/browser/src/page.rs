@@ -2,7 +2,7 @@
 
 use super::asserts::{self, Assertion, Frame, Weight};
 use super::assets::Asset;
-use super::events::cut;
+use super::events::{address, cut, exception, text};
 use super::request::Task;
 use super::steps::WaitFor;
 use super::storage::StorageState;
@@ -14,7 +14,7 @@ const LOOKUP: &str = include_str!("page.js");
 /// One look at a document.
 const LOOK: Duration = Duration::from_secs(5);
 /// Between two looks while something is waited for.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How long an assertion is given to become true.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Rows of the result itself.
@@ -92,10 +92,6 @@ pub struct Page<'h> {
     until: Instant,
 }
 
-pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
-    value.pointer(path).and_then(Value::as_str).unwrap_or("")
-}
-
 impl<'h> Page<'h> {
     /// Takes the browser's only page and prepares it; until it is all over.
     pub fn open(
@@ -134,12 +130,12 @@ impl<'h> Page<'h> {
         let began = Instant::now();
         self.wire
             .host
-            .progress("navigating", json!({"url": super::events::address(url)}));
+            .progress("navigating", json!({"url": address(url)}));
         self.wire.observed.status = None;
         let answer = self.wire.ask("Page.navigate", json!({"url": url}), until)?;
         if let Some(error) = answer.get("errorText").and_then(Value::as_str) {
             return Err(Failure::Navigation {
-                url: super::events::address(url),
+                url: address(url),
                 why: cut(error, 200),
             });
         }
@@ -157,7 +153,7 @@ impl<'h> Page<'h> {
             })?;
             if waited == Waited::TooLong {
                 return Err(timeout(
-                    &format!("waiting for {stage} of {}", super::events::address(url)),
+                    &format!("waiting for {stage} of {}", address(url)),
                     began,
                 ));
             }
@@ -173,8 +169,7 @@ impl<'h> Page<'h> {
             self.wait_found(selector, true, until)?;
         }
         if !task.duration.is_zero() {
-            let until = self.within(task.duration);
-            self.wire.wait(until, |_| false)?;
+            self.pause(task.duration)?;
         }
         Ok(())
     }
@@ -188,10 +183,9 @@ impl<'h> Page<'h> {
             until,
         )?;
         if let Some(details) = answer.get("exceptionDetails") {
-            let thrown = super::events::exception(&json!({"exceptionDetails": details}));
-            return Err(Failure::Step {
-                what: format!("the script threw: {}", cut(&thrown.text, 500)),
-            });
+            let thrown = exception(&json!({"exceptionDetails": details}));
+            let thrown = cut(&thrown.text, 500);
+            return Err(Failure::step(format!("the script threw: {thrown}")));
         }
         if let Some(name) = answer
             .pointer("/result/unserializableValue")
@@ -215,23 +209,37 @@ impl<'h> Page<'h> {
     /// Looks something up in the document, where the page's scripts cannot interfere.
     pub(super) fn look(&mut self, query: &Value, until: Instant) -> Result<Value, Failure> {
         let until = until.min(Instant::now() + LOOK);
-        let frame = self.wire.observed.frame.clone();
-        let world = self.wire.ask(
-            "Page.createIsolatedWorld",
-            json!({"frameId": frame, "worldName": "look"}),
-            until,
-        )?;
         let expression = LOOKUP.replace("(QUERY)", &format!("({query})"));
-        let answer = self.wire.ask(
-            "Runtime.evaluate",
-            json!({"expression": expression, "returnByValue": true, "timeout": 4000,
-                "contextId": world.get("executionContextId")}),
-            until,
-        )?;
+        let answer = self.evaluate_isolated(&expression, 4000, until)?;
         Ok(answer
             .pointer("/result/value")
             .cloned()
             .unwrap_or(json!({"error": "the document did not answer"})))
+    }
+
+    /// Evaluates an expression of ours in a world that the page's scripts do not share.
+    pub(super) fn evaluate_isolated(
+        &mut self,
+        expression: &str,
+        timeout_ms: u64,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let frame = self.wire.observed.frame.clone();
+        let params = json!({"frameId": frame, "worldName": "look"});
+        let world = self.wire.ask("Page.createIsolatedWorld", params, until)?;
+        let params = json!({"expression": expression, "returnByValue": true,
+            "timeout": timeout_ms, "contextId": world.get("executionContextId")});
+        self.wire.ask("Runtime.evaluate", params, until)
+    }
+
+    /// Takes account of what arrives for this long, at most until the command ends.
+    pub(super) fn pause(&mut self, time: Duration) -> Result<(), Failure> {
+        let until = self.within(time);
+        self.pause_until(until)
+    }
+
+    pub(super) fn pause_until(&mut self, until: Instant) -> Result<(), Failure> {
+        self.wire.wait(until, |_| false).map(drop)
     }
 
     /// Waits until an element shows, or until none does.
@@ -250,9 +258,7 @@ impl<'h> Page<'h> {
                     let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
                     let error = text(&found, "/error");
                     if error.contains("valid selector") {
-                        return Err(Failure::Step {
-                            what: cut(error, 300),
-                        });
+                        return Err(Failure::step(cut(error, 300)));
                     }
                     if visible == shown && error.is_empty() {
                         return Ok(found);
@@ -265,8 +271,7 @@ impl<'h> Page<'h> {
                 let what = if shown { "to show" } else { "to go" };
                 return Err(timeout(&format!("waiting for {selector} {what}"), began));
             }
-            let pause = until.min(Instant::now() + PAUSE);
-            self.wire.wait(pause, |_| false)?;
+            self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 
@@ -290,8 +295,7 @@ impl<'h> Page<'h> {
             if judged.is_ok() || Instant::now() >= until {
                 return Ok(judged);
             }
-            let pause = until.min(Instant::now() + PAUSE);
-            self.wire.wait(pause, |_| false)?;
+            self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 
@@ -325,7 +329,7 @@ impl<'h> Page<'h> {
         let until = Instant::now() + LOOK;
         match self.look(&asserts::query(&Frame::Main, None, None), until) {
             Ok(found) => (
-                super::events::address(text(&found, "/url")),
+                address(text(&found, "/url")),
                 cut(text(&found, "/title"), 300),
             ),
             Err(_) => (String::new(), String::new()),
@@ -335,32 +339,33 @@ impl<'h> Page<'h> {
     /// What was observed, as a result shows it.
     pub fn observations(&self) -> Value {
         let seen = &self.wire.observed;
-        let first = |rows: Vec<Value>| rows.into_iter().take(SHOWN).collect::<Vec<_>>();
-        let rows = |list: &[Value]| first(list.to_vec());
-        let plain = |value: Value| value.as_array().cloned().unwrap_or_default();
-        let failed: Vec<Value> = seen
+        let failed: Vec<_> = seen
             .requests
             .kept
             .iter()
             .filter(|r| r.error.is_some() || r.status.is_some_and(|status| status >= 400))
-            .map(|r| json!(r))
             .collect();
         json!({
             "httpStatus": seen.status,
-            "console": first(plain(json!(seen.console.kept))),
+            "console": first(&seen.console.kept),
             "consoleTotal": seen.console.total,
-            "errors": first(plain(json!(seen.errors.kept))),
+            "errors": first(&seen.errors.kept),
             "errorsTotal": seen.errors.total,
-            "network": first(plain(json!(seen.requests.kept))),
+            "network": first(&seen.requests.kept),
             "networkTotal": seen.requests.total,
-            "networkFailed": rows(&failed),
-            "dialogs": rows(&seen.dialogs.kept),
+            "networkFailed": first(&failed),
+            "dialogs": first(&seen.dialogs.kept),
             "dialogsTotal": seen.dialogs.total,
             "windowsClosed": seen.windows,
             "downloadsRefused": seen.downloads,
             "eventsDropped": seen.dropped,
         })
     }
+}
+
+/// The rows that a result shows.
+fn first<T>(rows: &[T]) -> &[T] {
+    &rows[..rows.len().min(SHOWN)]
 }
 
 fn prepare(

@@ -86,6 +86,11 @@ impl Failure {
         }
     }
 
+    /// A step, a script or an assertion failed; what and why.
+    pub(super) fn step(what: impl Into<String>) -> Self {
+        Self::Step { what: what.into() }
+    }
+
     /// Whether nothing more can be asked of the browser.
     pub const fn is_final(&self) -> bool {
         match self {
@@ -194,6 +199,20 @@ impl<'h> Wire<'h> {
             if self.next_message(until)?.is_none() {
                 return Ok(Waited::TooLong);
             }
+        }
+    }
+
+    /// The same; that it does not hold in time is a failure.
+    pub(super) fn wait_for(
+        &mut self,
+        what: &str,
+        until: Instant,
+        done: impl FnMut(&Observed) -> bool,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        match self.wait(until, done)? {
+            Waited::Done => Ok(()),
+            Waited::TooLong => Err(timeout(what, began)),
         }
     }
 
