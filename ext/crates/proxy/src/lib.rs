@@ -11,3 +11,4 @@ pub mod egress;
 pub mod mail;
 pub mod preview;
 mod relay;
+mod server_thread;

@@ -12,9 +12,6 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::task::AbortHandle;
 
-/// Turns of tasks after which timers and new connections are looked at, in a runtime of one thread
-/// that relays.
-pub(crate) const EVENT_INTERVAL: u32 = 8;
 /// Bytes that one side sends in its turn.
 const TURN: u64 = 16 * 1024;
 

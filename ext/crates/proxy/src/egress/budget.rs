@@ -53,14 +53,10 @@ impl Budget {
         if sum > self.limits.request_bytes {
             return Err(Reason::RequestTooLarge);
         }
-        let run = self
-            .sent
-            .fetch_add(new, Ordering::Relaxed)
-            .saturating_add(new);
-        if run > self.limits.run_request_bytes {
-            return Err(Reason::RunRequestLimit);
+        match added(&self.sent, new) > self.limits.run_request_bytes {
+            true => Err(Reason::RunRequestLimit),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Bytes from a host: `sum` of this response, of which `new` are new.
@@ -68,13 +64,14 @@ impl Budget {
         if sum > self.limits.response_bytes {
             return Err(Reason::ResponseTooLarge);
         }
-        let run = self
-            .received
-            .fetch_add(new, Ordering::Relaxed)
-            .saturating_add(new);
-        if run > self.limits.run_response_bytes {
-            return Err(Reason::RunResponseLimit);
+        match added(&self.received, new) > self.limits.run_response_bytes {
+            true => Err(Reason::RunResponseLimit),
+            false => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// The sum with the new bytes.
+fn added(sum: &AtomicU64, new: u64) -> u64 {
+    sum.fetch_add(new, Ordering::Relaxed).saturating_add(new)
 }

@@ -87,10 +87,14 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
 /// What a model is asked for. `Host` names the bridge there: a client that takes the bridge for
 /// a host of its own has that one's name in it, and means its path.
 fn model_path(head: &Head) -> Option<String> {
-    let rest = head.target.strip_prefix("/model")?;
+    origin_form(head.target.strip_prefix("/model")?)
+}
+
+/// Path and query that follow a prefix of a target, with the slash that may be missing; none when
+/// the prefix ended within a name, as in `/models` or `http://localhost.example`.
+pub(super) fn origin_form(rest: &str) -> Option<String> {
     match rest.as_bytes().first() {
-        None => Some("/".to_owned()),
-        Some(b'?') => Some(format!("/{rest}")),
+        None | Some(b'?') => Some(format!("/{rest}")),
         Some(b'/') => Some(rest.to_owned()),
         Some(_) => None,
     }

@@ -11,21 +11,16 @@ use super::session::{serve, turn_away};
 use super::shared::Shared;
 use super::stream::Io;
 use super::upstream::Upstream;
-use crate::relay::EVENT_INTERVAL;
+use crate::server_thread::{ACCEPT_PAUSE, ServerThread, listener, runtime};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use wp_codebox_contracts::TlsMode;
 
 /// Connections without room that are told so at once; more are closed without a word.
 const TURNED_AWAY: usize = 16;
-/// Wait after a failed accept, e.g. for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Longest wait for name lookups under way when the bridge stops.
-const LAST_WAIT: Duration = Duration::from_millis(100);
 
 /// A bridge that is ready and does not serve yet: the certificate of the run is known.
 pub struct PreparedBridge {
@@ -36,8 +31,7 @@ pub struct PreparedBridge {
 /// A bridge that serves, on a thread of its own. Dropped, it stops.
 pub struct Bridge {
     ledger: Arc<Ledger>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: ServerThread,
 }
 
 impl PreparedBridge {
@@ -51,47 +45,28 @@ impl PreparedBridge {
         let socket = |what| move |source| EgressError::Socket { what, source };
         let unix = std::os::unix::net::UnixListener::from(unix);
         unix.set_nonblocking(true).map_err(socket("unix"))?;
-        let tcp = std::net::TcpListener::from(tcp);
-        tcp.set_nonblocking(true).map_err(socket("tcp"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .event_interval(EVENT_INTERVAL)
-            .build()
-            .map_err(|source| EgressError::Thread { source })?;
-        let (unix, tcp) = {
+        let failed = |source| EgressError::Thread { source };
+        let runtime = runtime().map_err(failed)?;
+        let unix = {
             let _inside = runtime.enter();
-            (
-                UnixListener::from_std(unix).map_err(socket("unix"))?,
-                TcpListener::from_std(tcp).map_err(socket("tcp"))?,
-            )
+            UnixListener::from_std(unix).map_err(socket("unix"))?
         };
+        let tcp = listener(&runtime, tcp.into()).map_err(socket("tcp"))?;
         let ledger = Arc::clone(&self.shared.ledger);
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("egress".to_owned())
-            .spawn(move || {
-                let ledger = Arc::clone(&self.shared.ledger);
-                let deadline = self.deadline;
-                runtime.block_on(async move {
-                    let rooms = Rooms::new(self.shared);
-                    tokio::select! {
-                        () = accept_unix(&unix, &rooms) => {}
-                        () = accept_tcp(&tcp, &rooms) => {}
-                        // Sent or dropped: both mean the end.
-                        _ = stopped => {}
-                        () = tokio::time::sleep_until(deadline.into()) => {}
-                    }
-                    ledger.close();
-                });
-                // Drops every task; each writes its row.
-                runtime.shutdown_timeout(LAST_WAIT);
-            })
-            .map_err(|source| EgressError::Thread { source })?;
-        Ok(Bridge {
-            ledger,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        let thread = ServerThread::spawn("egress", runtime, move |stopped| async move {
+            // Connections that are dropped after this write their rows.
+            let ledger = Arc::clone(&self.shared.ledger);
+            let rooms = Rooms::new(self.shared);
+            tokio::select! {
+                () = accept_unix(&unix, &rooms) => {}
+                () = accept_tcp(&tcp, &rooms) => {}
+                _ = stopped => {}
+                () = tokio::time::sleep_until(self.deadline.into()) => {}
+            }
+            ledger.close();
+        });
+        let thread = thread.map_err(failed)?;
+        Ok(Bridge { ledger, thread })
     }
 }
 
@@ -128,22 +103,8 @@ impl Bridge {
 
     /// Breaks off what is under way and hands back the log.
     pub fn stop(mut self) -> EgressLog {
-        self.halt();
+        self.thread.stop();
         self.ledger.take()
-    }
-
-    fn halt(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there took its connections with it; the log stands.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        self.halt();
     }
 }
 

@@ -10,7 +10,7 @@ use super::model;
 use super::route::{self, Route, Target};
 use super::shared::Shared;
 use super::site;
-use super::stream::{Io, Rewind, linger};
+use super::stream::{Io, linger, rewound};
 use super::trace::Trace;
 use super::tunnel;
 use bytes::{Bytes, BytesMut};
@@ -207,7 +207,7 @@ impl Session {
             return linger(io).await;
         };
         let limits = &self.shared.budget.limits;
-        let accepting = TlsAcceptor::from(config).accept(Rewind::new(hello, io));
+        let accepting = TlsAcceptor::from(config).accept(rewound(hello, io));
         let mut inner = match tokio::time::timeout(limits.head_timeout, accepting).await {
             Ok(Ok(stream)) => Box::new(stream) as Io,
             Ok(Err(_)) | Err(_) => {
@@ -328,7 +328,7 @@ impl Session {
             .keep_alive(false)
             .max_headers(128)
             .max_buf_size(limits.head_bytes.max(64 * 1024))
-            .serve_connection(TokioIo::new(Rewind::new(bytes, io)), service)
+            .serve_connection(TokioIo::new(rewound(bytes, io)), service)
             .without_shutdown();
         tokio::select! {
             ended = connection => if let Ok(parts) = ended {

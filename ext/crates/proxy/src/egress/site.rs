@@ -7,7 +7,7 @@ use super::denial::Reason;
 use super::head::Head;
 use super::log::EgressMode;
 use super::network::Pending;
-use super::route::Target;
+use super::route::{Target, origin_form};
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -28,13 +28,8 @@ pub struct Site(pub Arc<dyn ReachSite>);
 pub(super) fn target(head: &Head) -> Option<Result<Target, Reason>> {
     let rest = head.target.strip_prefix(SITE_ORIGIN)?;
     let rest = rest.strip_prefix(":80").unwrap_or(rest);
-    let path = match rest.as_bytes().first() {
-        None => "/".to_owned(),
-        Some(b'/') => rest.to_owned(),
-        Some(b'?') => format!("/{rest}"),
-        // `localhost.example`, `localhost:8080`, `localhost@example`.
-        Some(_) => return None,
-    };
+    // Not `localhost.example`, `localhost:8080` or `localhost@example`.
+    let path = origin_form(rest)?;
     let path = RequestPath::parse(&path).map_err(|_| Reason::MalformedRequest);
     Some(path.map(|path| Target {
         mode: EgressMode::Site,

@@ -1,11 +1,9 @@
 //! Connections of the guest: any socket, with bytes put back in front.
 
-use bytes::{Buf, Bytes};
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use bytes::Bytes;
+use std::io::Cursor;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Both directions of a connection.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -15,49 +13,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(super) type Io = Box<dyn Duplex>;
 
 /// A connection whose first bytes were read already and are read again.
-pub(super) struct Rewind {
-    first: Bytes,
-    rest: Io,
-}
-
-impl Rewind {
-    pub(super) fn new(first: Bytes, rest: Io) -> Self {
-        Self { first, rest }
-    }
-}
-
-impl AsyncRead for Rewind {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.rest).poll_read(cx, buf);
-        }
-        let part = self.first.len().min(buf.remaining());
-        buf.put_slice(&self.first[..part]);
-        self.first.advance(part);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Rewind {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.rest).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.rest).poll_shutdown(cx)
-    }
+pub(super) fn rewound(first: Bytes, rest: Io) -> impl Duplex {
+    let (read, write) = tokio::io::split(rest);
+    tokio::io::join(Cursor::new(first).chain(read), write)
 }
 
 /// Longest wait for a client that was answered before it had sent all.

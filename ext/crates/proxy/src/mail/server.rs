@@ -2,15 +2,14 @@
 
 use super::conversation::{Bounds, Conversation, GREETING, Next};
 use super::mailbox::Mailbox;
-use crate::relay::EVENT_INTERVAL;
+use crate::server_thread::{ACCEPT_PAUSE, ServerThread, listener, runtime};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use wp_codebox_contracts::GuestPhase;
 
@@ -20,14 +19,11 @@ const CONVERSATIONS: usize = 8;
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of one read.
 const PIECE: usize = 16 * 1024;
-/// Wait after a failed accept, e.g. for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that accepts. Dropping it stops it and discards messages that have not ended.
 pub struct MailServer {
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: ServerThread,
 }
 
 /// What the conversations of a server share.
@@ -47,16 +43,8 @@ impl MailServer {
         mailbox: Arc<Mailbox>,
         phase: GuestPhase,
     ) -> std::io::Result<Self> {
-        let socket = std::net::TcpListener::from(socket);
-        socket.set_nonblocking(true)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .event_interval(EVENT_INTERVAL)
-            .build()?;
-        let listener = {
-            let _inside = runtime.enter();
-            TcpListener::from_std(socket)?
-        };
+        let runtime = runtime()?;
+        let listener = listener(&runtime, socket.into())?;
         let shared = Arc::new(Shared {
             mailbox,
             phase,
@@ -64,47 +52,21 @@ impl MailServer {
             full: Notify::new(),
         });
         let theirs = Arc::clone(&shared);
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("mail".to_owned())
-            .spawn(move || {
-                runtime.block_on(async move {
-                    tokio::select! {
-                        () = accept(&listener, &theirs) => {}
-                        // Without the listener the kernel refuses further clients at once.
-                        () = theirs.full.notified() => {}
-                        // Sent or dropped: both mean the end.
-                        _ = stopped => {}
-                    }
-                });
-            })?;
-        Ok(Self {
-            shared,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        let thread = ServerThread::spawn("mail", runtime, move |stopped| async move {
+            tokio::select! {
+                () = accept(&listener, &theirs) => {}
+                // Without the listener the kernel refuses further clients at once.
+                () = theirs.full.notified() => {}
+                _ = stopped => {}
+            }
+        })?;
+        Ok(Self { shared, thread })
     }
-}
 
-impl MailServer {
     /// Ends open conversations and answers how many messages were taken here.
     pub fn stop(mut self) -> u64 {
-        self.halt();
+        self.thread.stop();
         self.shared.taken.load(Ordering::Relaxed)
-    }
-
-    fn halt(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of that thread ended its conversations; what it delivered is in the mailbox.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for MailServer {
-    fn drop(&mut self) {
-        self.halt();
     }
 }
 

@@ -8,24 +8,18 @@ use super::origin::{Hosts, Origin};
 use super::patience::Patience;
 use super::tally::{Counts, Tally};
 use super::token::{Logins, Token};
-use crate::relay::EVENT_INTERVAL;
+use crate::server_thread::{self, ACCEPT_PAUSE, ServerThread};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
-
-/// Wait after a failed accept, e.g. for want of descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Longest wait for what is under way when it closes.
-const LAST_WAIT: Duration = Duration::from_millis(100);
 
 /// What a preview is.
 pub struct ForwarderConfig {
@@ -51,8 +45,7 @@ pub struct Forwarder {
     tally: Arc<Tally>,
     expired: Arc<AtomicBool>,
     until: watch::Sender<Instant>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: ServerThread,
 }
 
 impl Forwarder {
@@ -62,17 +55,9 @@ impl Forwarder {
             let message = format!("the preview cannot be opened: {error}");
             kernel_error(ErrorCode::PreviewUnavailable, message, &error)
         };
-        config.listener.set_nonblocking(true).map_err(unable)?;
-        let address = config.listener.local_addr().map_err(unable)?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .event_interval(EVENT_INTERVAL)
-            .build()
-            .map_err(unable)?;
-        let listener = {
-            let _inside = runtime.enter();
-            TcpListener::from_std(config.listener).map_err(unable)?
-        };
+        let runtime = server_thread::runtime().map_err(unable)?;
+        let listener = server_thread::listener(&runtime, config.listener).map_err(unable)?;
+        let address = listener.local_addr().map_err(unable)?;
         let tally = Arc::new(Tally::default());
         let shared = Arc::new(Shared {
             hosts: Hosts {
@@ -87,31 +72,22 @@ impl Forwarder {
             rooms: Arc::new(Semaphore::new(config.limits.requests)),
         });
         let expired = Arc::new(AtomicBool::new(false));
-        let (stop, stopped) = oneshot::channel::<()>();
         let (until, moved) = watch::channel(config.until);
         let over = Arc::clone(&expired);
-        let thread = std::thread::Builder::new()
-            .name("preview".to_owned())
-            .spawn(move || {
-                runtime.block_on(async move {
-                    tokio::select! {
-                        () = accept(listener, shared) => {}
-                        // Sent or dropped: both mean the end.
-                        _ = stopped => {}
-                        () = lapse(moved) => over.store(true, Ordering::Release),
-                    }
-                });
-                // Ends every connection.
-                runtime.shutdown_timeout(LAST_WAIT);
-            })
-            .map_err(unable)?;
+        let thread = ServerThread::spawn("preview", runtime, move |stopped| async move {
+            tokio::select! {
+                () = accept(listener, shared) => {}
+                _ = stopped => {}
+                () = lapse(moved) => over.store(true, Ordering::Release),
+            }
+        });
+        let thread = thread.map_err(unable)?;
         Ok(Self {
             address,
             tally,
             expired,
             until,
-            stop: Some(stop),
-            thread: Some(thread),
+            thread,
         })
     }
 
@@ -138,22 +114,8 @@ impl Forwarder {
 
     /// Breaks off what is under way; the port is free afterwards.
     pub fn close(&mut self) -> Counts {
-        self.halt();
+        self.thread.stop();
         self.counts()
-    }
-
-    fn halt(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there took its connections with it.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Forwarder {
-    fn drop(&mut self) {
-        self.halt();
     }
 }
 
