@@ -108,7 +108,7 @@ impl Dir {
     }
 
     /// A directory below this one; `path` may have several components.
-    pub(crate) fn dir(&self, path: &[u8]) -> Result<Self, Errno> {
+    pub fn dir(&self, path: &[u8]) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat2(&self.fd, path, dir_flags(), Mode::empty(), BENEATH)?,
         })
@@ -129,7 +129,7 @@ impl Dir {
     }
 
     /// Names in it, sorted by bytes, without `.` and `..`.
-    pub(crate) fn names(&self) -> Result<Vec<Vec<u8>>, Errno> {
+    pub fn names(&self) -> Result<Vec<Vec<u8>>, Errno> {
         match self.names_within(u64::MAX)? {
             Listing::Names(names) => Ok(names),
             Listing::TooMany => Err(Errno::OVERFLOW),
@@ -189,7 +189,7 @@ impl Dir {
     }
 
     /// Looks at one name without following it. `None`: it does not exist.
-    pub(crate) fn stat(&self, name: &[u8]) -> Result<Option<Stat>, Errno> {
+    pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>, Errno> {
         match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),

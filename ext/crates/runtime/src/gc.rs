@@ -20,12 +20,12 @@ pub use report::{
     SizeBudget, SnapshotRule,
 };
 
-use crate::disk::{disk_bytes, names, open_directory};
+use crate::disk::disk_bytes;
 use crate::markers::take_lease;
 use crate::reap::{Settled, settle_dead};
+use crate::run_dir::io;
 use crate::{RunDirError, RunRecord, StateDir, reap_dead, rfc3339};
 use removal::{failed, item, list_failed, open, remove, seconds_ago, touched};
-use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FlockOperation, OFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,10 +41,7 @@ const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     let path = state.ensure(&["sites"])?;
     let mut sites: Vec<SiteId> = std::fs::read_dir(path)
-        .map_err(|source| RunDirError::Io {
-            what: "list the sites",
-            source,
-        })?
+        .map_err(io("list the sites"))?
         .flatten()
         .filter_map(|entry| SiteId::new(entry.file_name().to_str()?).ok())
         .collect();
@@ -77,20 +74,14 @@ pub fn collect(
     // Released with the descriptor.
     rustix::fs::flock(&runs, FlockOperation::LockExclusive).map_err(list_failed)?;
     let mut settled = Vec::new();
-    for name in names(runs.as_fd()).map_err(list_failed)? {
+    for name in runs.names().map_err(list_failed)? {
         let Ok(name) = String::from_utf8(name) else {
             continue;
         };
         if name.starts_with(REMOVING) {
-            let bytes = disk_bytes(runs.as_fd(), name.as_bytes());
+            let bytes = disk_bytes(&runs, name.as_bytes());
             let item = item(GcKind::Run, name.trim_start_matches(REMOVING), site, bytes);
-            remove(
-                runs.as_fd(),
-                &name,
-                item(GcReason::Interrupted),
-                rules,
-                report,
-            );
+            remove(&runs, &name, item(GcReason::Interrupted), rules, report);
             continue;
         }
         let Ok(run_id) = RunId::new(name) else {
@@ -115,8 +106,8 @@ pub fn collect(
             }
         }
         settled.push(Settling {
-            age: age(runs.as_fd(), &run_id),
-            bytes: disk_bytes(runs.as_fd(), run_id.as_str().as_bytes()),
+            age: age(&runs, &run_id),
+            bytes: disk_bytes(&runs, run_id.as_str().as_bytes()),
             run_id,
         });
     }
@@ -138,7 +129,7 @@ pub fn collect(
             continue;
         };
         let item = item(GcKind::Run, run.run_id.as_str(), site, run.bytes)(reason);
-        remove_run(runs.as_fd(), &root, item, rules, report);
+        remove_run(&runs, &root, item, rules, report);
     }
     artifacts(state, site, rules, report);
     snapshots::collect(state, site, rules, report);
@@ -147,20 +138,14 @@ pub fn collect(
 }
 
 /// Time since the record was written.
-fn age(runs: BorrowedFd<'_>, run_id: &RunId) -> Duration {
-    open_directory(runs, run_id.as_str().as_bytes())
-        .map(|run| touched(run.as_fd(), "run.json"))
+fn age(runs: &Dir, run_id: &RunId) -> Duration {
+    runs.dir(run_id.as_str().as_bytes())
+        .map(|run| touched(&run, "run.json"))
         .unwrap_or_default()
 }
 
 /// Takes a settled run off the list, under its lease, then removes it.
-fn remove_run(
-    runs: BorrowedFd<'_>,
-    root: &Path,
-    item: GcItem,
-    rules: &GcRules,
-    report: &mut GcReport,
-) {
+fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     let path: PathBuf = root.join(&item.id);
     if rules.mode == GcMode::DryRun {
         report.removed.push(item);
@@ -200,7 +185,7 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
         }
     }
     let ArtifactRule::OlderThan(age) = rules.artifacts else {
-        let bundles = names(store.directory().as_fd()).unwrap_or_default();
+        let bundles = store.directory().names().unwrap_or_default();
         let of_runs = |name: Vec<u8>| String::from_utf8(name).is_ok_and(|n| RunId::new(n).is_ok());
         let count = bundles
             .into_iter()
@@ -217,7 +202,7 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
             continue;
         }
         let name = row.run_id.as_str();
-        let bytes = disk_bytes(store.directory().as_fd(), name.as_bytes());
+        let bytes = disk_bytes(store.directory(), name.as_bytes());
         let item = item(GcKind::Artifact, name, site, bytes)(GcReason::Age);
         let done = match rules.mode {
             GcMode::DryRun => Ok(()),

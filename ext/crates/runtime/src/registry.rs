@@ -5,10 +5,9 @@ use crate::event_log::{self, PageLimits};
 use crate::markers::{Life, life};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
-use crate::run_dir::RESULT_FILE;
+use crate::run_dir::{RESULT_FILE, io};
 use crate::run_record::RecordHead;
 use crate::{RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
-use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -369,49 +368,39 @@ pub fn events(
 /// Every run of a site that has a directory, once its dead ones are settled. A site that
 /// never had a run is not made by asking for it.
 fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
-    let root = site_path(state, site).join("runs");
+    named_in(state, site, "runs", "list the runs")
+}
+
+/// Every run of a site that has a marker, once its dead ones are settled.
+fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
+    let mut found = named_in(state, site, "active", "list the active runs")?;
+    found.retain(|run| run.path.is_dir());
+    Ok(found)
+}
+
+/// The runs whose ids are the names in one of the site's directories.
+fn named_in(
+    state: &StateDir,
+    site: &SiteId,
+    directory: &str,
+    what: &'static str,
+) -> Result<Vec<FoundRun>, RegistryError> {
+    let path = site_path(state, site);
+    let root = path.join("runs");
     if !root.is_dir() {
         return Ok(Vec::new());
     }
     reap_dead(state, site)?;
-    let entries = fs::read_dir(&root).map_err(|source| RunDirError::Io {
-        what: "list the runs",
-        source,
-    })?;
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let found = |name: OsString| {
-        let run_id = RunId::new(name.to_str()?).ok()?;
+    let entries = fs::read_dir(path.join(directory)).map_err(io(what))?;
+    let found = |entry: fs::DirEntry| {
+        let run_id = RunId::new(entry.file_name().to_str()?).ok()?;
         Some(FoundRun {
             site: site.clone(),
             path: root.join(run_id.as_str()),
             run_id,
         })
     };
-    Ok(names.filter_map(found).collect())
-}
-
-/// Every run of a site that has a marker, once its dead ones are settled.
-fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
-    let path = site_path(state, site);
-    if !path.join("runs").is_dir() {
-        return Ok(Vec::new());
-    }
-    reap_dead(state, site)?;
-    let entries = fs::read_dir(path.join("active")).map_err(|source| RunDirError::Io {
-        what: "list the active runs",
-        source,
-    })?;
-    let found = |name: OsString| {
-        let run_id = RunId::new(name.to_str()?).ok()?;
-        let path = path.join("runs").join(run_id.as_str());
-        path.is_dir().then_some(FoundRun {
-            site: site.clone(),
-            path,
-            run_id,
-        })
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
-    Ok(names.filter_map(found).collect())
+    Ok(entries.flatten().filter_map(found).collect())
 }
 
 fn site_path(state: &StateDir, site: &SiteId) -> PathBuf {

@@ -2,13 +2,12 @@
 
 use super::report::{GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
 use crate::RunDirError;
-use crate::disk::look;
-use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use crate::run_dir::io;
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wp_codebox_artifacts::remove_tree_in;
+use wp_codebox_artifacts::{Dir, remove_tree_in};
 use wp_codebox_contracts::SiteId;
 
 pub(super) fn item(
@@ -28,20 +27,16 @@ pub(super) fn item(
 }
 
 pub(super) fn list_failed(source: Errno) -> RunDirError {
-    RunDirError::Io {
-        what: "list the runs",
-        source: source.into(),
-    }
+    io("list the runs")(source.into())
 }
 
-pub(super) fn open(path: &Path) -> Result<OwnedFd, RunDirError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(list_failed)
+pub(super) fn open(path: &Path) -> Result<Dir, RunDirError> {
+    Dir::open(path).map_err(list_failed)
 }
 
 /// Time since something was written; none when that cannot be told, or lies in the future.
-pub(super) fn touched(directory: BorrowedFd<'_>, name: &str) -> Duration {
-    let stat = look(directory, name.as_bytes()).ok().flatten();
+pub(super) fn touched(directory: &Dir, name: &str) -> Duration {
+    let stat = directory.stat(name.as_bytes()).ok().flatten();
     let modified = stat
         .and_then(|stat| u64::try_from(stat.st_mtime).ok())
         .map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
@@ -51,7 +46,7 @@ pub(super) fn touched(directory: BorrowedFd<'_>, name: &str) -> Duration {
 }
 
 pub(super) fn remove(
-    parent: BorrowedFd<'_>,
+    parent: &Dir,
     name: &str,
     item: GcItem,
     rules: &GcRules,
@@ -59,7 +54,7 @@ pub(super) fn remove(
 ) {
     let removed = match rules.mode {
         GcMode::DryRun => Ok(()),
-        GcMode::Remove => remove_tree_in(parent, name.as_bytes()).map(drop),
+        GcMode::Remove => remove_tree_in(parent.as_fd(), name.as_bytes()).map(drop),
     };
     match removed {
         Ok(()) => report.removed.push(item),

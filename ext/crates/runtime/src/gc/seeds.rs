@@ -3,11 +3,11 @@
 
 use super::removal::{failed, item, open};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
-use crate::disk::{disk_bytes, look, names};
+use crate::disk::disk_bytes;
 use crate::{SEEDS, StateDir};
-use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::AtFlags;
 use std::collections::HashSet;
+use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
 
 /// Seeds one collection looks at; the next one goes on.
@@ -32,7 +32,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         .map(|item| item.id.clone())
         .collect();
     let mut looked = 0;
-    for name in names(directory.as_fd()).unwrap_or_default() {
+    for name in directory.names().unwrap_or_default() {
         let Ok(name) = String::from_utf8(name) else {
             continue;
         };
@@ -41,7 +41,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         };
         // Its marker comes before everything else of a run, and its seed after it.
         let id = run_id.as_str();
-        let gone = is_gone(runs.as_fd(), id) && is_gone(active.as_fd(), id);
+        let gone = is_gone(&runs, id) && is_gone(&active, id);
         if !gone && !going.contains(id) {
             continue;
         }
@@ -49,9 +49,9 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         if looked > MOST {
             return;
         }
-        let bytes = disk_bytes(directory.as_fd(), name.as_bytes());
+        let bytes = disk_bytes(&directory, name.as_bytes());
         let item = item(GcKind::Seed, id, site, bytes)(reason);
-        taken(directory.as_fd(), &name, item, rules, report);
+        taken(&directory, &name, item, rules, report);
     }
 }
 
@@ -71,17 +71,11 @@ fn of(name: &str) -> Option<(RunId, GcReason)> {
 }
 
 /// What cannot be looked at is not known to be gone.
-fn is_gone(directory: BorrowedFd<'_>, name: &str) -> bool {
-    matches!(look(directory, name.as_bytes()), Ok(None))
+fn is_gone(directory: &Dir, name: &str) -> bool {
+    matches!(directory.stat(name.as_bytes()), Ok(None))
 }
 
-fn taken(
-    directory: BorrowedFd<'_>,
-    name: &str,
-    item: GcItem,
-    rules: &GcRules,
-    report: &mut GcReport,
-) {
+fn taken(directory: &Dir, name: &str, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     let removed = match rules.mode {
         GcMode::DryRun => Ok(()),
         GcMode::Remove => rustix::fs::unlinkat(directory, name, AtFlags::empty()),

@@ -4,10 +4,9 @@ use super::removal::{failed, item, open, remove, seconds_ago, touched};
 use super::report::{
     GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule,
 };
-use crate::disk::{disk_bytes, names};
+use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
 use crate::{Shelf, SnapshotError, SnapshotOf, StateDir, rfc3339};
-use rustix::fd::AsFd;
 use rustix::fs::FlockOperation;
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +24,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     let Ok(directory) = open(&root) else {
         return;
     };
-    for name in names(directory.as_fd()).unwrap_or_default() {
+    for name in directory.names().unwrap_or_default() {
         let Ok(name) = String::from_utf8(name) else {
             continue;
         };
@@ -42,9 +41,9 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         let Ok(_lock) = lock(&path, FlockOperation::NonBlockingLockExclusive) else {
             continue;
         };
-        let bytes = disk_bytes(directory.as_fd(), name.as_bytes());
+        let bytes = disk_bytes(&directory, name.as_bytes());
         let item = item(GcKind::Snapshot, id, site, bytes)(reason);
-        remove(directory.as_fd(), &name, item, rules, report);
+        remove(&directory, &name, item, rules, report);
     }
     let Ok(shelf) = Shelf::of_site(state, site) else {
         return;
@@ -56,8 +55,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     };
     // Nobody can use these, and nothing that stands in them is to be believed.
     for id in shelf.damaged() {
-        if touched(directory.as_fd(), &id) > max_age {
-            let bytes = disk_bytes(directory.as_fd(), id.as_bytes());
+        if touched(&directory, &id) > max_age {
+            let bytes = disk_bytes(&directory, id.as_bytes());
             let item = item(GcKind::Snapshot, &id, site, bytes)(GcReason::Age);
             taken(&shelf, item, rules, report);
         }
@@ -66,7 +65,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     let mut used = 0_u64;
     // Newest first: the budget is theirs.
     for snapshot in shelf.list(SnapshotOf::Any).into_iter().rev() {
-        let bytes = disk_bytes(directory.as_fd(), snapshot.id.as_bytes());
+        let bytes = disk_bytes(&directory, snapshot.id.as_bytes());
         let over = match budget {
             SizeBudget::Unlimited => false,
             SizeBudget::Bytes(most) => used.saturating_add(bytes) > most,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Ending, NewRun, RunDir, Scratch};
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::time::SystemTime;
 use wp_codebox_contracts::Outcome;
