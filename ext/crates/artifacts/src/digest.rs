@@ -54,11 +54,11 @@ pub(crate) fn sha256_of(mut content: impl Read) -> std::io::Result<Sha256Hex> {
     }
 }
 
-fn prefixed(prefix: &str, text: &str) -> Sha256Hex {
-    let mut hasher = Sha256::new();
-    hasher.update(prefix);
-    hasher.update(text);
-    Sha256Hex::from_bytes(&hasher.finalize().into())
+/// Digest over a prefix line and the canonical form of a value.
+fn prefixed(prefix: &str, value: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
+    let text = canonical_json(value, over)?;
+    let hasher = Sha256::new().chain_update(prefix).chain_update(text);
+    Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
 }
 
 /// Content digest v1 over paths and their bytes, in order.
@@ -92,14 +92,8 @@ pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, Ca
         "provenance",
         "viewer",
     ];
-    let rows = files
-        .iter()
-        .map(|file| pick(file, &KEPT))
-        .collect::<Vec<_>>();
-    Ok(prefixed(
-        FILE_LIST_PREFIX,
-        &canonical_json(&Json::Array(rows), over)?,
-    ))
+    let rows = files.iter().map(|file| pick(file, &KEPT)).collect();
+    prefixed(FILE_LIST_PREFIX, &Json::Array(rows), over)
 }
 
 /// Hash of a manifest without the entries of the files named: a signature's own entry and the
@@ -108,16 +102,23 @@ pub(crate) fn attested_manifest_digest(
     manifest: &Json,
     without: &[&str],
 ) -> Result<Sha256Hex, CanonicalError> {
+    let copy = with_files(manifest, |entries| {
+        entries.retain(|entry| !is_of(entry, without));
+    });
+    prefixed(ATTESTED_PREFIX, &copy, OverLimit::Refuse)
+}
+
+/// A manifest with its entries of files changed.
+fn with_files(manifest: &Json, change: impl Fn(&mut Vec<Json>)) -> Json {
     let mut copy = manifest.clone();
     if let Json::Object(members) = &mut copy {
-        for (key, files) in members.iter_mut() {
+        for (key, files) in members {
             if let (Some("files"), Json::Array(entries)) = (key.as_str(), files) {
-                entries.retain(|entry| !is_of(entry, without));
+                change(entries);
             }
         }
     }
-    let text = canonical_json(&copy, OverLimit::Refuse)?;
-    Ok(prefixed(ATTESTED_PREFIX, &text))
+    copy
 }
 
 /// Whether an entry of a manifest is of one of these files.
@@ -132,21 +133,13 @@ pub fn manifest_self_hash(
     manifest_path: &str,
     over: OverLimit,
 ) -> Result<Sha256Hex, CanonicalError> {
-    let mut copy = manifest.clone();
-    if let Json::Object(members) = &mut copy {
-        for (key, files) in members.iter_mut() {
-            if key.as_str() != Some("files") {
-                continue;
-            }
-            if let Json::Array(entries) = files {
-                entries
-                    .iter_mut()
-                    .filter(|e| e.get("path").and_then(Json::as_str) == Some(manifest_path))
-                    .for_each(blank_hash);
-            }
-        }
-    }
-    Ok(prefixed(SELF_PREFIX, &canonical_json(&copy, over)?))
+    let copy = with_files(manifest, |entries| {
+        let own = entries
+            .iter_mut()
+            .filter(|entry| is_of(entry, &[manifest_path]));
+        own.for_each(blank_hash);
+    });
+    prefixed(SELF_PREFIX, &copy, over)
 }
 
 fn blank_hash(entry: &mut Json) {
@@ -183,10 +176,7 @@ pub fn reference_manifest_digest(
         "events",
         "snapshots",
     ];
-    Ok(prefixed(
-        REFERENCE_PREFIX,
-        &canonical_json(&pick(document, &KEPT), over)?,
-    ))
+    prefixed(REFERENCE_PREFIX, &pick(document, &KEPT), over)
 }
 
 /// `digest.value` of a replay reference index.
@@ -202,15 +192,12 @@ pub fn replay_index_digest(document: &Json, over: OverLimit) -> Result<Sha256Hex
         "snapshots",
         "replay",
     ];
-    Ok(prefixed(
-        REPLAY_PREFIX,
-        &canonical_json(&pick(document, &KEPT), over)?,
-    ))
+    prefixed(REPLAY_PREFIX, &pick(document, &KEPT), over)
 }
 
 /// Digest of one part of an episode trace.
 pub(crate) fn episode_digest(payload: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
-    Ok(prefixed(EPISODE_PREFIX, &canonical_json(payload, over)?))
+    prefixed(EPISODE_PREFIX, payload, over)
 }
 
 /// The named members of an object, those that exist.

@@ -187,6 +187,14 @@ impl Assembly {
         self.stop.is_some()
     }
 
+    /// How far it is, as long as the stream goes on.
+    pub(super) const fn progress(&self) -> Progress {
+        match self.is_stopped() {
+            true => Progress::Stopped,
+            false => Progress::More,
+        }
+    }
+
     /// The answer. `asked` is the model that was asked, for providers that do not say.
     pub(super) fn reply(self, asked: &str, carried: &mut Carried) -> Reply {
         let mut seen = BTreeSet::new();

@@ -20,11 +20,7 @@ pub(super) fn event(
         return Ok(Progress::Finished);
     }
     chunk(&AnswerError::json(data)?, assembly, on_text)?;
-    Ok(if assembly.is_stopped() {
-        Progress::Stopped
-    } else {
-        Progress::More
-    })
+    Ok(assembly.progress())
 }
 
 /// Takes a whole answer: a chunk that says `message` instead of `delta`, and must have one.

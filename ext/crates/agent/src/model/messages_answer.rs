@@ -54,11 +54,7 @@ pub(super) fn event(
         }
         _ => {}
     }
-    Ok(if assembly.is_stopped() {
-        Progress::Stopped
-    } else {
-        Progress::More
-    })
+    Ok(assembly.progress())
 }
 
 /// Takes a whole answer.

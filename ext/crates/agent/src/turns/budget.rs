@@ -4,6 +4,8 @@
 //! what is sent is estimated, what comes back is capped by what is left.
 
 use crate::TokenUsage;
+use serde::Serialize;
+use serde_json::json;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
 use wp_codebox_runtime::Stop;
 
@@ -25,26 +27,17 @@ pub(super) struct Budget {
 }
 
 /// Which budget is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Exhausted {
     Turns,
     InputTokens,
     OutputTokens,
+    #[serde(rename = "cost_microusd")]
     Cost,
     /// Not one of the budget's: the model's window, which nothing could make large enough.
+    #[serde(rename = "context_tokens")]
     Window,
-}
-
-impl Exhausted {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Turns => "turns",
-            Self::InputTokens => "input_tokens",
-            Self::OutputTokens => "output_tokens",
-            Self::Cost => "cost_microusd",
-            Self::Window => "context_tokens",
-        }
-    }
 }
 
 impl Budget {
@@ -176,7 +169,7 @@ impl Budget {
             Exhausted::Window => "the task does not fit the model's window, however it is shortened; use a model with a larger one or ask for less".to_owned(),
         };
         Stop::Partial(
-            ErrorBody::new(ErrorCode::BudgetExhausted, sentence).with("budget", which.name()),
+            ErrorBody::new(ErrorCode::BudgetExhausted, sentence).with("budget", json!(which)),
         )
     }
 }

@@ -149,11 +149,7 @@ fn pretty(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let kept = super::window::head(text, PART);
-    if kept.len() == text.len() {
-        return text.to_owned();
-    }
-    format!("{kept}\n[{} more bytes]", text.len() - kept.len())
+    super::window::bounded(text, PART)
 }
 
 /// Every line marked, so that no line of it looks like one of ours.

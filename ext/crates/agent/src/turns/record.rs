@@ -1,7 +1,8 @@
 //! What the bundle says of turns and calls: bounded and redacted when it is made.
 
-use super::window::head;
+use super::window::{bounded, head};
 use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_policy::Redactor;
@@ -54,7 +55,8 @@ pub struct TurnRecord {
 }
 
 /// Who counted the tokens of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Counted {
     /// The provider counted.
     Provider,
@@ -94,10 +96,7 @@ impl TurnRecord {
             "inputTokens": self.usage.input,
             "cachedInputTokens": self.usage.cached_input,
             "outputTokens": self.usage.output,
-            "counted": match self.counted {
-                Counted::Provider => "provider",
-                Counted::Estimate => "estimate",
-            },
+            "counted": self.counted,
         })
     }
 }
@@ -198,15 +197,6 @@ fn call_id(call: &ToolCall, redactor: &Redactor) -> String {
         "" => "unnamed".to_owned(),
         id => id.to_owned(),
     }
-}
-
-/// The beginning of a text, and how much is not shown.
-fn bounded(text: &str, bytes: usize) -> String {
-    let kept = head(text, bytes);
-    if kept.len() == text.len() {
-        return text.to_owned();
-    }
-    format!("{kept}\n[{} more bytes]", text.len() - kept.len())
 }
 
 /// Arguments as the bundle shows them: redacted, then contents by size and hash.

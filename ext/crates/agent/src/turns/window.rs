@@ -170,6 +170,15 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
+/// The beginning of a text, and how much is not shown.
+pub(super) fn bounded(text: &str, bytes: usize) -> String {
+    let kept = head(text, bytes);
+    if kept.len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{kept}\n[{} more bytes]", text.len() - kept.len())
+}
+
 /// Leaves out the oldest turns, and says so, until the rest takes `bytes` at most.
 pub(super) fn drop_oldest(messages: &[Message], bytes_left: usize) -> Vec<Message> {
     let turns = messages

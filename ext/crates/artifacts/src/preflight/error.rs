@@ -6,7 +6,7 @@ use crate::patch::FilterError;
 use crate::verify::Verification;
 use rustix::io::Errno;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// A path whose current state is not the baseline's.
@@ -132,19 +132,13 @@ impl PreflightError {
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
-        let list = |value: serde_json::Result<Value>| value.unwrap_or_default();
         match self {
-            Self::Invalid { verification, .. } => body.with(
-                "violations",
-                list(serde_json::to_value(&verification.violations)),
-            ),
+            Self::Invalid { verification, .. } => {
+                body.with("violations", json!(verification.violations))
+            }
             Self::UnknownFiles { paths, .. } => body.with("files", paths.clone()),
-            Self::Conflict { conflicts, .. } => {
-                body.with("conflicts", list(serde_json::to_value(conflicts)))
-            }
-            Self::Untrusted { status } => {
-                body.with("signature", list(serde_json::to_value(status)))
-            }
+            Self::Conflict { conflicts, .. } => body.with("conflicts", json!(conflicts)),
+            Self::Untrusted { status } => body.with("signature", json!(status)),
             Self::Changed
             | Self::NotApprovable { .. }
             | Self::NothingApproved

@@ -4,7 +4,7 @@ use crate::beneath::{Dir, ReadOutcome};
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use rustix::io::Errno;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
@@ -61,10 +61,9 @@ impl ArchiveError {
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
-            Self::Invalid { verification, .. } => body.with(
-                "violations",
-                serde_json::to_value(&verification.violations).unwrap_or_default(),
-            ),
+            Self::Invalid { verification, .. } => {
+                body.with("violations", json!(verification.violations))
+            }
             Self::Changed { .. } | Self::TooLarge { .. } | Self::Write { .. } => body,
         }
     }

@@ -7,6 +7,7 @@ use crate::store::Store;
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use rustix::io::Errno;
 use serde::Serialize;
+use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
 /// What happens to another bundle of the same run.
@@ -119,10 +120,9 @@ impl ImportError {
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
         match self {
-            Self::Invalid { verification, .. } => body.with(
-                "violations",
-                serde_json::to_value(&verification.violations).unwrap_or_default(),
-            ),
+            Self::Invalid { verification, .. } => {
+                body.with("violations", json!(verification.violations))
+            }
             Self::OtherId { .. }
             | Self::OtherDigest { .. }
             | Self::Occupied { .. }
