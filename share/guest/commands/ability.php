@@ -10,12 +10,9 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/users.php';
-require __DIR__ . '/lib/abilities.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\ability( $arguments )
-);
+require __DIR__ . '/lib/abilities.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish( ability( ... ) );

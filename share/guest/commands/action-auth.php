@@ -9,20 +9,20 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/nonces.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$user = WPCodebox\Guest\Command\Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
-		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user );
-		$user = WPCodebox\Guest\Command\Sessions::become( $row['session'], '' );
+finish(
+	static function ( Arguments $arguments ): array {
+		$user = Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
+		$row  = Sessions::of( $arguments, $user );
+		$user = Sessions::become( $row['session'], '' );
 		wp_set_current_user( $user->ID );
 		$document = array( 'schema' => 'wp-codebox/wordpress-action-auth/v1' )
-			+ WPCodebox\Guest\Command\kept_nonce( $arguments->text( 'action', '-1' ), $row );
-		return WPCodebox\Guest\Command\delivered( $arguments, 'wordpress-action-auth.json', $document );
+			+ kept_nonce( $arguments->text( 'action', '-1' ), $row );
+		return delivered( $arguments, 'wordpress-action-auth.json', $document );
 	}
 );

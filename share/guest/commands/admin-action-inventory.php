@@ -11,11 +11,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
-require __DIR__ . '/lib/surfaces.php';
-require __DIR__ . '/lib/admin-pages.php';
 require __DIR__ . '/lib/admin-actions.php';
 require __DIR__ . '/lib/admin-area.php';
 
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\admin_actions( $arguments ) );
+finish( admin_actions( ... ) );

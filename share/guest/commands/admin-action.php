@@ -11,14 +11,9 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/users.php';
-require __DIR__ . '/lib/nonces.php';
-require __DIR__ . '/lib/page.php';
-require __DIR__ . '/lib/server.php';
-require __DIR__ . '/lib/outside.php';
-require __DIR__ . '/lib/admin-action.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\admin_action( $arguments ) );
+require __DIR__ . '/lib/admin-action.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish( admin_action( ... ) );

@@ -7,12 +7,13 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
 require __DIR__ . '/lib/admin-pages.php';
 require __DIR__ . '/lib/admin-area.php';
 
-WPCodebox\Guest\Command\finish(
+finish(
 	static fn (): array => array( 'schema' => 'wp-codebox/wordpress-admin-page-inventory/v1' )
-		+ WPCodebox\Guest\Command\listing( WPCodebox\Guest\Command\admin_pages(), array( 'path', 'title' ), 500 )
+		+ listing( admin_pages(), array( 'path', 'title' ), 500 )
 );

@@ -13,14 +13,14 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/places.php';
-require __DIR__ . '/lib/watch.php';
 require __DIR__ . '/lib/bench.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\bench_environment();
-$codebox_watch = new WPCodebox\Guest\Command\Watch();
-require WPCodebox\Guest\Command\wordpress();
+begin();
+bench_environment();
+$codebox_watch = new Watch();
+require wordpress();
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Bench( $arguments, $codebox_watch ) )->run() );
+finish( static fn ( Arguments $arguments ): array => ( new Bench( $arguments, $codebox_watch ) )->run() );

@@ -9,9 +9,11 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/block.php';
 
-$codebox_watch = WPCodebox\Guest\Command\watch_blocks();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Block( $arguments, $codebox_watch ) )->exercise( 'render' ) );
+$codebox_watch = watch_blocks();
+require wordpress();
+finish( static fn ( Arguments $arguments ): array => ( new Block( $arguments, $codebox_watch ) )->exercise( 'render' ) );

@@ -11,34 +11,33 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/users.php';
-require __DIR__ . '/lib/nonces.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+require __DIR__ . '/lib/users.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish(
+	static function ( Arguments $arguments ): array {
 		$name = $arguments->first( 'storage-state' );
 		if ( '' === $name ) {
 			$id   = $arguments->first( 'user-id' );
-			$user = '' === $id ? WPCodebox\Guest\Command\Users::administrator() : get_user_by( 'id', (int) $id );
+			$user = '' === $id ? Users::administrator() : get_user_by( 'id', (int) $id );
 			if ( ! $user ) {
-				throw new WPCodebox\Guest\Command\Refusal( 'user-missing', sprintf( 'there is no user with the id %d', (int) $id ) );
+				throw new Refusal( 'user-missing', sprintf( 'there is no user with the id %d', (int) $id ) );
 			}
 			$name = 'browser';
-			WPCodebox\Guest\Command\Sessions::make( $name, $user, array( home_url() ) );
+			Sessions::make( $name, $user, array( home_url() ) );
 		}
 		if ( ! str_starts_with( $name, '/' ) ) {
 			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
-				throw new WPCodebox\Guest\Command\Refusal( 'session-invalid', 'storage-state is no name of a session, no path and no JSON' );
+				throw new Refusal( 'session-invalid', 'storage-state is no name of a session, no path and no JSON' );
 			}
-			$name = WPCodebox\Guest\Command\root() . WPCodebox\Guest\Command\Sessions::DIRECTORY . '/' . $name . '.storage-state.json';
+			$name = root() . Sessions::DIRECTORY . '/' . $name . '.storage-state.json';
 		}
 		$text  = is_file( $name ) && filesize( $name ) <= 1048576 ? (string) file_get_contents( $name ) : '';
 		$state = json_decode( $text, true );
 		if ( ! is_array( $state ) ) {
-			throw new WPCodebox\Guest\Command\Refusal( 'session-missing', 'there is no such storage state; make it with wordpress.session' );
+			throw new Refusal( 'session-missing', 'there is no such storage state; make it with wordpress.session' );
 		}
 		return array( 'state' => $state );
 	}

@@ -11,11 +11,9 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
-require __DIR__ . '/lib/tables.php';
-require __DIR__ . '/lib/state.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\State( $arguments ) )->captured() );
+require __DIR__ . '/lib/state.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish( static fn ( Arguments $arguments ): array => ( new State( $arguments ) )->captured() );

@@ -8,8 +8,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/workload.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\workload_result( $arguments ) );
+begin();
+finish( workload_result( ... ) );

@@ -11,8 +11,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/core-phpunit.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\core_phpunit( $arguments ) );
+begin();
+finish( core_phpunit( ... ) );

@@ -13,16 +13,16 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/crud.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+require __DIR__ . '/lib/crud.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish(
+	static function ( Arguments $arguments ): array {
 		$arguments->required( 'operation-json' );
 		wp_set_current_user( 1 );
 		require_once ABSPATH . 'wp-admin/includes/user.php';
-		return ( new WPCodebox\Guest\Command\Crud( $arguments->object( 'operation-json' ) ) )->run();
+		return ( new Crud( $arguments->object( 'operation-json' ) ) )->run();
 	}
 );

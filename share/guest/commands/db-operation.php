@@ -16,14 +16,14 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/statement.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+require __DIR__ . '/lib/statement.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish(
+	static function ( Arguments $arguments ): array {
 		$arguments->required( 'operation-json' );
-		return ( new WPCodebox\Guest\Command\Statement( $GLOBALS['wpdb'] ) )->run( $arguments->object( 'operation-json' ) );
+		return ( new Statement( $GLOBALS['wpdb'] ) )->run( $arguments->object( 'operation-json' ) );
 	}
 );

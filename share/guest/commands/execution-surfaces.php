@@ -8,16 +8,17 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
 require __DIR__ . '/lib/surfaces.php';
 
 defined( 'WP_ADMIN' ) || define( 'WP_ADMIN', true );
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress( '/wp-admin/index.php' );
-WPCodebox\Guest\Command\finish(
+begin();
+require wordpress( '/wp-admin/index.php' );
+finish(
 	static fn (): array => array(
 		'schema'   => 'wp-codebox/wordpress-execution-surfaces/v1',
-		'surfaces' => WPCodebox\Guest\Command\execution_surfaces(),
+		'surfaces' => execution_surfaces(),
 	)
 );

@@ -10,17 +10,17 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/nonces.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+finish(
+	static function ( Arguments $arguments ): array {
 		$who  = $arguments->record( 'user-json', array( 'user', 'role' ) );
-		$user = WPCodebox\Guest\Command\Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
-		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user, 'storage-state' );
-		return WPCodebox\Guest\Command\delivered( $arguments, 'browser-storage-state.json', array( 'schema' => 'wp-codebox/browser-storage-state-export/v1' ) + $row );
+		$user = Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
+		$row  = Sessions::of( $arguments, $user, 'storage-state' );
+		return delivered( $arguments, 'browser-storage-state.json', array( 'schema' => 'wp-codebox/browser-storage-state-export/v1' ) + $row );
 	}
 );

@@ -8,15 +8,11 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
-require __DIR__ . '/lib/tables.php';
-require __DIR__ . '/lib/places.php';
-require __DIR__ . '/lib/state.php';
-require __DIR__ . '/lib/replay.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
+require __DIR__ . '/lib/replay.php';
+require __DIR__ . '/lib/wordpress.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 require_once ABSPATH . 'wp-admin/includes/export.php';
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Replay( $arguments ) )->exported() );
+
+finish( static fn ( Arguments $arguments ): array => ( new Replay( $arguments ) )->exported() );

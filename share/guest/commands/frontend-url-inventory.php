@@ -7,15 +7,15 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/listing.php';
 require __DIR__ . '/lib/addresses.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
+finish(
 	static fn (): array => array(
 		'schema' => 'wp-codebox/wordpress-frontend-url-inventory/v1',
 		'home'   => home_url( '/' ),
-	) + WPCodebox\Guest\Command\listing( WPCodebox\Guest\Command\addresses(), array( 'kind', 'url' ), 1000 )
+	) + listing( addresses(), array( 'kind', 'url' ), 1000 )
 );

@@ -12,10 +12,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/page.php';
-require __DIR__ . '/lib/server.php';
 require __DIR__ . '/lib/outside.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\http_request( $arguments ) );
+begin();
+finish( http_request( ... ) );

@@ -11,21 +11,19 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
-require __DIR__ . '/lib/tables.php';
-require __DIR__ . '/lib/ownership.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
+require __DIR__ . '/lib/ownership.php';
+require __DIR__ . '/lib/wordpress.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+
+finish(
+	static function ( Arguments $arguments ): array {
 		foreach ( array( 'read_only', 'secret_placeholders_only' ) as $name ) {
 			if ( ! $arguments->truth( $name, true ) ) {
-				throw WPCodebox\Guest\Command\Refusal::input( "$name is false, but this command only reads and never shows a value; leave it out or say true" );
+				throw Refusal::input( "$name is false, but this command only reads and never shows a value; leave it out or say true" );
 			}
 		}
-		return array( 'schema' => 'wp-codebox/wordpress-plugin-module-options-tables-inventory/v1' ) + ( new WPCodebox\Guest\Command\Ownership() )->document();
+		return array( 'schema' => 'wp-codebox/wordpress-plugin-module-options-tables-inventory/v1' ) + ( new Ownership() )->document();
 	}
 );

@@ -11,20 +11,22 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/action.php';
 require __DIR__ . '/lib/cron.php';
 
 define( 'DOING_CRON', true );
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress( '/wp-cron.php', 'POST' );
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+begin();
+require wordpress( '/wp-cron.php', 'POST' );
+finish(
+	static function ( Arguments $arguments ): array {
 		$hook      = $arguments->required( 'hook' );
 		$values    = array_values( $arguments->json( 'args-json' ) );
 		$operation = $arguments->word( 'operation', array( 'run', 'schedule', 'unschedule' ), 'run' );
 		$event     = wp_get_scheduled_event( $hook, $values, $arguments->has( 'timestamp' ) ? $arguments->number( 'timestamp', 0, 0, 253402300799 ) : null );
-		return WPCodebox\Guest\Command\act(
+		return act(
 			$arguments,
 			array(
 				'kind'      => 'cron-event',
@@ -36,7 +38,7 @@ WPCodebox\Guest\Command\finish(
 					'recurs'    => $event->schedule,
 				) : null,
 			),
-			static fn (): mixed => WPCodebox\Guest\Command\cron_operation( $operation, $hook, $values, $event, $arguments )
+			static fn (): mixed => cron_operation( $operation, $hook, $values, $event, $arguments )
 		);
 	}
 );

@@ -7,17 +7,17 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/action.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+require __DIR__ . '/lib/action.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish(
+	static function ( Arguments $arguments ): array {
 		$hook      = $arguments->required( 'hook' );
 		$values    = array_values( $arguments->json( 'args-json' ) );
 		$callbacks = array_sum( array_map( 'count', $GLOBALS['wp_filter'][ $hook ]->callbacks ?? array() ) );
-		return WPCodebox\Guest\Command\act(
+		return act(
 			$arguments,
 			array(
 				'kind'      => 'hook',

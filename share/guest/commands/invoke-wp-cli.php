@@ -7,29 +7,29 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/action.php';
 require __DIR__ . '/lib/processes.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$words = WPCodebox\Guest\Command\shell_words( $arguments->required( 'command' ) );
+finish(
+	static function ( Arguments $arguments ): array {
+		$words = shell_words( $arguments->required( 'command' ) );
 		if ( 'wp' === ( $words[0] ?? '' ) ) {
 			array_shift( $words );
 		}
 		if ( array() === $words ) {
-			throw WPCodebox\Guest\Command\Refusal::input( 'command is empty: name a command of WP-CLI, like plugin list' );
+			throw Refusal::input( 'command is empty: name a command of WP-CLI, like plugin list' );
 		}
-		$terms = WPCodebox\Guest\Command\action_terms( $arguments );
+		$terms = action_terms( $arguments );
 		$file  = (string) tempnam( sys_get_temp_dir(), 'writes-' );
 		$start = hrtime( true );
-		$ended = WPCodebox\Guest\Command\process(
+		$ended = process(
 			array( 'wp', '--require=' . __DIR__ . '/lib/cli-writes.php', ...$words ),
 			'',
 			array( 'CODEBOX_WRITES' => $file ),
-			WPCodebox\Guest\Command\ACTION_OUTPUT_BYTES
+			ACTION_OUTPUT_BYTES
 		);
 		$took  = ( hrtime( true ) - $start ) / 1e6;
 		$seen  = (array) json_decode( (string) file_get_contents( $file ), true );
@@ -55,8 +55,8 @@ WPCodebox\Guest\Command\finish(
 		);
 		if ( 0 !== $ended['exitCode'] ) {
 			$terms['mutates'] = true;
-			throw new WPCodebox\Guest\Command\Refusal( 'exit-status', 'WP-CLI exited with ' . $ended['exitCode'] . ': ' . WPCodebox\Guest\Command\cut( trim( (string) strrchr( "\n" . trim( $ended['stderr'] ), "\n" ) ), 500 ), WPCodebox\Guest\Command\action_document( $action, $terms, $writes, $more ) );
+			throw new Refusal( 'exit-status', 'WP-CLI exited with ' . $ended['exitCode'] . ': ' . cut( trim( (string) strrchr( "\n" . trim( $ended['stderr'] ), "\n" ) ), 500 ), action_document( $action, $terms, $writes, $more ) );
 		}
-		return WPCodebox\Guest\Command\action_document( $action, $terms, $writes, $more );
+		return action_document( $action, $terms, $writes, $more );
 	}
 );

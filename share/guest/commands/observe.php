@@ -10,20 +10,22 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/files-seen.php';
 require __DIR__ . '/lib/state-seen.php';
 
-if ( 'files' === WPCodebox\Guest\Command\begin()->text( 'what' ) ) {
-	WPCodebox\Guest\Command\finish(
-		static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Files_Seen() )->look( $arguments->text( 'path' ), 'true' === $arguments->text( 'content' ) )
+if ( 'files' === begin()->text( 'what' ) ) {
+	finish(
+		static fn ( Arguments $arguments ): array => ( new Files_Seen() )->look( $arguments->text( 'path' ), 'true' === $arguments->text( 'content' ) )
 	);
 }
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+require wordpress();
+finish(
+	static function ( Arguments $arguments ): array {
 		$list = static fn ( string $name ): array => array_values( array_filter( (array) $arguments->value( $name, array() ), 'is_string' ) );
-		$seen = new WPCodebox\Guest\Command\State_Seen( 'none' !== $arguments->text( 'redaction' ), $list( 'options' ), $list( 'fields' ) );
+		$seen = new State_Seen( 'none' !== $arguments->text( 'redaction' ), $list( 'options' ), $list( 'fields' ) );
 		return $seen->look( $list( 'sections' ) );
 	}
 );

@@ -15,12 +15,14 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/phpunit.php';
 
-WPCodebox\Guest\Command\begin();
-if ( 'wordpress' === WPCodebox\Guest\Command\Entry::$arguments->text( 'bootstrap-mode', 'wordpress' ) ) {
-	require WPCodebox\Guest\Command\wordpress();
+begin();
+if ( 'wordpress' === Entry::$arguments->text( 'bootstrap-mode', 'wordpress' ) ) {
+	require wordpress();
 	require_once ABSPATH . 'wp-admin/includes/plugin.php';
 }
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Phpunit( $arguments ) )->run() );
+finish( static fn ( Arguments $arguments ): array => ( new Phpunit( $arguments ) )->run() );

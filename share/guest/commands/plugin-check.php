@@ -8,10 +8,10 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/plugin-check.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
+require __DIR__ . '/lib/plugin-check.php';
+require __DIR__ . '/lib/wordpress.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\plugin_check( $arguments ) );
+
+finish( plugin_check( ... ) );

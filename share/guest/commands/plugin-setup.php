@@ -7,15 +7,15 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/plugins.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		wp_set_current_user( WPCodebox\Guest\Command\Users::administrator()->ID );
+finish(
+	static function ( Arguments $arguments ): array {
+		wp_set_current_user( Users::administrator()->ID );
 		$named    = '' !== $arguments->first( 'plugin', 'slug' );
 		$action   = $arguments->word( 'action', array( 'list', 'activate', 'deactivate', 'delete' ), $named ? 'activate' : 'list' );
 		$document = array(
@@ -24,22 +24,22 @@ WPCodebox\Guest\Command\finish(
 			'status' => 'ok',
 		);
 		if ( 'list' === $action ) {
-			return $document + array( 'plugins' => WPCodebox\Guest\Command\Plugins::all() );
+			return $document + array( 'plugins' => Plugins::all() );
 		}
-		$file = WPCodebox\Guest\Command\Plugins::get( $arguments );
+		$file = Plugins::get( $arguments );
 		if ( 'delete' === $action ) {
 			require_once ABSPATH . 'wp-admin/includes/file.php';
 			deactivate_plugins( $file );
 			$result = delete_plugins( array( $file ) );
 			if ( true !== $result ) {
-				throw new WPCodebox\Guest\Command\Refusal( 'plugin-refused', "$file was not deleted" . ( is_wp_error( $result ) ? ': ' . wp_strip_all_tags( $result->get_error_message() ) : '' ) );
+				throw new Refusal( 'plugin-refused', "$file was not deleted" . ( is_wp_error( $result ) ? ': ' . wp_strip_all_tags( $result->get_error_message() ) : '' ) );
 			}
 			wp_clean_plugins_cache( false );
-			return $document + WPCodebox\Guest\Command\Plugins::state( null );
+			return $document + Plugins::state( null );
 		}
 		if ( $arguments->truth( 'activate', true ) || 'deactivate' === $action ) {
-			WPCodebox\Guest\Command\Plugins::change( $file, $action, $arguments->truth( 'network', false ) );
+			Plugins::change( $file, $action, $arguments->truth( 'network', false ) );
 		}
-		return $document + WPCodebox\Guest\Command\Plugins::state( $file );
+		return $document + Plugins::state( $file );
 	}
 );

@@ -8,24 +8,24 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/plugins.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		wp_set_current_user( WPCodebox\Guest\Command\Users::administrator()->ID );
-		$ensure = 'wordpress.ensure-plugin-active' === WPCodebox\Guest\Command\Entry::$call['command'];
+finish(
+	static function ( Arguments $arguments ): array {
+		wp_set_current_user( Users::administrator()->ID );
+		$ensure = 'wordpress.ensure-plugin-active' === Entry::$call['command'];
 		$action = $ensure ? 'activate' : $arguments->word( 'action', array( 'inspect', 'activate', 'deactivate' ), 'inspect' );
-		$file   = 'inspect' === $action ? WPCodebox\Guest\Command\Plugins::named( $arguments ) : WPCodebox\Guest\Command\Plugins::get( $arguments );
-		$before = WPCodebox\Guest\Command\Plugins::state( $file );
+		$file   = 'inspect' === $action ? Plugins::named( $arguments ) : Plugins::get( $arguments );
+		$before = Plugins::state( $file );
 		$wanted = $arguments->truth( 'network', false ) ? $before['networkActive'] : $before['active'];
 		if ( 'inspect' !== $action && ! ( 'activate' === $action ? $wanted : ! $before['active'] ) ) {
-			WPCodebox\Guest\Command\Plugins::change( $file, $action, $arguments->truth( 'network', false ) );
+			Plugins::change( $file, $action, $arguments->truth( 'network', false ) );
 		}
-		$after = WPCodebox\Guest\Command\Plugins::state( $file );
+		$after = Plugins::state( $file );
 		return array(
 			'schema'  => 'wp-codebox/wordpress-plugin-state/v1',
 			'action'  => $ensure ? 'ensure-active' : $action,

@@ -11,16 +11,16 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/rest.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$user   = WPCodebox\Guest\Command\Users::act( $arguments );
-		$answer = WPCodebox\Guest\Command\rest( $arguments );
-		return array( 'schema' => 'wp-codebox/wordpress-rest-response/v1' ) + $answer + array( 'user' => WPCodebox\Guest\Command\Users::row( $user ) );
+finish(
+	static function ( Arguments $arguments ): array {
+		$user   = Users::act( $arguments );
+		$answer = rest( $arguments );
+		return array( 'schema' => 'wp-codebox/wordpress-rest-response/v1' ) + $answer + array( 'user' => Users::row( $user ) );
 	}
 );

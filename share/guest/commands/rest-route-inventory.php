@@ -7,12 +7,12 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
+require __DIR__ . '/lib/listing.php';
+require __DIR__ . '/lib/wordpress.php';
+
+finish(
 	static function (): array {
 		$server = rest_get_server();
 		$rows   = array();
@@ -34,22 +34,22 @@ WPCodebox\Guest\Command\finish(
 					);
 				}
 				$endpoints[] = array(
-					'methods'    => WPCodebox\Guest\Command\sorted_texts( array_keys( array_filter( (array) ( $handler['methods'] ?? array() ) ) ) ),
-					'callback'   => WPCodebox\Guest\Command\callback_name( $handler['callback'] ?? null ),
-					'permission' => isset( $handler['permission_callback'] ) ? WPCodebox\Guest\Command\callback_name( $handler['permission_callback'] ) : null,
+					'methods'    => sorted_texts( array_keys( array_filter( (array) ( $handler['methods'] ?? array() ) ) ) ),
+					'callback'   => callback_name( $handler['callback'] ?? null ),
+					'permission' => isset( $handler['permission_callback'] ) ? callback_name( $handler['permission_callback'] ) : null,
 					'arguments'  => $arguments,
 				);
 			}
 			$rows[] = array(
 				'route'     => (string) $route,
 				'namespace' => (string) ( $options['namespace'] ?? '' ),
-				'methods'   => WPCodebox\Guest\Command\sorted_texts( array_merge( array(), ...array_column( $endpoints, 'methods' ) ) ),
+				'methods'   => sorted_texts( array_merge( array(), ...array_column( $endpoints, 'methods' ) ) ),
 				'endpoints' => $endpoints,
 			);
 		}
 		return array(
 			'schema'     => 'wp-codebox/wordpress-rest-route-inventory/v1',
-			'namespaces' => WPCodebox\Guest\Command\sorted_texts( $server->get_namespaces() ),
-		) + WPCodebox\Guest\Command\listing( $rows, array( 'route' ), 500 );
+			'namespaces' => sorted_texts( $server->get_namespaces() ),
+		) + listing( $rows, array( 'route' ), 500 );
 	}
 );

@@ -11,9 +11,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/processes.php';
 require __DIR__ . '/lib/workload.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\workload( $arguments ) );
+begin();
+finish( workload( ... ) );

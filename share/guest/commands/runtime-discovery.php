@@ -9,23 +9,22 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/listing.php';
-require __DIR__ . '/lib/discovery.php';
+namespace WPCodebox\Guest\Command;
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
+require __DIR__ . '/lib/discovery.php';
+require __DIR__ . '/lib/wordpress.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$surfaces = WPCodebox\Guest\Command\Discovery::SURFACES;
+
+finish(
+	static function ( Arguments $arguments ): array {
+		$surfaces = Discovery::SURFACES;
 		$surface  = $arguments->word( 'surface', array( 'all', ...$surfaces ), 'all' );
 		$document = array(
 			'schema'  => 'wp-codebox/wordpress-runtime-discovery/v1',
 			'surface' => $surface,
 		);
 		foreach ( 'all' === $surface ? $surfaces : array( $surface ) as $name ) {
-			$document[ $name ] = ( new WPCodebox\Guest\Command\Discovery() )->surface( $name );
+			$document[ $name ] = ( new Discovery() )->surface( $name );
 		}
 		return $document;
 	}

@@ -11,9 +11,10 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/page.php';
 require __DIR__ . '/lib/server.php';
 
-WPCodebox\Guest\Command\begin();
-WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Server() )->load( $arguments ) );
+begin();
+finish( static fn ( Arguments $arguments ): array => ( new Server() )->load( $arguments ) );

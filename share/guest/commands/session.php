@@ -10,16 +10,16 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/lib/entry.php';
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/users.php';
 require __DIR__ . '/lib/nonces.php';
+require __DIR__ . '/lib/wordpress.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress();
-WPCodebox\Guest\Command\finish(
-	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$user = WPCodebox\Guest\Command\Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
-		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user );
-		return WPCodebox\Guest\Command\delivered( $arguments, 'wordpress-session.json', array( 'schema' => 'wp-codebox/wordpress-session/v1' ) + $row );
+finish(
+	static function ( Arguments $arguments ): array {
+		$user = Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
+		$row  = Sessions::of( $arguments, $user );
+		return delivered( $arguments, 'wordpress-session.json', array( 'schema' => 'wp-codebox/wordpress-session/v1' ) + $row );
 	}
 );

@@ -8,13 +8,14 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/page.php';
 require __DIR__ . '/lib/simulation.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\simulate( 'admin' );
+begin();
+require simulate( 'admin' );
 // A relative require of the page's is meant from its directory.
 chdir( ABSPATH . 'wp-admin' );
-require WPCodebox\Guest\Command\admin_file( $_SERVER['REQUEST_URI'] );
+require admin_file( $_SERVER['REQUEST_URI'] );
 exit;

@@ -8,12 +8,13 @@
 
 declare(strict_types=1);
 
+namespace WPCodebox\Guest\Command;
+
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/page.php';
 require __DIR__ . '/lib/simulation.php';
 
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\simulate( 'frontend' );
+begin();
+require simulate( 'frontend' );
 wp();
 require ABSPATH . WPINC . '/template-loader.php';
 exit;

@@ -9,6 +9,10 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/nonces.php';
+require_once __DIR__ . '/outside.php';
+require_once __DIR__ . '/users.php';
+
 /** Session that an action gets when it names none. */
 const ADMIN_ACTION_SESSION = 'codebox-admin-action';
 

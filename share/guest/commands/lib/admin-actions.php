@@ -9,6 +9,9 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/admin-pages.php';
+require_once __DIR__ . '/surfaces.php';
+
 /**
  * Actions, forms and links.
  *

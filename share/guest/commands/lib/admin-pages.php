@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/listing.php';
+
 /**
  * Pages of the menu that was made: {path, title, capability, parent, hook?, callbacks?}.
  *

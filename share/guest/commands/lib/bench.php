@@ -9,6 +9,9 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/places.php';
+require_once __DIR__ . '/watch.php';
+
 /**
  * Sets the environment that the workloads get, before WordPress is loaded.
  */

@@ -9,6 +9,10 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/hook-times.php';
+require_once __DIR__ . '/rest.php';
+require_once __DIR__ . '/watch.php';
+
 /**
  * Watches from before WordPress is loaded.
  */

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/server.php';
+
 /** Of a body, bytes that are answered. */
 const RESPONSE_BYTES = 262144;
 

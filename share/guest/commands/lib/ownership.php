@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/tables.php';
+
 /**
  * Looks the names up in the plugins' PHP files.
  */

@@ -9,6 +9,9 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/places.php';
+require_once __DIR__ . '/state.php';
+
 /**
  * Makes the package: blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
  */

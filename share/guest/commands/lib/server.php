@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/page.php';
+
 /**
  * Starts PHP's web server, asks it, ends it.
  */

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/page.php';
+
 /**
  * Prepares the request that the arguments ask for; the file that loads WordPress.
  *

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/content-files.php';
+require_once __DIR__ . '/tables.php';
 
 /**
  * Captures it, by the filters of a call.

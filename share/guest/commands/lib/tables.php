@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/listing.php';
+
 /**
  * Names of at most 500 tables, sorted.
  *

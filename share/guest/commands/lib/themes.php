@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/users.php';
+
 /**
  * Does what a call asks of themes.
  *

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/processes.php';
+
 /** Largest file of steps, and largest result, bytes. */
 const WORKLOAD_BYTES = 1048576;
 
