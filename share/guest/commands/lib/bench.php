@@ -37,11 +37,7 @@ final class Bench {
 	/** How long all may take, seconds; what is left then is not begun. */
 	private const SECONDS = 600;
 
-	/**
-	 * The plugin's directory.
-	 *
-	 * @var string
-	 */
+	/** The plugin's directory. */
 	private readonly string $directory;
 
 	/**

@@ -13,18 +13,10 @@ namespace WPCodebox\Guest\Command;
  * WordPress's own cache, which tells what is done to it.
  */
 final class Observed_Cache extends \WP_Object_Cache {
-	/**
-	 * Who is told.
-	 *
-	 * @var ?Churn
-	 */
+	/** Who is told. */
 	public static ?Churn $churn = null;
 
-	/**
-	 * Depth of calls: one of its functions may call another.
-	 *
-	 * @var int
-	 */
+	/** Depth of calls: one of its functions may call another. */
 	private int $depth = 0;
 
 	/** {@inheritDoc} */
@@ -137,11 +129,7 @@ final class Churn {
 	 */
 	private array $samples = array();
 
-	/**
-	 * Number of operations.
-	 *
-	 * @var int
-	 */
+	/** Number of operations. */
 	private int $total = 0;
 
 	/**
@@ -151,11 +139,7 @@ final class Churn {
 	 */
 	private array $writes = array();
 
-	/**
-	 * Whether the object cache is observed.
-	 *
-	 * @var bool
-	 */
+	/** Whether the object cache is observed. */
 	private bool $cache = false;
 
 	/**

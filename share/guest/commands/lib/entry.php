@@ -33,11 +33,7 @@ const NOISE_BYTES = 65536;
  * The program of this process.
  */
 final class Entry {
-	/**
-	 * What was asked.
-	 *
-	 * @var ?Arguments
-	 */
+	/** What was asked. */
 	public static ?Arguments $arguments = null;
 
 	/**
@@ -54,18 +50,10 @@ final class Entry {
 	 */
 	public static $stream;
 
-	/**
-	 * Prints the document when a plugin's own shutdown ended PHP before.
-	 *
-	 * @var ?Last_Word
-	 */
+	/** Prints the document when a plugin's own shutdown ended PHP before. */
 	public static ?Last_Word $last_word = null;
 
-	/**
-	 * Whether the document is printed.
-	 *
-	 * @var bool
-	 */
+	/** Whether the document is printed. */
 	public static bool $printed = false;
 
 	/**
@@ -82,11 +70,7 @@ final class Entry {
 	 */
 	public static array $artifacts = array();
 
-	/**
-	 * What WordPress and plugins printed, and nobody took.
-	 *
-	 * @var string
-	 */
+	/** What WordPress and plugins printed, and nobody took. */
 	public static string $heard = '';
 
 	/**

@@ -34,18 +34,10 @@ final class Hook_Times {
 	 */
 	private array $ended = array();
 
-	/**
-	 * Calls so far.
-	 *
-	 * @var int
-	 */
+	/** Calls so far. */
 	private int $samples = 0;
 
-	/**
-	 * Calls that were left out.
-	 *
-	 * @var int
-	 */
+	/** Calls that were left out. */
 	private int $dropped = 0;
 
 	/**

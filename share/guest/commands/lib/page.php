@@ -19,11 +19,7 @@ final class Page {
 	/** Fingerprints of queries. */
 	private const FINGERPRINTS = 50;
 
-	/**
-	 * Status of the answer.
-	 *
-	 * @var int
-	 */
+	/** Status of the answer. */
 	private int $status = 200;
 
 	/**
@@ -33,11 +29,7 @@ final class Page {
 	 */
 	private array $headers = array();
 
-	/**
-	 * Where it leads to.
-	 *
-	 * @var ?string
-	 */
+	/** Where it leads to. */
 	private ?string $location = null;
 
 	/**
@@ -47,11 +39,7 @@ final class Page {
 	 */
 	private ?array $died = null;
 
-	/**
-	 * Template of the theme.
-	 *
-	 * @var ?string
-	 */
+	/** Template of the theme. */
 	private ?string $template = null;
 
 	/**

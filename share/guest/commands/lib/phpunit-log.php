@@ -22,11 +22,7 @@ final class Phpunit_Log {
 	/** Of a failure, bytes that are told. */
 	private const MESSAGE = 4000;
 
-	/**
-	 * Runs that left no whole log.
-	 *
-	 * @var int
-	 */
+	/** Runs that left no whole log. */
 	public int $missing = 0;
 
 	/**
@@ -42,11 +38,7 @@ final class Phpunit_Log {
 		'unknown' => 0,
 	);
 
-	/**
-	 * Assertions.
-	 *
-	 * @var int
-	 */
+	/** Assertions. */
 	private int $assertions = 0;
 
 	/**

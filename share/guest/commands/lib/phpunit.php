@@ -19,18 +19,10 @@ final class Phpunit {
 	/** Files of tests that can be named. */
 	private const FILES = 50;
 
-	/**
-	 * Where it runs.
-	 *
-	 * @var string
-	 */
+	/** Where it runs. */
 	private readonly string $directory;
 
-	/**
-	 * What is loaded before the tests.
-	 *
-	 * @var string
-	 */
+	/** What is loaded before the tests. */
 	private readonly string $mode;
 
 	/**

@@ -16,18 +16,10 @@ final class Sql {
 	/** Longest text. */
 	private const BYTES = 65536;
 
-	/**
-	 * The text with the content of quotes and comments blanked out, byte for byte.
-	 *
-	 * @var string
-	 */
+	/** The text with the content of quotes and comments blanked out, byte for byte. */
 	private readonly string $bare;
 
-	/**
-	 * The text.
-	 *
-	 * @var string
-	 */
+	/** The text. */
 	private readonly string $text;
 
 	/**

@@ -29,11 +29,7 @@ final class State {
 	/** Columns whose values are never told. */
 	private const SECRET_COLUMNS = array( 'user_pass', 'user_activation_key', 'post_password' );
 
-	/**
-	 * Bytes of rows so far.
-	 *
-	 * @var int
-	 */
+	/** Bytes of rows so far. */
 	private int $row_bytes = 0;
 
 	/**

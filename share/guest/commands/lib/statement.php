@@ -23,11 +23,7 @@ final class Statement {
 	/** Bytes of one value. */
 	private const CELL = 65536;
 
-	/**
-	 * Makes the parts of a statement.
-	 *
-	 * @var Statement_Parts
-	 */
+	/** Makes the parts of a statement. */
 	private readonly Statement_Parts $parts;
 
 	/**

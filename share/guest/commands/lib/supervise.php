@@ -30,25 +30,13 @@ final class Supervisor {
 	/** Of what was printed otherwise, bytes that go to standard error. */
 	private const NOISE = 65536;
 
-	/**
-	 * Beginning of what was printed.
-	 *
-	 * @var string
-	 */
+	/** Beginning of what was printed. */
 	private string $held = '';
 
-	/**
-	 * Bytes that were printed.
-	 *
-	 * @var int
-	 */
+	/** Bytes that were printed. */
 	private int $bytes = 0;
 
-	/**
-	 * The document as it came.
-	 *
-	 * @var string
-	 */
+	/** The document as it came. */
 	private string $document = '';
 
 	/**

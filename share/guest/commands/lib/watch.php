@@ -22,18 +22,10 @@ final class Watch {
 	/** Queries that wpdb keeps at a time. */
 	private const KEPT_QUERIES = 500;
 
-	/**
-	 * When it began, nanoseconds.
-	 *
-	 * @var int
-	 */
+	/** When it began, nanoseconds. */
 	private int $started;
 
-	/**
-	 * CPU time when it began, microseconds.
-	 *
-	 * @var int
-	 */
+	/** CPU time when it began, microseconds. */
 	private int $cpu;
 
 	/**
@@ -57,18 +49,10 @@ final class Watch {
 	 */
 	private array $queries = array();
 
-	/**
-	 * Number of queries.
-	 *
-	 * @var int
-	 */
+	/** Number of queries. */
 	private int $query_count = 0;
 
-	/**
-	 * Their time, milliseconds.
-	 *
-	 * @var float
-	 */
+	/** Their time, milliseconds. */
 	private float $query_ms = 0.0;
 
 	/**
