@@ -31,13 +31,7 @@ function core_phpunit( Arguments $arguments ): array {
 		throw Refusal::unsupported( sprintf( 'the tests of WordPress are not in this guest (%s); they are no part of a release: mount a development checkout and name it with core-root, or its tests/phpunit with tests-dir', null === $tests ? 'neither core-root nor tests-dir is given' : 'no ' . guest_path( $tests ) . '/includes/bootstrap.php' ) );
 	}
 	$core    = $core ?? dirname( $tests, 2 );
-	$defines = array();
-	foreach ( $arguments->object( 'wp-config-defines-json' ) as $name => $value ) {
-		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
-			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
-		}
-		$defines[ $name ] = $value;
-	}
+	$defines = config_defines( $arguments );
 	$defines['WP_TESTS_CONFIG_FILE_PATH'] = __DIR__ . '/core-tests-config.php';
 
 	$files    = array();

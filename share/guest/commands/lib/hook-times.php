@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/listing.php';
+
 /**
  * Takes the time of calls of hooks that have callbacks, up to a number of calls.
  */
@@ -132,7 +134,7 @@ final class Hook_Times {
 		uasort( $this->times, static fn ( array $a, array $b ): int => $b['self'] <=> $a['self'] );
 		$rows = array();
 		foreach ( array_slice( $this->times, 0, $limit, true ) as $hook => $row ) {
-			$callbacks = array_values( array_filter( hook_callback_names( (string) $hook ), static fn ( string $name ): bool => ! str_starts_with( $name, self::class ) ) );
+			$callbacks = array_values( array_filter( array_column( hook_callbacks( (string) $hook, PHP_INT_MAX ), 'callback' ), static fn ( string $name ): bool => ! str_starts_with( $name, self::class ) ) );
 			$rows[]    = array(
 				'hook'      => cut( (string) $hook, 200 ),
 				'calls'     => $row['calls'],
@@ -149,20 +151,4 @@ final class Hook_Times {
 			'slowest'  => $rows,
 		);
 	}
-}
-
-/**
- * Names of a hook's callbacks.
- *
- * @param string $hook Hook.
- * @return list<string>
- */
-function hook_callback_names( string $hook ): array {
-	$names = array();
-	foreach ( ( $GLOBALS['wp_filter'][ $hook ] ?? null )?->callbacks ?? array() as $callbacks ) {
-		foreach ( $callbacks as $row ) {
-			$names[] = callback_name( $row['function'] );
-		}
-	}
-	return $names;
 }

@@ -33,6 +33,22 @@ function phpunit_program( array $directories ): string {
 }
 
 /**
+ * Constants for wp-config.php that the call gives.
+ *
+ * @param Arguments $arguments Argument wp-config-defines-json.
+ * @return array<string,scalar|null>
+ */
+function config_defines( Arguments $arguments ): array {
+	$defines = $arguments->object( 'wp-config-defines-json' );
+	foreach ( $defines as $name => $value ) {
+		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
+			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
+		}
+	}
+	return $defines;
+}
+
+/**
  * A file of tests from a text, named after its class, as PHPUnit wants it.
  *
  * @param string $code PHP, with or without the opening tag.

@@ -237,16 +237,10 @@ final class Phpunit {
 	 * @return array<string,scalar|null>
 	 */
 	private function defines(): array {
-		$defines = $this->arguments->object( 'wp-config-defines-json' );
-		if ( array() !== $defines && 'none' === $this->mode ) {
+		if ( 'none' === $this->mode && array() !== $this->arguments->object( 'wp-config-defines-json' ) ) {
 			throw Refusal::input( 'wp-config-defines-json needs WordPress, but bootstrap-mode is none' );
 		}
-		foreach ( $defines as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
-				throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
-			}
-		}
-		return $defines;
+		return config_defines( $this->arguments );
 	}
 
 	/**

@@ -9,6 +9,8 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/processes.php';
+
 /** Findings that are told. */
 const PLUGIN_CHECK_FINDINGS = 1000;
 
@@ -58,7 +60,7 @@ function plugin_check( Arguments $arguments ): array {
 	}
 	$drop_in = WP_CONTENT_DIR . '/object-cache.php';
 	$foreign = is_file( $drop_in ) && ! plugin_check_owns( $drop_in );
-	list( $status, $stdout, $stderr ) = run_program( $command );
+	list( 'exitCode' => $status, 'stdout' => $stdout, 'stderr' => $stderr ) = process( $command, '', array(), 4 << 20 );
 	// The checker removes its object cache at its end, which an error or a signal takes from it.
 	if ( is_file( $drop_in ) && plugin_check_owns( $drop_in ) ) {
 		unlink( $drop_in );
@@ -174,29 +176,4 @@ function plugin_check_findings( string $stdout ): ?array {
 		}
 	}
 	return null === $file ? $findings : null;
-}
-
-/**
- * Runs a program of the guest to its end; of what it prints, 4 MiB each are kept.
- *
- * @param list<string> $command Program and arguments.
- * @return array{int, string, string} Status, standard output, standard error.
- */
-function run_program( array $command ): array {
-	$errors  = (string) tempnam( sys_get_temp_dir(), 'program-' );
-	$pipes   = array();
-	$process = proc_open( $command, array( array( 'file', '/dev/null', 'r' ), array( 'pipe', 'w' ), array( 'file', $errors, 'w' ) ), $pipes );
-	if ( ! is_resource( $process ) ) {
-		throw Refusal::failed( $command[0] . ' could not be started' );
-	}
-	$stdout = '';
-	while ( ! feof( $pipes[1] ) ) {
-		$piece   = (string) fread( $pipes[1], 65536 );
-		$stdout .= substr( $piece, 0, max( 0, ( 4 << 20 ) - strlen( $stdout ) ) );
-	}
-	fclose( $pipes[1] );
-	$status = proc_close( $process );
-	$stderr = (string) file_get_contents( $errors, false, null, 0, 4 << 20 );
-	unlink( $errors );
-	return array( $status, $stdout, $stderr );
 }
