@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Apply\ArtifactService;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Services;
 
@@ -43,7 +42,7 @@ final class Approval {
 	public function input( array $args, array $flags ): array {
 		$input = [ 'artifact_id' => $args[0] ];
 		if ( isset( $flags['approved-files'] ) && ! empty( $flags['all'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'Both --approved-files and --all are given; give one of them.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'Both --approved-files and --all are given; give one of them.', 'codebox' ) );
 		}
 		if ( ! empty( $flags['all'] ) ) {
 			$input['approved_files'] = array_column( ArtifactService::changed_files( $this->services->artifacts->artifact( $input ) ), 'path' );

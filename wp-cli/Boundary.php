@@ -113,8 +113,7 @@ final class Boundary {
 				continue;
 			}
 			if ( isset( $seen[ $found[1] ] ) ) {
-				throw Failure::because(
-					ErrorCode::InputInvalid,
+				throw Failure::invalid_input(
 					/* translators: %s: name of a flag. */
 					Sentence::of( __( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', 'codebox' ), $found[1] ),
 					/* translators: %s: name of a flag. */

@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
 
@@ -58,7 +57,7 @@ final class FlagList {
 		$value = json_decode( $text );
 		if ( ! is_object( $value ) ) {
 			/* translators: %s: flag, or what else was given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a JSON object, e.g. {"key":"value"}.', 'codebox' ), $flag ) );
+			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON object, e.g. {"key":"value"}.', 'codebox' ), $flag ) );
 		}
 		return (array) json_decode( $text, true );
 	}
@@ -75,7 +74,7 @@ final class FlagList {
 		$value = json_decode( $text, true );
 		if ( ! is_array( $value ) || ! array_is_list( $value ) || $value !== array_filter( $value, 'is_string' ) ) {
 			/* translators: %s: flag, or what else was given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a JSON list of texts, e.g. ["first","second"].', 'codebox' ), $flag ) );
+			throw Failure::invalid_input( Sentence::of( __( '%s must be a JSON list of texts, e.g. ["first","second"].', 'codebox' ), $flag ) );
 		}
 		return $value;
 	}

@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
@@ -46,7 +45,7 @@ final class ModelFlags {
 		}
 		if ( isset( $flags['max-cost'] ) ) {
 			if ( 1 !== preg_match( '/^[0-9]{1,9}(\.[0-9]{1,6})?$/D', (string) $flags['max-cost'] ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, __( '--max-cost must be US dollars, e.g. 0.50.', 'codebox' ) );
+				throw Failure::invalid_input( __( '--max-cost must be US dollars, e.g. 0.50.', 'codebox' ) );
 			}
 			$input['budget']['cost_usd'] = (float) $flags['max-cost'];
 		}

@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Capabilities;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Policy;
 use WPCodebox\Sentence;
@@ -173,7 +172,7 @@ final class PolicyCommand {
 	 */
 	private function document( array $args, array $flags ): array {
 		if ( isset( $args[0] ) === isset( $flags['input-json'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'Give the policy as a file or with --input-json.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'Give the policy as a file or with --input-json.', 'codebox' ) );
 		}
 		if ( isset( $flags['input-json'] ) ) {
 			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );
@@ -182,7 +181,7 @@ final class PolicyCommand {
 		$text = '-' === $args[0] ? stream_get_contents( STDIN ) : ( is_file( $args[0] ) ? file_get_contents( $args[0] ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The file %s cannot be read.', 'codebox' ), $args[0] ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The file %s cannot be read.', 'codebox' ), $args[0] ) );
 		}
 		return FlagList::json_object( $args[0], $text );
 	}

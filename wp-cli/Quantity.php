@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
 
@@ -45,11 +44,11 @@ final class Quantity {
 	public static function milliseconds( string $flag, string $text ): int {
 		if ( 1 === preg_match( '/^[0-9]+$/D', $text ) ) {
 			/* translators: 1: name of a flag, 2: number as given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--%1$s=%2$s has no unit: write %2$ss (seconds) or %2$sms (milliseconds).', 'codebox' ), $flag, $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--%1$s=%2$s has no unit: write %2$ss (seconds) or %2$sms (milliseconds).', 'codebox' ), $flag, $text ) );
 		}
 		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h|d)$/D', $text, $found ) ) {
 			/* translators: 1: name of a flag, 2: its value. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--%1$s=%2$s is not a duration such as 500ms, 90s, 15m, 4h or 1d.', 'codebox' ), $flag, $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--%1$s=%2$s is not a duration such as 500ms, 90s, 15m, 4h or 1d.', 'codebox' ), $flag, $text ) );
 		}
 		return (int) $found[1] * self::TIMES[ $found[2] ];
 	}
@@ -64,7 +63,7 @@ final class Quantity {
 	public static function bytes( string $flag, string $text ): int {
 		if ( 1 !== preg_match( '/^([0-9]{1,12})(?:([KMG])(?:i?B)?)?$/i', trim( $text ), $found ) ) {
 			/* translators: 1: name of a flag, 2: its value. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--%1$s=%2$s is no size; write 512M, 1G or a number of bytes.', 'codebox' ), $flag, $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--%1$s=%2$s is no size; write 512M, 1G or a number of bytes.', 'codebox' ), $flag, $text ) );
 		}
 		return (int) $found[1] * self::SIZES[ strtoupper( $found[2] ?? '' ) ];
 	}
@@ -81,7 +80,7 @@ final class Quantity {
 	public static function whole( string $flag, string $text, int $from, int $to ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,15}$/D', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
 			/* translators: 1: name of a flag, 2: its value, 3: smallest number, 4: largest number. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( PHP_INT_MAX === $to ? __( '--%1$s=%2$s is no whole number from %3$d.', 'codebox' ) : __( '--%1$s=%2$s is no whole number from %3$d to %4$d.', 'codebox' ), $flag, $text, $from, $to ) );
+			throw Failure::invalid_input( Sentence::of( PHP_INT_MAX === $to ? __( '--%1$s=%2$s is no whole number from %3$d.', 'codebox' ) : __( '--%1$s=%2$s is no whole number from %3$d to %4$d.', 'codebox' ), $flag, $text, $from, $to ) );
 		}
 		return (int) $text;
 	}

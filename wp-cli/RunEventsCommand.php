@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Services;
@@ -156,7 +155,7 @@ final class RunEventsCommand {
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {
 		$json = 'json' === $flags['format'];
 		if ( ! in_array( $flags['format'], [ 'table', 'json' ], true ) || isset( $flags['per-page'] ) || isset( $flags['fields'] ) || ! empty( $flags['porcelain'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.', 'codebox' ) );
+			throw Failure::invalid_input( __( '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.', 'codebox' ) );
 		}
 		$input  = [ 'run_id' => $reference ];
 		$id     = (string) $this->services->registry->get( $input, $authority )['run']['run_id'];

@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WP_CLI\Formatter;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
 
@@ -40,7 +39,7 @@ final class Table {
 		$wrong  = array_diff( $wanted, $known, $fields );
 		if ( [] !== $wrong ) {
 			/* translators: 1: name as given, 2: list of names. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
+			throw Failure::invalid_input( Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
 			// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.

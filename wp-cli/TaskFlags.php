@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Abilities\SchemaStore;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Sentence;
@@ -69,7 +68,7 @@ final class TaskFlags {
 			$value = json_decode( (string) $flags[ $list ], true );
 			if ( ! is_array( $value ) || ! array_is_list( $value ) ) {
 				/* translators: %s: name of a flag. */
-				throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--%s must be a JSON list.', 'codebox' ), $list ) );
+				throw Failure::invalid_input( Sentence::of( __( '--%s must be a JSON list.', 'codebox' ), $list ) );
 			}
 			$input[ $list ] = $value;
 		}
@@ -97,7 +96,7 @@ final class TaskFlags {
 		$input = array_merge( $this->file( $flags ), $this->json( $flags ), ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, __( 'The goal is given twice; give it as the argument or with --goal.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'The goal is given twice; give it as the argument or with --goal.', 'codebox' ) );
 			}
 			$input['goal'] = $args[0];
 		}
@@ -146,7 +145,7 @@ final class TaskFlags {
 		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'codebox' ), $path ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'codebox' ), $path ) );
 		}
 		return FlagList::json_object( '--input-file', $text );
 	}
@@ -176,7 +175,7 @@ final class TaskFlags {
 		}
 		if ( count( $parts ) > 2 || '' === $parts[0] ) {
 			/* translators: %s: value as given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--mount=%s is not SRC[:DST][:ro].', 'codebox' ), $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--mount=%s is not SRC[:DST][:ro].', 'codebox' ), $text ) );
 		}
 		$given  = str_starts_with( $parts[0], '/' ) ? $parts[0] : getcwd() . '/' . $parts[0];
 		$real   = realpath( $given );
@@ -198,7 +197,7 @@ final class TaskFlags {
 	private function exit_code( string $text ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,3}$/D', $text ) ) {
 			/* translators: %s: value as given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', 'codebox' ), $text ) );
+			throw Failure::invalid_input( Sentence::of( __( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', 'codebox' ), $text ) );
 		}
 		return (int) $text;
 	}
@@ -235,7 +234,7 @@ final class TaskFlags {
 		if ( isset( $flags['processes'] ) ) {
 			if ( 1 !== preg_match( '/^[0-9]{1,9}$/D', (string) $flags['processes'] ) ) {
 				/* translators: %s: value as given. */
-				throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--processes=%s is no number.', 'codebox' ), (string) $flags['processes'] ) );
+				throw Failure::invalid_input( Sentence::of( __( '--processes=%s is no number.', 'codebox' ), (string) $flags['processes'] ) );
 			}
 			$limits['processes'] = (int) $flags['processes'];
 		}
@@ -269,7 +268,7 @@ final class TaskFlags {
 	private function checked( array $input, string $schema ): array {
 		$valid = $this->schemas->check( $schema, $input );
 		if ( is_wp_error( $valid ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
+			throw Failure::invalid_input( $valid->get_error_message() );
 		}
 		// Numbers and booleans that came as text.
 		return (array) rest_sanitize_value_from_schema( $input, $this->schemas->get( $schema ), 'input' );

@@ -12,7 +12,6 @@ namespace WPCodebox\Cli;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Services;
 use WPCodebox\Transfer\ImportSource;
@@ -89,7 +88,7 @@ final class TransferCommands {
 				$input = [ 'artifact_id' => $args[0] ];
 				if ( '-' === ( $flags['output'] ?? '' ) ) {
 					if ( stream_isatty( STDOUT ) ) {
-						throw Failure::because( ErrorCode::InputInvalid, __( 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.', 'codebox' ) );
+						throw Failure::invalid_input( __( 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.', 'codebox' ) );
 					}
 					fwrite( STDOUT, $this->services->exports->bytes( $input )['archive'] );
 					return 0;

@@ -61,6 +61,17 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
+	 * A value that the caller gave is not accepted: `wp_codebox_input_invalid`.
+	 *
+	 * @param string               $message One sentence.
+	 * @param list<string>         $hints   Further things to try.
+	 * @param array<string, mixed> $data    Structured detail.
+	 */
+	public static function invalid_input( string $message, array $hints = [], array $data = [] ): self {
+		return self::because( ErrorCode::InputInvalid, $message, $hints, $data );
+	}
+
+	/**
 	 * Whatever was thrown, as a failure. An error that is not ours keeps its text in
 	 * the server's log only: it may name paths or values a caller must not see.
 	 *

@@ -190,7 +190,7 @@ final class Registrar {
 			return Failure::from( $thrown )->to_wp_error();
 		}
 		if ( is_wp_error( $valid ) ) {
-			return Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() )->to_wp_error();
+			return Failure::invalid_input( $valid->get_error_message() )->to_wp_error();
 		}
 		return $this->execute( $name, $input );
 	}

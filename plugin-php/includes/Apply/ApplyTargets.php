@@ -57,7 +57,7 @@ final class ApplyTargets {
 			$directories[ $mount ] = $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
 		}
 		$this->assert_not_own( $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
@@ -151,8 +151,7 @@ final class ApplyTargets {
 	private function named( string $mount, array $target, Authority $authority ): string {
 		$given = self::given( $mount, $target );
 		if ( null === $given ) {
-			throw Failure::because(
-				ErrorCode::InputInvalid,
+			throw Failure::invalid_input(
 				/* translators: %s: directory in the sandbox. */
 				Sentence::of( __( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', 'codebox' ), $mount )
 			);
@@ -160,7 +159,7 @@ final class ApplyTargets {
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'codebox' ), $mount ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'codebox' ), $mount ) );
 		}
 		if ( $this->site->refuses( $real ) ) {
 			/* translators: %s: directory in the sandbox. */

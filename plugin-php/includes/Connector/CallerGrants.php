@@ -11,7 +11,6 @@ namespace WPCodebox\Connector;
 
 use WP_Application_Passwords;
 use WP_User_Query;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Sentence;
 
@@ -34,7 +33,7 @@ final class CallerGrants {
 	 */
 	public function check( mixed $value ): array {
 		if ( null !== $value && '' !== $value && ! is_array( $value ) ) {
-			throw $this->refused( __( 'Trusted callers must be a map from the id of an application password to its scopes.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'Trusted callers must be a map from the id of an application password to its scopes.', 'codebox' ) );
 		}
 		$grants = [];
 		$known  = null;
@@ -42,11 +41,11 @@ final class CallerGrants {
 			$uuid  = strtolower( (string) $uuid );
 			$asked = is_array( $scopes ) ? array_values( array_filter( $scopes, static fn( mixed $scope ): bool => '' !== $scope ) ) : [ $scopes ];
 			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
-				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'codebox' ) );
 			}
 			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::names(), true ) ) ) {
 				/* translators: %s: list of scopes. */
-				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'codebox' ), implode( ', ', Scope::names() ) ) );
+				throw Failure::invalid_input( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'codebox' ), implode( ', ', Scope::names() ) ) );
 			}
 			if ( [] === $asked ) {
 				continue;
@@ -54,7 +53,7 @@ final class CallerGrants {
 			$known ??= array_column( $this->passwords( null ), null, 'uuid' );
 			if ( ! isset( $known[ $uuid ] ) ) {
 				/* translators: %s: id of an application password. */
-				throw $this->refused( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'codebox' ), $uuid ) );
+				throw Failure::invalid_input( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'codebox' ), $uuid ) );
 			}
 			$grants[ $uuid ] = array_values( array_intersect( Scope::names(), $asked ) );
 		}
@@ -98,14 +97,5 @@ final class CallerGrants {
 			}
 		}
 		return array_merge( $wants, null === $most ? $rows : array_slice( $rows, 0, max( 0, $most - count( $wants ) ) ) );
-	}
-
-	/**
-	 * A refusal.
-	 *
-	 * @param string $sentence What is wrong.
-	 */
-	private function refused( string $sentence ): Failure {
-		return Failure::because( ErrorCode::InputInvalid, $sentence );
 	}
 }

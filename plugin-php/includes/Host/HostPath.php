@@ -62,7 +62,7 @@ final class HostPath {
 		}
 		$this->assert_rooted( $canonical, $authority );
 		if ( false === $directory || ! is_dir( $directory ) || '' === basename( $path ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The directory of the file to write does not exist; make it first.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The directory of the file to write does not exist; make it first.', 'codebox' ) );
 		}
 		return rtrim( $directory, '/' ) . '/' . basename( $path );
 	}
@@ -75,7 +75,7 @@ final class HostPath {
 	 */
 	private function assert_plain( string $path ): void {
 		if ( ! str_starts_with( $path, '/' ) || 1 === preg_match( '#(^|/)\.\.?(/|$)|[\x00-\x1f\x7f]#', $path ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.', 'codebox' ) );
 		}
 	}
 

@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Host;
 
-use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Model\ProviderRows;
@@ -55,15 +54,15 @@ final class SettingChecks {
 			}
 			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/D', $name ) ) {
 				/* translators: %s: name as typed. */
-				throw $this->refused( sprintf( __( '"%s" cannot be the name of an agent; use letters, digits, dot, dash and underscore.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '"%s" cannot be the name of an agent; use letters, digits, dot, dash and underscore.', 'codebox' ), $name ) );
 			}
 			if ( isset( $agents[ $name ] ) ) {
 				/* translators: %s: name of an agent. */
-				throw $this->refused( sprintf( __( 'Two agents are called "%s".', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( 'Two agents are called "%s".', 'codebox' ), $name ) );
 			}
 			if ( '' === $command || null === $this->gate->failure() && [] === Run::splitCommand( $command ) ) {
 				/* translators: %s: name of an agent. */
-				throw $this->refused( sprintf( __( 'The agent "%s" has no command line.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( 'The agent "%s" has no command line.', 'codebox' ), $name ) );
 			}
 			$agents[ $name ] = [
 				'command'       => $command,
@@ -85,7 +84,7 @@ final class SettingChecks {
 		$codes = array_values( array_unique( array_map( static fn( mixed $part ): int => SettingUnits::whole( $part, 255 ) ?? -1, $parts ) ) );
 		if ( in_array( -1, $codes, true ) ) {
 			/* translators: %s: name of an agent. */
-			throw $this->refused( sprintf( __( 'The success codes of the agent "%s" must be numbers from 0 to 255.', 'codebox' ), $name ) );
+			throw Failure::invalid_input( sprintf( __( 'The success codes of the agent "%s" must be numbers from 0 to 255.', 'codebox' ), $name ) );
 		}
 		return [] === $codes ? [ 0 ] : $codes;
 	}
@@ -99,7 +98,7 @@ final class SettingChecks {
 		$name = $this->name( $value );
 		if ( '' !== $name && ! in_array( $name, AgentChoice::names( $this->settings ), true ) ) {
 			/* translators: %s: name as typed. */
-			throw $this->refused( sprintf( __( 'There is no agent "%s" that could be the default.', 'codebox' ), $name ) );
+			throw Failure::invalid_input( sprintf( __( 'There is no agent "%s" that could be the default.', 'codebox' ), $name ) );
 		}
 		return $name;
 	}
@@ -114,7 +113,7 @@ final class SettingChecks {
 		if ( is_string( $value ) ) {
 			$value = '' === trim( $value ) ? [] : json_decode( $value, true );
 			if ( ! is_array( $value ) || [] !== $value && array_is_list( $value ) ) {
-				throw $this->refused( __( 'Model providers must be a JSON object of objects, by id.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'Model providers must be a JSON object of objects, by id.', 'codebox' ) );
 			}
 		}
 		return array_map( static fn( array $row ): array => array_diff_key( $row, [ 'id' => true ] ), ProviderRows::permitted( $this->rows( $value ) ) );
@@ -129,7 +128,7 @@ final class SettingChecks {
 		$id = $this->name( $value );
 		if ( '' !== $id && '' === ( ( new Providers( $this->settings ) )->all()[ $id ]->base_url ?? '' ) ) {
 			/* translators: %s: id as typed. */
-			throw $this->refused( sprintf( __( 'There is no model provider "%s" that could be the default.', 'codebox' ), $id ) );
+			throw Failure::invalid_input( sprintf( __( 'There is no model provider "%s" that could be the default.', 'codebox' ), $id ) );
 		}
 		return $id;
 	}
@@ -142,7 +141,7 @@ final class SettingChecks {
 	public function instructions( mixed $value ): string {
 		$text = str_replace( "\r\n", "\n", $this->text( $value ) );
 		if ( null !== $value && ! is_string( $value ) || strlen( $text ) > 65536 || 1 !== preg_match( '/^[^\p{C}\n\t]*(?:[\n\t][^\p{C}\n\t]*)*$/uD', $text ) ) {
-			throw $this->refused( __( 'Instructions must be plain text of at most 64 KiB.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'Instructions must be plain text of at most 64 KiB.', 'codebox' ) );
 		}
 		return $text;
 	}
@@ -155,7 +154,7 @@ final class SettingChecks {
 	public function name( mixed $value ): string {
 		$name = $this->text( $value );
 		if ( null !== $value && ! is_string( $value ) || strlen( $name ) > 200 || 1 !== preg_match( '/^[^\p{C}]*$/uD', $name ) ) {
-			throw $this->refused( __( 'A name must be one line of at most 200 bytes.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'A name must be one line of at most 200 bytes.', 'codebox' ) );
 		}
 		return $name;
 	}
@@ -173,7 +172,7 @@ final class SettingChecks {
 		$rows = '' === $value ? [] : $this->rows( $value );
 		foreach ( $rows as $row ) {
 			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/D', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
-				throw $this->refused( __( 'Component contracts must be a JSON list of objects that each have a slug.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'Component contracts must be a JSON list of objects that each have a slug.', 'codebox' ) );
 			}
 		}
 		return array_values( $rows );
@@ -189,7 +188,7 @@ final class SettingChecks {
 		$keys = is_string( $value ) ? preg_split( '/[\s,]+/', $value, -1, PREG_SPLIT_NO_EMPTY ) : $this->rows( $value );
 		foreach ( $keys as $key ) {
 			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/D', $key ) ) {
-				throw $this->refused( __( 'A trusted key is given by its id, one a line; paste no key itself.', 'codebox' ) );
+				throw Failure::invalid_input( __( 'A trusted key is given by its id, one a line; paste no key itself.', 'codebox' ) );
 			}
 		}
 		return array_values( array_unique( $keys ) );
@@ -210,7 +209,7 @@ final class SettingChecks {
 		foreach ( $limits['defaults'] as $field => $default ) {
 			if ( $default > ( $limits['ceilings'][ $field ] ?? PHP_INT_MAX ) ) {
 				/* translators: %s: name of a limit. */
-				throw $this->refused( sprintf( __( 'The default of %s is above its ceiling.', 'codebox' ), $field ) );
+				throw Failure::invalid_input( sprintf( __( 'The default of %s is above its ceiling.', 'codebox' ), $field ) );
 			}
 		}
 		if ( null === $this->gate->failure() ) {
@@ -238,7 +237,7 @@ final class SettingChecks {
 		$number = null === $value || '' === $value ? 0 : SettingUnits::whole( $value, $host ?? 256 );
 		if ( null === $number ) {
 			/* translators: %d: largest number. */
-			throw $this->refused( sprintf( __( 'Runs at once must be a whole number from 0 to %d, which is what the host allows.', 'codebox' ), $host ?? 256 ) );
+			throw Failure::invalid_input( sprintf( __( 'Runs at once must be a whole number from 0 to %d, which is what the host allows.', 'codebox' ), $host ?? 256 ) );
 		}
 		return $number;
 	}
@@ -270,17 +269,8 @@ final class SettingChecks {
 	 */
 	private function rows( mixed $value ): array {
 		if ( null !== $value && ! is_array( $value ) ) {
-			throw $this->refused( __( 'This setting must be a list.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'This setting must be a list.', 'codebox' ) );
 		}
 		return $value ?? [];
-	}
-
-	/**
-	 * A refusal.
-	 *
-	 * @param string $sentence What is wrong.
-	 */
-	private function refused( string $sentence ): Failure {
-		return Failure::because( ErrorCode::InputInvalid, $sentence );
 	}
 }

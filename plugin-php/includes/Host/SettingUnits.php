@@ -9,7 +9,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Host;
 
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
@@ -44,13 +43,13 @@ final class SettingUnits {
 	public static function stored( mixed $value, array $fields, array $current ): array {
 		$numbers = [];
 		if ( null !== $value && ! is_array( $value ) ) {
-			throw self::refused( __( 'This setting must be a list.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'This setting must be a list.', 'codebox' ) );
 		}
 		foreach ( $value ?? [] as $name => $given ) {
 			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
 			if ( ! in_array( $field, $fields, true ) ) {
 				/* translators: %s: name as given. */
-				throw self::refused( sprintf( __( 'There is no setting "%s" here.', 'codebox' ), sanitize_key( (string) $name ) ) );
+				throw Failure::invalid_input( sprintf( __( 'There is no setting "%s" here.', 'codebox' ), sanitize_key( (string) $name ) ) );
 			}
 			if ( null === $given || '' === $given || 0 === $given || '0' === $given ) {
 				continue;
@@ -58,7 +57,7 @@ final class SettingUnits {
 			$number = self::whole( $given, intdiv( PHP_INT_MAX, $factor ) );
 			if ( null === $number ) {
 				/* translators: %s: name of a setting. */
-				throw self::refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'codebox' ), $name ) );
+				throw Failure::invalid_input( sprintf( __( '%s must be a whole number; leave it empty for none.', 'codebox' ), $name ) );
 			}
 			$old               = $current[ $field ] ?? 0;
 			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;
@@ -86,14 +85,5 @@ final class SettingUnits {
 		$text   = is_int( $value ) || is_string( $value ) ? trim( (string) $value ) : '';
 		$number = 1 === preg_match( '/^[0-9]{1,18}$/D', $text ) ? (int) $text : -1;
 		return $number >= 0 && $number <= $max ? $number : null;
-	}
-
-	/**
-	 * A refusal.
-	 *
-	 * @param string $sentence What is wrong.
-	 */
-	private static function refused( string $sentence ): Failure {
-		return Failure::because( ErrorCode::InputInvalid, $sentence );
 	}
 }

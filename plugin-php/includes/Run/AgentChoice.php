@@ -52,14 +52,14 @@ final class AgentChoice {
 	 */
 	public function resolve( array $input ): array {
 		if ( count( array_intersect_key( $input, array_flip( [ 'agent', 'agent_command', 'runtime_task' ] ) ) ) > 1 ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The task gives more than one of agent, agent_command and runtime_task; give one of them.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The task gives more than one of agent, agent_command and runtime_task; give one of them.', 'codebox' ) );
 		}
 		$agent = $this->chosen( $input );
 		if ( 'model' === self::kind( $agent ) ) {
 			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.', 'codebox' ) );
 		}
 		if ( 'command' !== self::kind( $agent ) ) {
 			return $this->plain( $agent, $input );
@@ -163,7 +163,7 @@ final class AgentChoice {
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out.', 'codebox' ) );
 		}
 		return $agent;
 	}

@@ -192,7 +192,7 @@ final class RunRegistry {
 		$this->gate->check();
 		$reference = trim( (string) ( $input['run_id'] ?? '' ) );
 		if ( '' === $reference ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'No run was named; give run_id.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'No run was named; give run_id.', 'codebox' ) );
 		}
 		if ( $this->access->sees_all( $authority ) ) {
 			return $reference;

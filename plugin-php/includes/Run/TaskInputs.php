@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Run;
 
 use WPCodebox\Abilities\SchemaStore;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
@@ -35,7 +34,7 @@ final class TaskInputs {
 	public function valid( array $input ): array {
 		$valid = $this->schemas->check( 'run-agent-task-input', $input, 'task' );
 		if ( is_wp_error( $valid ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
+			throw Failure::invalid_input( $valid->get_error_message() );
 		}
 		return (array) rest_sanitize_value_from_schema( $input, $this->schemas->get( 'run-agent-task-input' ), 'task' );
 	}

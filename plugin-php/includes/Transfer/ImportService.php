@@ -171,7 +171,7 @@ final class ImportService {
 			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'Nothing says which bundle to take in again; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.', 'codebox' ) );
+			throw Failure::invalid_input( __( 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.', 'codebox' ) );
 		}
 		$sources = array_intersect_key( $input, array_flip( [ 'source_bundle_path', 'source_manifest_path', 'archive' ] ) );
 		$path    = $reference['source']['path'] ?? $earlier['source']['path'] ?? null;

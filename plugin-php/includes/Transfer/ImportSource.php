@@ -57,7 +57,7 @@ final class ImportSource {
 		}
 		if ( count( $given ) > 1 ) {
 			/* translators: %s: list of fields. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The import has several sources (%s); give one.', 'codebox' ), implode( ', ', array_keys( $given ) ) ) );
+			throw Failure::invalid_input( Sentence::of( __( 'The import has several sources (%s); give one.', 'codebox' ), implode( ', ', array_keys( $given ) ) ) );
 		}
 		if ( isset( $given['archive'] ) ) {
 			return new self( 'archive', '', self::decoded( $given['archive'] ) );
