@@ -46,7 +46,7 @@ final class AuditLog {
 		$this->gate->check();
 		$limit = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$after = (int) ( $input['after'] ?? -$limit );
-		$page  = $this->read( $after, $limit );
+		$page  = Artifacts::auditRecords( $this->site->id(), $after, $limit, AuditTrail::anchors() );
 		$last  = [] === $page['records'] ? max( 0, $after ) : (int) end( $page['records'] )['seq'];
 		return [
 			'success' => true,
@@ -82,21 +82,5 @@ final class AuditLog {
 		$problem = (string) ( $chain['problem'] ?? '' );
 		/* translators: %s: nothing, or the problem in parentheses with a space before it. */
 		return Sentence::of( __( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', 'codebox' ), '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
-	}
-
-	/**
-	 * Asks the extension.
-	 *
-	 * @param int $after Sequence number; below 0 for so many of the newest.
-	 * @param int $limit How many.
-	 * @return array{records: list<array<string, mixed>>, total: int, chain: array<string, mixed>}
-	 */
-	private function read( int $after, int $limit ): array {
-		$page = Artifacts::auditRecords( $this->site->id(), $after, $limit, AuditTrail::anchors() );
-		return [
-			'records' => array_values( (array) ( $page['records'] ?? [] ) ),
-			'total'   => (int) ( $page['total'] ?? 0 ),
-			'chain'   => (array) ( $page['chain'] ?? [] ),
-		];
 	}
 }

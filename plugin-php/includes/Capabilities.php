@@ -65,20 +65,11 @@ final class Capabilities {
 	 */
 	public function allows( string ...$any ): bool {
 		foreach ( $any as $capability ) {
-			if ( $this->holds( $capability ) ) {
+			if ( $this->grants( get_current_user_id(), $capability ) ) {
 				return true;
 			}
 		}
 		return false;
-	}
-
-	/**
-	 * Whether the current user has a capability.
-	 *
-	 * @param string $capability One of the four.
-	 */
-	private function holds( string $capability ): bool {
-		return $this->grants( get_current_user_id(), $capability );
 	}
 
 	/**

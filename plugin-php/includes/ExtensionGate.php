@@ -32,6 +32,15 @@ final class ExtensionGate {
 		private readonly string $digest
 	) {}
 
+	/**
+	 * What the extension says of itself; empty where it is not loaded.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public static function info(): array {
+		return class_exists( Extension::class, false ) ? Extension::info() : [];
+	}
+
 	/** Why nothing can run, or null when everything fits. */
 	public function failure(): ?Failure {
 		if ( ! class_exists( Extension::class, false ) ) {

@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox;
 
 use WPCodebox\Connector\Scope;
-use WPCodebox\Native\Extension;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -206,7 +205,7 @@ final class Settings {
 
 	/** What the host's `wp_codebox.max_runs` allows; null when the extension does not say. */
 	public function host_max_runs(): ?int {
-		$host = class_exists( Extension::class, false ) ? ( Extension::info()['max_runs'] ?? null ) : null;
+		$host = ExtensionGate::info()['max_runs'] ?? null;
 		return is_int( $host ) ? $host : null;
 	}
 

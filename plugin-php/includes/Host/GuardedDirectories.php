@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Host;
 
-use WPCodebox\Native\Extension;
+use WPCodebox\ExtensionGate;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -45,7 +45,7 @@ final class GuardedDirectories {
 	 * @return list<string>
 	 */
 	public function opened(): array {
-		return $this->canonical( (array) ( self::info()['mount_roots'] ?? [] ) );
+		return $this->canonical( (array) ( ExtensionGate::info()['mount_roots'] ?? [] ) );
 	}
 
 	/**
@@ -57,7 +57,7 @@ final class GuardedDirectories {
 	 * @param list<string> $code      Canonical directories of plugins and themes.
 	 */
 	public function refuses( string $directory, array $code ): bool {
-		$info = self::info();
+		$info = ExtensionGate::info();
 		foreach ( array_merge( self::SYSTEM, $this->canonical( [ $info['state_dir'] ?? '', $info['share_dir'] ?? '' ] ) ) as $other ) {
 			if ( Site::is_within( $directory, [ $other ] ) || Site::is_within( $other, [ $directory ] ) ) {
 				return true;
@@ -71,15 +71,6 @@ final class GuardedDirectories {
 			}
 		}
 		return false;
-	}
-
-	/**
-	 * What the extension says of itself; nothing without it, where plugins are listed all the same and nothing runs.
-	 *
-	 * @return array<string, mixed>
-	 */
-	private static function info(): array {
-		return class_exists( Extension::class, false ) ? Extension::info() : [];
 	}
 
 	/**

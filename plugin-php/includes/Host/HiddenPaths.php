@@ -11,7 +11,7 @@ namespace WPCodebox\Host;
 
 use Throwable;
 use WP_Error;
-use WPCodebox\Native\Extension;
+use WPCodebox\ExtensionGate;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -122,7 +122,7 @@ final class HiddenPaths {
 	private static function roots( Site $site ): array {
 		$ini = php_ini_loaded_file();
 		try {
-			$info  = class_exists( Extension::class, false ) ? Extension::info() : [];
+			$info  = ExtensionGate::info();
 			$known = [] === $info ? [] : $site->known_roots();
 		} catch ( Throwable ) {
 			// Settings that cannot be read are what the answer complains of.

@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Model;
 
 use WordPress\AiClient\AiClient;
-use WPCodebox\Native\Extension;
+use WPCodebox\ExtensionGate;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -109,7 +109,7 @@ final class KeyHosts {
 	 * @return array<mixed>
 	 */
 	private static function setting( string $name, string $constant ): array {
-		$listed = class_exists( Extension::class, false ) ? Extension::info()[ $name ] ?? [] : [];
+		$listed = ExtensionGate::info()[ $name ] ?? [];
 		if ( [] !== $listed ) {
 			return $listed;
 		}

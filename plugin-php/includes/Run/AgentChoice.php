@@ -10,9 +10,9 @@ declare(strict_types=1);
 namespace WPCodebox\Run;
 
 use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Model\ModelChoice;
-use WPCodebox\Native\Extension;
 use WPCodebox\Native\Run;
 use WPCodebox\Sentence;
 use WPCodebox\Settings;
@@ -85,7 +85,7 @@ final class AgentChoice {
 	 * @return list<string>
 	 */
 	public static function presets(): array {
-		$rows  = class_exists( Extension::class, false ) ? Extension::info()['agents'] ?? [] : [];
+		$rows  = ExtensionGate::info()['agents'] ?? [];
 		$names = array_map( static fn( mixed $row ): mixed => is_array( $row ) ? $row['name'] ?? null : $row, is_array( $rows ) ? $rows : [] );
 		return array_values( array_filter( $names, 'is_string' ) );
 	}

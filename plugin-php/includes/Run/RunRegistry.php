@@ -101,8 +101,9 @@ final class RunRegistry {
 	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, result?}`.
 	 */
 	public function get( array $input, Authority $authority ): array {
-		$view   = $this->view( $input, $authority );
-		$answer = [
+		$reference = $this->reference( $input, $authority );
+		$view      = Runs::get( $this->site->id(), $reference );
+		$answer    = [
 			'success' => true,
 			'schema'  => 'wp-codebox/run/v1',
 			'run'     => self::present( $view ),
@@ -167,18 +168,6 @@ final class RunRegistry {
 			unset( $view['error']['data'] );
 		}
 		return $view;
-	}
-
-	/**
-	 * The run that is meant, if the caller may see it.
-	 *
-	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
-	 * @param Authority            $authority In whose name.
-	 * @return array<string, mixed> `wp-codebox/run/v1` of the extension.
-	 */
-	private function view( array $input, Authority $authority ): array {
-		$reference = $this->reference( $input, $authority );
-		return Runs::get( $this->site->id(), $reference );
 	}
 
 	/**
