@@ -50,7 +50,7 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function input( array $args, array $flags ): array {
-		return $this->checked( $this->with_current_directory( $this->fields( $args, $flags ) ), 'run-agent-task-input' );
+		return $this->schemas->valid( 'run-agent-task-input', $this->with_current_directory( $this->fields( $args, $flags ) ) );
 	}
 
 	/**
@@ -81,7 +81,7 @@ final class TaskFlags {
 		if ( ! empty( $flags['stop-on-failure'] ) ) {
 			$input['stop_on_failure'] = true;
 		}
-		return $this->checked( $this->with_current_directory( $input ), $schema );
+		return $this->schemas->valid( $schema, $this->with_current_directory( $input ) );
 	}
 
 	/**
@@ -256,21 +256,5 @@ final class TaskFlags {
 			$input[ $mount['metadata']['kind'] ] = $mount['metadata']['slug'];
 		}
 		return $input;
-	}
-
-	/**
-	 * The input, if it fits the schema of the ability.
-	 *
-	 * @param array<string, mixed> $input  The input.
-	 * @param string               $schema Schema.
-	 * @return array<string, mixed>
-	 */
-	private function checked( array $input, string $schema ): array {
-		$valid = $this->schemas->check( $schema, $input );
-		if ( is_wp_error( $valid ) ) {
-			throw Failure::invalid_input( $valid->get_error_message() );
-		}
-		// Numbers and booleans that came as text.
-		return (array) rest_sanitize_value_from_schema( $input, $this->schemas->get( $schema ), 'input' );
 	}
 }

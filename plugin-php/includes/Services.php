@@ -52,7 +52,6 @@ use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
-use WPCodebox\Run\TaskInputs;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Run\ToolChoice;
 use WPCodebox\Transfer\ExportService;
@@ -143,9 +142,8 @@ final class Services {
 			$this->settings
 		);
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
-		$inputs          = new TaskInputs( $schemas );
-		$this->batches   = new BatchService( $gate, $this->runs, $inputs, $this->site );
-		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, $this->site );
+		$this->batches   = new BatchService( $gate, $this->runs, $schemas, $this->site );
+		$this->fanouts   = new FanoutService( $gate, $this->runs, $schemas, $this->site );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
 		$access          = new RunAccess( $capabilities );

@@ -11,6 +11,7 @@ namespace WPCodebox\Abilities;
 
 use RuntimeException;
 use WP_Error;
+use WPCodebox\Failure;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -86,6 +87,23 @@ final class SchemaStore {
 	 */
 	public function check( string $name, mixed $value, string $what = 'input' ): bool|WP_Error {
 		return rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
+	}
+
+	/**
+	 * The value with the types of the schema, if the fields that it has fit.
+	 *
+	 * @param string               $name  Name of the schema.
+	 * @param array<string, mixed> $value Value; its numbers and booleans may be text.
+	 * @param string               $what  What the sentence of an error calls it.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public function valid( string $name, array $value, string $what = 'input' ): array {
+		$valid = $this->check( $name, $value, $what );
+		if ( is_wp_error( $valid ) ) {
+			throw Failure::invalid_input( $valid->get_error_message() );
+		}
+		return (array) rest_sanitize_value_from_schema( $value, $this->get( $name ), $what );
 	}
 
 	/**

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Run;
 
 use Closure;
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
@@ -39,15 +40,15 @@ final class BatchService {
 	/**
 	 * Wires the service.
 	 *
-	 * @param ExtensionGate $gate   Extension check.
-	 * @param RunService    $runs   Runs one task.
-	 * @param TaskInputs    $inputs Input of one task.
-	 * @param Site          $site   This site.
+	 * @param ExtensionGate $gate    Extension check.
+	 * @param RunService    $runs    Runs one task.
+	 * @param SchemaStore   $schemas Schemas.
+	 * @param Site          $site    This site.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly RunService $runs,
-		private readonly TaskInputs $inputs,
+		private readonly SchemaStore $schemas,
 		private readonly Site $site
 	) {}
 
@@ -97,7 +98,7 @@ final class BatchService {
 		$name = (string) $index;
 		$run  = null;
 		try {
-			[ $input, $staged ] = $hooks->staged( $this->inputs->valid( $batch->task( $index ) ) );
+			[ $input, $staged ] = $hooks->staged( $this->schemas->valid( 'run-agent-task-input', $batch->task( $index ), 'task' ) );
 
 			$note = null;
 			$run  = $this->start(

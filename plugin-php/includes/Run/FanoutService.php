@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
@@ -33,15 +34,15 @@ final class FanoutService {
 	/**
 	 * Wires the service.
 	 *
-	 * @param ExtensionGate $gate   Extension check.
-	 * @param RunService    $runs   Runs one task.
-	 * @param TaskInputs    $inputs Input of one task.
-	 * @param Site          $site   This site.
+	 * @param ExtensionGate $gate    Extension check.
+	 * @param RunService    $runs    Runs one task.
+	 * @param SchemaStore   $schemas Schemas.
+	 * @param Site          $site    This site.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly RunService $runs,
-		private readonly TaskInputs $inputs,
+		private readonly SchemaStore $schemas,
 		private readonly Site $site
 	) {}
 
@@ -85,7 +86,7 @@ final class FanoutService {
 		$inputs = [];
 		foreach ( $plan->ids() as $id ) {
 			try {
-				$inputs[ $id ] = $this->inputs->valid( $plan->task( $id ) );
+				$inputs[ $id ] = $this->schemas->valid( 'run-agent-task-input', $plan->task( $id ), 'task' );
 			} catch ( Failure $failure ) {
 				/* translators: 1: id of a worker, 2: what is wrong, one sentence. */
 				throw Failure::because( ErrorCode::FanoutWorkerInvalid, Sentence::of( __( 'Worker "%1$s": %2$s', 'codebox' ), $id, $failure->getMessage() ) );
