@@ -22,7 +22,12 @@ defined( 'ABSPATH' ) || exit;
 final class InstalledCode {
 
 	public const PLUGIN_TARGET = '/wordpress/wp-content/plugins/';
-	public const THEME_TARGET  = '/wordpress/wp-content/themes/';
+
+	/** Guest directory that holds all code of a kind. */
+	private const TARGETS = [
+		'plugin' => self::PLUGIN_TARGET,
+		'theme'  => '/wordpress/wp-content/themes/',
+	];
 
 	/**
 	 * Wires the lists.
@@ -32,21 +37,13 @@ final class InstalledCode {
 	public function __construct( private readonly GuardedDirectories $guarded = new GuardedDirectories() ) {}
 
 	/**
-	 * Plugins that have a directory: slug to canonical directory.
+	 * Plugins or themes that have a directory: slug or stylesheet to canonical directory.
 	 *
+	 * @param string $kind `plugin` or `theme`.
 	 * @return array<string, string>
 	 */
-	public function plugins(): array {
-		return array_filter( $this->found( 'plugin' ), 'is_string' );
-	}
-
-	/**
-	 * Themes: stylesheet to canonical directory.
-	 *
-	 * @return array<string, string>
-	 */
-	public function themes(): array {
-		return array_filter( $this->found( 'theme' ), 'is_string' );
+	public function installed( string $kind ): array {
+		return array_filter( $this->found( $kind ), 'is_string' );
 	}
 
 	/**
@@ -125,7 +122,7 @@ final class InstalledCode {
 	 * @return list<string>
 	 */
 	public function directories(): array {
-		return array_values( array_unique( array_merge( array_values( $this->plugins() ), array_values( $this->themes() ) ) ) );
+		return array_values( array_unique( array_merge( array_values( $this->installed( 'plugin' ) ), array_values( $this->installed( 'theme' ) ) ) ) );
 	}
 
 	/**
@@ -138,7 +135,7 @@ final class InstalledCode {
 	public function plugin_mount( string $slug ): array {
 		$directory = $this->directory( 'plugin', $slug );
 		if ( null !== $directory ) {
-			return $this->mount( 'plugin', $slug, $directory, self::PLUGIN_TARGET );
+			return $this->mount( 'plugin', $slug, $directory );
 		}
 		$file = str_ends_with( $slug, '.php' ) ? $slug : $slug . '.php';
 		if ( isset( $this->plugin_files()[ $file ] ) ) {
@@ -149,7 +146,7 @@ final class InstalledCode {
 				Sentence::of( __( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', 'codebox' ), $name, $file )
 			);
 		}
-		throw $this->unknown( 'plugin', $slug, array_keys( $this->plugins() ) );
+		throw $this->unknown( 'plugin', $slug );
 	}
 
 	/**
@@ -161,10 +158,7 @@ final class InstalledCode {
 	 */
 	public function theme_mount( string $slug ): array {
 		$directory = $this->directory( 'theme', $slug );
-		if ( null !== $directory ) {
-			return $this->mount( 'theme', $slug, $directory, self::THEME_TARGET );
-		}
-		throw $this->unknown( 'theme', $slug, array_keys( $this->themes() ) );
+		return null === $directory ? throw $this->unknown( 'theme', $slug ) : $this->mount( 'theme', $slug, $directory );
 	}
 
 	/**
@@ -178,14 +172,11 @@ final class InstalledCode {
 		if ( false === $real ) {
 			return null;
 		}
-		foreach ( $this->plugins() as $slug => $root ) {
-			if ( Site::is_within( $real, [ $root ] ) ) {
-				return $this->mount( 'plugin', $slug, $root, self::PLUGIN_TARGET );
-			}
-		}
-		foreach ( $this->themes() as $slug => $root ) {
-			if ( Site::is_within( $real, [ $root ] ) ) {
-				return $this->mount( 'theme', $slug, $root, self::THEME_TARGET );
+		foreach ( array_keys( self::TARGETS ) as $kind ) {
+			foreach ( $this->installed( $kind ) as $slug => $root ) {
+				if ( Site::is_within( $real, [ $root ] ) ) {
+					return $this->mount( $kind, (string) $slug, $root );
+				}
 			}
 		}
 		return null;
@@ -222,10 +213,7 @@ final class InstalledCode {
 	 * @throws Failure `wp_codebox_apply_conflict` when it is one but is installed no more.
 	 */
 	public function directory_of( string $target ): ?string {
-		foreach ( [
-			'plugin' => self::PLUGIN_TARGET,
-			'theme'  => self::THEME_TARGET,
-		] as $kind => $prefix ) {
+		foreach ( self::TARGETS as $kind => $prefix ) {
 			if ( ! str_starts_with( $target, $prefix ) ) {
 				continue;
 			}
@@ -251,13 +239,12 @@ final class InstalledCode {
 	 * @param string $kind   `plugin` or `theme`.
 	 * @param string $slug   Slug.
 	 * @param string $source Host directory.
-	 * @param string $prefix Guest directory that holds all of its kind.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
 	 */
-	private function mount( string $kind, string $slug, string $source, string $prefix ): array {
+	private function mount( string $kind, string $slug, string $source ): array {
 		return [
 			'source'   => $source,
-			'target'   => $prefix . $slug,
+			'target'   => self::TARGETS[ $kind ] . $slug,
 			'mode'     => 'readwrite',
 			'metadata' => [
 				'kind' => $kind,
@@ -269,11 +256,11 @@ final class InstalledCode {
 	/**
 	 * The failure for a slug that is not installed.
 	 *
-	 * @param string       $kind  `plugin` or `theme`.
-	 * @param string       $slug  As given.
-	 * @param list<string> $known Slugs there are.
+	 * @param string $kind `plugin` or `theme`.
+	 * @param string $slug As given.
 	 */
-	private function unknown( string $kind, string $slug, array $known ): Failure {
+	private function unknown( string $kind, string $slug ): Failure {
+		$known = array_keys( $this->installed( $kind ) );
 		return Failure::because(
 			ErrorCode::MountSourceInvalid,
 			/* translators: %s: name of a plugin or theme. */

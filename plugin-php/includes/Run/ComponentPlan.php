@@ -159,7 +159,7 @@ final class ComponentPlan {
 		if ( '' === $path ) {
 			$directory = $this->code->directory( 'plugin', $slug );
 			if ( null === $directory ) {
-				$plugins = $this->code->plugins();
+				$plugins = $this->code->installed( 'plugin' );
 				throw Failure::because(
 					ErrorCode::ComponentPathMissing,
 					/* translators: %s: name of a component. */

@@ -49,8 +49,8 @@ final class MountPlan {
 			$rows[] = array_filter( (array) $row, static fn( mixed $value ): bool => [] !== $value && null !== $value );
 		}
 		if ( [] === $rows ) {
-			$plugins = array_keys( $this->code->plugins() );
-			$themes  = array_keys( $this->code->themes() );
+			$plugins = array_keys( $this->code->installed( 'plugin' ) );
+			$themes  = array_keys( $this->code->installed( 'theme' ) );
 			throw Failure::because(
 				ErrorCode::MountMissing,
 				__( 'The task names no code to work on; give plugin, theme or mounts.', 'codebox' ),
