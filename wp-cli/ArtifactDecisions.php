@@ -13,33 +13,13 @@ use WP_CLI;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Decisions about a bundle: what `ArtifactsCommand` shows is applied or thrown away here.
  */
-final class ArtifactDecisions {
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary     $boundary Border to the shell.
-	 * @param Console      $console  Talk.
-	 * @param Table        $table    Rows.
-	 * @param ArtifactView $view     Files of a bundle.
-	 * @param Approval     $approval What was approved.
-	 * @param Services     $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly ArtifactView $view,
-		private readonly Approval $approval,
-		private readonly Services $services
-	) {}
+final class ArtifactDecisions extends Command {
 
 	/**
 	 * Shows what an apply would hand over, and refuses what it would refuse. Writes nothing.
@@ -97,9 +77,13 @@ final class ArtifactDecisions {
 			'wp-codebox/apply-artifact-preflight',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$answer = $this->services->applies->preflight( $this->approval->input( $args, $flags ), $authority );
+				$answer = $this->services->applies->preflight( ( new Approval( $this->services ) )->input( $args, $flags ), $authority );
 				$this->console->say( sprintf( 'The apply would hand over %d of %d changed files. Nothing was written.', count( $answer['approved_files'] ), count( ArtifactService::changed_files( $answer['artifact'] ) ) ) );
-				$this->view->files( $answer, $answer['changed_files'], $flags );
+				if ( ! empty( $flags['porcelain'] ) ) {
+					fwrite( STDOUT, $answer['patch_sha256'] . "\n" );
+				} else {
+					$this->files( $answer, $answer['changed_files'], $flags );
+				}
 				return 0;
 			}
 		);
@@ -162,13 +146,13 @@ final class ArtifactDecisions {
 			'wp-codebox/apply-approved-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$answer = $this->services->applies->apply( $this->approval->input( $args, $flags ), $authority );
+				$answer = $this->services->applies->apply( ( new Approval( $this->services ) )->input( $args, $flags ), $authority );
 				$result = $answer['result'];
 				$this->console->say( sprintf( '%s: %s. Audit reference %s.', $result['adapter'], $result['status'], $result['audit_reference'] ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, Console::plain( $result['audit_reference'] ) . "\n" );
 				} else {
-					$this->view->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['applied_files'] ), $flags );
+					$this->files( $answer, array_map( static fn( string $path ): array => [ 'path' => $path ], $result['applied_files'] ), $flags );
 				}
 				return $answer['success'] ? 0 : 1;
 			}
@@ -224,13 +208,7 @@ final class ArtifactDecisions {
 					WP_CLI::confirm( sprintf( 'Delete the bundle %s for good?', $args[0] ), $flags );
 				}
 				$answer = $this->services->artifacts->discard( [ 'artifact_id' => $args[0] ] );
-				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $answer['run_id'] . "\n" );
-				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
-					$this->console->document( $answer, $flags['format'] );
-				} else {
-					$this->table->print( [ $answer ], [ 'run_id', 'artifact_id', 'discarded' ], 'run_id', $flags );
-				}
+				$this->row( $answer, [ 'run_id', 'artifact_id', 'discarded' ], $answer['run_id'], $flags );
 				return 0;
 			}
 		);

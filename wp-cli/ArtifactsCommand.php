@@ -12,7 +12,6 @@ namespace WPCodebox\Cli;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -22,24 +21,7 @@ defined( 'ABSPATH' ) || exit;
  * An artifact is named by its run id, its artifact id, or the beginning of either when
  * it is unique.
  */
-final class ArtifactsCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary     $boundary Border to the shell.
-	 * @param Console      $console  Talk.
-	 * @param Table        $table    Rows.
-	 * @param ArtifactView $view     Files of a bundle.
-	 * @param Services     $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly ArtifactView $view,
-		private readonly Services $services
-	) {}
+final class ArtifactsCommand extends Command {
 
 	/**
 	 * Lists the bundles of this site, newest first.
@@ -239,7 +221,7 @@ final class ArtifactsCommand {
 			function () use ( $args, $flags ): int {
 				$input = [ 'artifact_id' => $args[0] ];
 				if ( isset( $flags['files'] ) ) {
-					$input['files'] = $this->view->paths( $input, FlagList::split( '--files', (string) $flags['files'] ) );
+					$input['files'] = ( new Approval( $this->services ) )->paths( $input, FlagList::split( '--files', (string) $flags['files'] ) );
 				}
 				$this->console->data( $this->services->artifacts->diff( $input ) );
 				return 0;
@@ -260,6 +242,6 @@ final class ArtifactsCommand {
 		}
 		$artifact = $answer['artifact'];
 		$this->console->say( sprintf( 'Run %s of %s: %s', (string) $artifact['run_id'], (string) ( $artifact['created_at'] ?? 'unknown time' ), (string) ( $artifact['review']['summary'] ?? $artifact['summary'] ?? '' ) ) );
-		$this->view->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
+		$this->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
 	}
 }

@@ -11,29 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\AuditLog;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Reads the audit log: who approved, applied, imported or discarded what.
  */
-final class AuditCommand {
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class AuditCommand extends Command {
 
 	/**
 	 * Lists records, oldest first; without --after the newest. Exit status 1 when the hash chain is broken.
@@ -87,11 +71,7 @@ final class AuditCommand {
 					$input['after'] = Quantity::whole( 'after', (string) $flags['after'], 0, 1000000000 );
 				}
 				$page = $this->services->audit->list( $input );
-				if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
-					$this->console->document( $page, $flags['format'] );
-				} else {
-					$this->table->print( array_map( [ $this, 'row' ], $page['records'] ), [ 'seq', 'timestamp', 'event', 'status', 'who', 'run_id' ], 'seq', $flags );
-				}
+				$this->rows( $page, array_map( [ $this, 'record' ], $page['records'] ), [ 'seq', 'timestamp', 'event', 'status', 'who', 'run_id' ], 'seq', $flags );
 				if ( $page['more'] ) {
 					$this->console->say( sprintf( 'There are more: --after=%d.', $page['cursor'] ) );
 				}
@@ -138,10 +118,8 @@ final class AuditCommand {
 				$chain = [ 'valid' => (bool) $page['chain']['valid'] ] + $page['chain'] + [ 'total' => $page['total'] ];
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, ( $chain['head'] ?? '' ) . "\n" );
-				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
-					$this->console->document( $chain, $flags['format'] );
 				} else {
-					$this->table->print( [ $chain ], array_keys( $chain ), 'valid', $flags );
+					$this->document( $chain, [ $chain ], array_keys( $chain ), 'valid', $flags );
 				}
 				if ( $chain['valid'] ) {
 					$this->console->say( sprintf( 'The hash chain of %d records is whole.', $page['total'] ) );
@@ -171,7 +149,7 @@ final class AuditCommand {
 	 * @param array<string, mixed> $record Record as stored.
 	 * @return array<string, mixed>
 	 */
-	private function row( array $record ): array {
+	private function record( array $record ): array {
 		$requester = (array) ( $record['requester'] ?? [] );
 		return [
 			'who'      => (string) ( $requester['login'] ?? $requester['kind'] ?? '' ),

@@ -11,29 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Runs several tasks one after the other.
  */
-final class BatchCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary    $boundary Border to the shell.
-	 * @param Services    $services The work.
-	 * @param TaskFlags   $flags    Flag reader.
-	 * @param GroupReport $report   Talk, rows and report.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Services $services,
-		private readonly TaskFlags $flags,
-		private readonly GroupReport $report
-	) {}
+final class BatchCommand extends Command {
 
 	/**
 	 * Runs several tasks one after the other, each in a disposable sandbox of its own.
@@ -168,8 +152,9 @@ final class BatchCommand {
 			$flags,
 			function ( Authority $authority ) use ( $flags ): int {
 				$this->services->gate->check();
-				$input = $this->flags->group( 'tasks', $flags, 'run-agent-task-batch-input' );
-				return $this->report->print( $this->services->batches->run( $input, $authority, $this->report->hooks( $authority, 'task' ) ), 'index', $flags );
+				$input  = ( new TaskFlags( $this->services ) )->group( 'tasks', $flags, 'run-agent-task-batch-input' );
+				$report = new GroupReport( $this->console, $this->table );
+				return $report->print( $this->services->batches->run( $input, $authority, $report->hooks( $authority, 'task' ) ), 'index', $flags );
 			}
 		);
 	}

@@ -11,27 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Capabilities;
 use WPCodebox\Native\Policy;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Lists what can be run inside a sandbox.
  */
-final class CommandsCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class CommandsCommand extends Command {
 
 	/**
 	 * Lists the commands that can be run inside a sandbox.

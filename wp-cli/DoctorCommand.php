@@ -15,29 +15,13 @@ use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Extension;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Says whether this host can run sandboxes, and what to do when it cannot.
  */
-final class DoctorCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class DoctorCommand extends Command {
 
 	/**
 	 * Checks whether this host can run sandboxes, and names the fix for what it cannot.
@@ -97,7 +81,7 @@ final class DoctorCommand {
 		if ( null !== $gate ) {
 			$checks[] = $this->broken( ErrorCode::StateDirInvalid->value === $gate->error_code ? 'state-dir' : 'extension', $gate );
 		} else {
-			$checks[] = $this->row( 'extension', 'ok', sprintf( 'The extension is version %s and fits the plugin.', Extension::version() ) );
+			$checks[] = $this->check( 'extension', 'ok', sprintf( 'The extension is version %s and fits the plugin.', Extension::version() ) );
 			try {
 				$host   = Extension::doctor();
 				$report = (array) ( $host['isolation'] ?? [] );
@@ -134,10 +118,7 @@ final class DoctorCommand {
 				'level'  => $level,
 				'checks' => $checks,
 			];
-			if ( [] !== $report ) {
-				$document['isolation'] = $report;
-			}
-			$this->console->document( $document, $flags['format'] );
+			$this->console->document( $document + array_filter( [ 'isolation' => $report ] ), $flags['format'] );
 			return;
 		}
 		$this->table->print( $checks, [ 'id', 'status', 'message', 'fix' ], 'id', $flags );
@@ -147,9 +128,9 @@ final class DoctorCommand {
 	/** Whether this WordPress has the Abilities API. */
 	private function wordpress(): array {
 		if ( function_exists( 'wp_register_ability' ) ) {
-			return $this->row( 'wordpress', 'ok', sprintf( 'WordPress %s has the Abilities API.', get_bloginfo( 'version' ) ) );
+			return $this->check( 'wordpress', 'ok', sprintf( 'WordPress %s has the Abilities API.', get_bloginfo( 'version' ) ) );
 		}
-		return $this->row( 'wordpress', 'warning', sprintf( 'WordPress %s has no Abilities API; only the WP-CLI commands work.', get_bloginfo( 'version' ) ), 'Update to WordPress 6.9 or newer.' );
+		return $this->check( 'wordpress', 'warning', sprintf( 'WordPress %s has no Abilities API; only the WP-CLI commands work.', get_bloginfo( 'version' ) ), 'Update to WordPress 6.9 or newer.' );
 	}
 
 	/**
@@ -160,7 +141,7 @@ final class DoctorCommand {
 	 * @return array<string, string>
 	 */
 	private function broken( string $id, Failure $failure ): array {
-		return $this->row( $id, 'error', sprintf( '%s (%s)', $failure->getMessage(), $failure->error_code ), implode( ' ', $failure->hints ) );
+		return $this->check( $id, 'error', sprintf( '%s (%s)', $failure->getMessage(), $failure->error_code ), implode( ' ', $failure->hints ) );
 	}
 
 	/**
@@ -171,11 +152,11 @@ final class DoctorCommand {
 	 */
 	private function host_row( mixed $check ): array {
 		$check = (array) $check;
-		return $this->row( (string) ( $check['id'] ?? '' ), (string) ( $check['status'] ?? 'error' ), (string) ( $check['message'] ?? '' ), (string) ( $check['fix'] ?? '' ) );
+		return $this->check( (string) ( $check['id'] ?? '' ), (string) ( $check['status'] ?? 'error' ), (string) ( $check['message'] ?? '' ), (string) ( $check['fix'] ?? '' ) );
 	}
 
 	/**
-	 * One row.
+	 * One check.
 	 *
 	 * @param string $id      Check.
 	 * @param string $status  `ok`, `warning` or `error`.
@@ -183,7 +164,7 @@ final class DoctorCommand {
 	 * @param string $fix     What to do.
 	 * @return array<string, string>
 	 */
-	private function row( string $id, string $status, string $message, string $fix = '' ): array {
+	private function check( string $id, string $status, string $message, string $fix = '' ): array {
 		return [
 			'id'      => $id,
 			'status'  => $status,

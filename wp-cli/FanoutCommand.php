@@ -11,29 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Runs several workers at once.
  */
-final class FanoutCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary    $boundary Border to the shell.
-	 * @param Services    $services The work.
-	 * @param TaskFlags   $flags    Flag reader.
-	 * @param GroupReport $report   Talk, rows and report.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Services $services,
-		private readonly TaskFlags $flags,
-		private readonly GroupReport $report
-	) {}
+final class FanoutCommand extends Command {
 
 	/**
 	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own.
@@ -177,8 +161,9 @@ final class FanoutCommand {
 			$flags,
 			function ( Authority $authority ) use ( $flags ): int {
 				$this->services->gate->check();
-				$input = $this->flags->group( 'workers', $flags, 'run-agent-task-fanout-input' );
-				return $this->report->print( $this->services->fanouts->run( $input, $authority, $this->report->hooks( $authority, 'worker' ) ), 'worker_id', $flags );
+				$input  = ( new TaskFlags( $this->services ) )->group( 'workers', $flags, 'run-agent-task-fanout-input' );
+				$report = new GroupReport( $this->console, $this->table );
+				return $report->print( $this->services->fanouts->run( $input, $authority, $report->hooks( $authority, 'worker' ) ), 'worker_id', $flags );
 			}
 		);
 	}

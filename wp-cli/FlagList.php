@@ -35,6 +35,21 @@ final class FlagList {
 	}
 
 	/**
+	 * The flags among some that were given, as fields of an input: `--session-id` is `session_id`.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @param list<string>         $names Flags that are texts.
+	 * @return array<string, string>
+	 */
+	public static function texts( array $flags, array $names ): array {
+		$texts = [];
+		foreach ( array_intersect( $names, array_keys( $flags ) ) as $name ) {
+			$texts[ str_replace( '-', '_', $name ) ] = (string) $flags[ $name ];
+		}
+		return $texts;
+	}
+
+	/**
 	 * One value, or a JSON list.
 	 *
 	 * @param string $flag Flag, for the message.

@@ -12,29 +12,13 @@ namespace WPCodebox\Cli;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\Native\Extension;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Removes what runs of this site left.
  */
-final class GcCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class GcCommand extends Command {
 
 	/**
 	 * Removes what runs of this site left: directories of ended runs, dead scratch, unfinished bundles.

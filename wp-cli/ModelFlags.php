@@ -18,7 +18,6 @@ defined( 'ABSPATH' ) || exit;
  */
 final class ModelFlags {
 
-	private const TEXTS   = [ 'provider', 'model', 'base-url' ];
 	private const OBJECTS = [ 'budget', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit' ];
 
 	/**
@@ -29,12 +28,7 @@ final class ModelFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function fields( array $flags ): array {
-		$input = [];
-		foreach ( self::TEXTS as $flag ) {
-			if ( isset( $flags[ $flag ] ) ) {
-				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
-			}
-		}
+		$input = FlagList::texts( $flags, [ 'provider', 'model', 'base-url' ] );
 		foreach ( self::OBJECTS as $flag ) {
 			if ( isset( $flags[ $flag ] ) ) {
 				$input[ str_replace( '-', '_', $flag ) ] = FlagList::json_object( '--' . $flag, (string) $flags[ $flag ] );

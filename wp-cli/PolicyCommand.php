@@ -13,29 +13,13 @@ use WPCodebox\Capabilities;
 use WPCodebox\Failure;
 use WPCodebox\Native\Policy;
 use WPCodebox\Sentence;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Shows the default policy of a run and checks policies.
  */
-final class PolicyCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class PolicyCommand extends Command {
 
 	/**
 	 * Shows the policy of a run that asks for none.
@@ -85,8 +69,6 @@ final class PolicyCommand {
 				$policy = Policy::defaults( FlagList::split( '--commands', (string) $flags['commands'] ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, wp_json_encode( $policy, JSON_UNESCAPED_SLASHES ) . "\n" );
-				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
-					$this->console->document( $policy, $flags['format'] );
 				} else {
 					$rows = [];
 					foreach ( $policy as $field => $value ) {
@@ -95,7 +77,7 @@ final class PolicyCommand {
 							'value' => is_array( $value ) && array_is_list( $value ) ? implode( ', ', $value ) : $value,
 						];
 					}
-					$this->table->print( $rows, [ 'field', 'value' ], 'field', $flags );
+					$this->document( $policy, $rows, [ 'field', 'value' ], 'field', $flags );
 				}
 				return 0;
 			}
@@ -149,7 +131,7 @@ final class PolicyCommand {
 			$flags,
 			function () use ( $args, $flags ): int {
 				$this->services->gate->check();
-				$issues = Policy::validate( $this->document( $args, $flags ) );
+				$issues = Policy::validate( $this->given( $args, $flags ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
 					foreach ( array_column( $issues, 'code' ) as $code ) {
 						fwrite( STDOUT, $code . "\n" );
@@ -170,7 +152,7 @@ final class PolicyCommand {
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>
 	 */
-	private function document( array $args, array $flags ): array {
+	private function given( array $args, array $flags ): array {
 		if ( isset( $args[0] ) === isset( $flags['input-json'] ) ) {
 			throw Failure::invalid_input( __( 'Give the policy as a file or with --input-json.', 'codebox' ) );
 		}

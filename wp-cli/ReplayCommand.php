@@ -11,29 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Repeats runs.
  */
-final class ReplayCommand {
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly Services $services
-	) {}
+final class ReplayCommand extends Command {
 
 	/**
 	 * Runs the task of a bundle again, against the code this site has now, and says what differs.
@@ -85,12 +69,9 @@ final class ReplayCommand {
 			'wp-codebox/replay-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input = [ 'artifact_id' => $args[0] ];
+				$input = [ 'artifact_id' => $args[0] ] + FlagList::texts( $flags, [ 'replay-run-id' ] );
 				if ( isset( $flags['apply-target'] ) ) {
 					$input['apply_target'] = FlagList::json_object( '--apply-target', (string) $flags['apply-target'] );
-				}
-				if ( isset( $flags['replay-run-id'] ) ) {
-					$input['replay_run_id'] = (string) $flags['replay-run-id'];
 				}
 				$stream = new RunStream( $this->console );
 				$answer = $this->services->replays->replay( $input, $authority, [ $stream, 'started' ], [ $stream, 'event' ] );
@@ -118,10 +99,8 @@ final class ReplayCommand {
 		}
 		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
 			fwrite( STDOUT, $answer['replay']['run_id'] . "\n" );
-		} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
-			$this->console->document( $answer, $flags['format'] );
 		} else {
-			$this->table->print( $answer['differences'], [ 'kind', 'status', 'path', 'original', 'replay' ], 'kind', $flags );
+			$this->rows( $answer, $answer['differences'], [ 'kind', 'status', 'path', 'original', 'replay' ], 'kind', $flags );
 		}
 	}
 }

@@ -11,31 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Decisions about a bundle that leave a record: now, or by somebody else later.
  */
-final class ReviewCommands {
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary     $boundary Border to the shell.
-	 * @param Console      $console  Talk.
-	 * @param ArtifactView $view     Files of a bundle.
-	 * @param Approval     $approval What was approved.
-	 * @param Services     $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly ArtifactView $view,
-		private readonly Approval $approval,
-		private readonly Services $services
-	) {}
+final class ReviewCommands extends Command {
 
 	/**
 	 * Takes a decision about a bundle and puts it on record. To approve is to apply.
@@ -108,7 +90,7 @@ final class ReviewCommands {
 			'wp-codebox/review-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input  = $this->approval->input( $args, $flags ) + $this->extra( $flags, [ 'action', 'reason', 'decided-at' ] );
+				$input  = ( new Approval( $this->services ) )->input( $args, $flags ) + FlagList::texts( $flags, [ 'action', 'reason', 'decided-at' ] );
 				$answer = $this->services->reviews->review( $input, $authority );
 				$result = array_intersect_key( $answer['result'], array_flip( [ 'adapter', 'status', 'audit_reference' ] ) );
 				if ( true !== $answer['verification']['valid'] ) {
@@ -116,7 +98,7 @@ final class ReviewCommands {
 				}
 				$this->console->say( sprintf( '%s: %s. Audit reference %s.', $result['adapter'], $result['status'], $result['audit_reference'] ) );
 				$row = in_array( $flags['format'], [ 'json', 'yaml' ], true ) ? $answer : $result + $answer;
-				$this->view->row( $row, [ 'run_id', 'action', 'adapter', 'status', 'audit_reference' ], (string) $result['audit_reference'], $flags );
+				$this->row( $row, [ 'run_id', 'action', 'adapter', 'status', 'audit_reference' ], (string) $result['audit_reference'], $flags );
 				return $answer['success'] ? 0 : 1;
 			}
 		);
@@ -189,32 +171,15 @@ final class ReviewCommands {
 			'wp-codebox/stage-artifact-apply',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$input = $this->approval->input( $args, $flags ) + $this->extra( $flags, [ 'summary', 'agent-id' ] );
+				$input = ( new Approval( $this->services ) )->input( $args, $flags ) + FlagList::texts( $flags, [ 'summary', 'agent-id' ] );
 				if ( isset( $flags['for-user'] ) ) {
 					$input['user_id'] = (int) $flags['for-user'];
 				}
 				$answer = $this->services->stages->stage( $input, $authority );
 				$this->console->say( sprintf( '%d changed files wait for a decision. Nothing was written.', count( $answer['approved_files'] ) ) );
-				$this->view->row( $answer, [ 'run_id', 'approved_files', 'manifest_sha256' ], $answer['manifest_sha256'], $flags );
+				$this->row( $answer, [ 'run_id', 'approved_files', 'manifest_sha256' ], $answer['manifest_sha256'], $flags );
 				return $answer['success'] ? 0 : 1;
 			}
 		);
-	}
-
-	/**
-	 * Flags that are texts of the ability's input.
-	 *
-	 * @param array<string, mixed> $flags Flags.
-	 * @param list<string>         $names Which.
-	 * @return array<string, string>
-	 */
-	private function extra( array $flags, array $names ): array {
-		$extra = [];
-		foreach ( $names as $name ) {
-			if ( isset( $flags[ $name ] ) ) {
-				$extra[ str_replace( '-', '_', $name ) ] = (string) $flags[ $name ];
-			}
-		}
-		return $extra;
 	}
 }

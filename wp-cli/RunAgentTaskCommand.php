@@ -11,37 +11,13 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Runs a coding agent against a plugin or theme in a disposable sandbox.
  */
-final class RunAgentTaskCommand {
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary       $boundary Border to the shell.
-	 * @param Console        $console  Talk.
-	 * @param Services       $services The work.
-	 * @param TaskFlags      $flags    Flag reader.
-	 * @param StagedPrograms $programs Programs of the operator.
-	 * @param SecretFlags    $secrets  Secrets of the operator.
-	 * @param RunReport      $report   Report.
-	 * @param Table          $table    Rows.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Services $services,
-		private readonly TaskFlags $flags,
-		private readonly StagedPrograms $programs,
-		private readonly SecretFlags $secrets,
-		private readonly RunReport $report,
-		private readonly Table $table
-	) {}
+final class RunAgentTaskCommand extends Command {
 
 	/**
 	 * Runs a coding agent against a plugin or theme in a disposable sandbox.
@@ -243,19 +219,20 @@ final class RunAgentTaskCommand {
 	 */
 	private function run( array $args, array $flags, Authority $authority ): int {
 		$this->services->gate->check();
-		$input = $this->flags->input( $args, $flags );
+		$programs = new StagedPrograms();
+		$input    = ( new TaskFlags( $this->services ) )->input( $args, $flags );
 		if ( Authority::Operator === $authority ) {
-			$input = $this->programs->rewrite( $input );
+			$input = $programs->rewrite( $input );
 		}
-		foreach ( $this->programs->files() as $file ) {
+		foreach ( $programs->files() as $file ) {
 			$this->console->say( sprintf( 'The sandbox can read %s as %s.', $file['source'], $file['target'] ) );
 		}
 		if ( ! empty( $flags['detach'] ) || false === ( $input['wait'] ?? true ) ) {
-			$this->handle( $this->services->runs->detach( $input, $authority, $this->programs->files(), $this->secrets->secrets( $flags ) ), $flags );
+			$this->handle( $this->services->runs->detach( $input, $authority, $programs->files(), SecretFlags::secrets( $flags ) ), $flags );
 			return 0;
 		}
 		$stream = new RunStream( $this->console );
-		$run    = $this->services->runs->run( $input, $authority, $this->programs->files(), [ $stream, 'started' ], [ $stream, 'event' ], $this->secrets->secrets( $flags ) );
+		$run    = $this->services->runs->run( $input, $authority, $programs->files(), [ $stream, 'started' ], [ $stream, 'event' ], SecretFlags::secrets( $flags ) );
 		$this->print( $run, $flags );
 		return (int) $run['exit_code'];
 	}
@@ -267,15 +244,19 @@ final class RunAgentTaskCommand {
 	 * @param array<string, mixed> $flags Flags.
 	 */
 	private function print( array $run, array $flags ): void {
-		$format = (string) ( $flags['format'] ?? 'table' );
-		if ( ! empty( $flags['porcelain'] ) || 'ids' === $format ) {
+		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
 			fwrite( STDOUT, $run['run']['run_id'] . "\n" );
-		} elseif ( 'json' === $format || 'yaml' === $format ) {
-			$this->console->document( $run, $format );
-		} elseif ( 'table' === $format ) {
-			fwrite( STDOUT, $this->report->text( $run ) );
+		} elseif ( 'table' === $flags['format'] ) {
+			fwrite( STDOUT, RunReport::text( $run ) );
 		} else {
-			$this->report->rows( $run, $flags );
+			$files = array_map(
+				static fn( array $entry ): array => $entry + [
+					'insertions' => '',
+					'deletions'  => '',
+				],
+				$run['changed_files']
+			);
+			$this->document( $run, $files, [ 'status', 'path', 'insertions', 'deletions' ], 'path', $flags );
 		}
 	}
 
@@ -286,15 +267,12 @@ final class RunAgentTaskCommand {
 	 * @param array<string, mixed> $flags  Flags.
 	 */
 	private function handle( array $handle, array $flags ): void {
-		$format = (string) ( $flags['format'] ?? 'table' );
-		if ( ! empty( $flags['porcelain'] ) || 'ids' === $format ) {
+		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
 			fwrite( STDOUT, $handle['run_id'] . "\n" );
-		} elseif ( 'json' === $format || 'yaml' === $format ) {
-			$this->console->document( $handle, $format );
-		} elseif ( 'table' === $format ) {
-			fwrite( STDOUT, $this->report->running( $handle ) );
+		} elseif ( 'table' === $flags['format'] ) {
+			fwrite( STDOUT, RunReport::running( $handle ) );
 		} else {
-			$this->table->print( [ $handle ], [ 'run_id', 'status', 'created_at' ], 'run_id', $flags );
+			$this->document( $handle, [ $handle ], [ 'run_id', 'status', 'created_at' ], 'run_id', $flags );
 		}
 	}
 }

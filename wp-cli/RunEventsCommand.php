@@ -12,14 +12,13 @@ namespace WPCodebox\Cli;
 use WPCodebox\Authority;
 use WPCodebox\Failure;
 use WPCodebox\Run\RunRegistry;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * What a run says and does, page by page or as it happens.
  */
-final class RunEventsCommand {
+final class RunEventsCommand extends Command {
 
 	private const PAGE = 1000;
 
@@ -28,23 +27,6 @@ final class RunEventsCommand {
 	private const LONG  = 1000000;
 
 	private bool $interrupted = false;
-
-	/**
-	 * Wires the command.
-	 *
-	 * @param Boundary  $boundary Border to the shell.
-	 * @param Console   $console  Talk.
-	 * @param Table     $table    Rows.
-	 * @param RunReport $report   Report.
-	 * @param Services  $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly RunReport $report,
-		private readonly Services $services
-	) {}
 
 	/**
 	 * Shows what a run has said and done, or follows it to its end.
@@ -206,7 +188,7 @@ final class RunEventsCommand {
 	private function ended( string $id, Authority $authority, bool $json ): int {
 		$answer = $this->services->registry->get( [ 'run_id' => $id ], $authority );
 		if ( ! $json ) {
-			fwrite( STDOUT, isset( $answer['result'] ) ? $this->report->text( $answer['result'] ) : $this->report->running( $answer['run'] ) );
+			fwrite( STDOUT, isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $answer['run'] ) );
 		}
 		return (int) ( $answer['result']['exit_code'] ?? $answer['run']['exit_status'] ?? 1 );
 	}

@@ -24,30 +24,23 @@ final class RunReport {
 	];
 
 	/**
-	 * Wires the report.
-	 *
-	 * @param Table $table Rows.
-	 */
-	public function __construct( private readonly Table $table ) {}
-
-	/**
 	 * The report as text.
 	 *
 	 * @param array<string, mixed> $run `wp-codebox/agent-task-run/v1`.
 	 */
-	public function text( array $run ): string {
+	public static function text( array $run ): string {
 		$lines = array_merge(
-			[ $this->row( 'Outcome', sprintf( '%s. %s', $run['outcome'], $run['summary'] ?? '' ) ) ],
-			$this->error( $run ),
-			[ $this->row( 'Isolation', $this->isolation( $run ) ) ],
-			$this->files( $run ),
-			$this->checks( $run ),
-			$this->model( $run ),
-			$this->cost( $run ),
-			$this->bundle( $run ),
-			array_map( fn( string $notice ): string => $this->row( 'Note', $notice ), array_filter( (array) ( $run['notices'] ?? [] ), 'is_string' ) ),
+			[ self::row( 'Outcome', sprintf( '%s. %s', $run['outcome'], $run['summary'] ?? '' ) ) ],
+			self::error( $run ),
+			[ self::row( 'Isolation', self::isolation( $run ) ) ],
+			self::files( $run ),
+			self::checks( $run ),
+			self::model( $run ),
+			self::cost( $run ),
+			self::bundle( $run ),
+			array_map( fn( string $notice ): string => self::row( 'Note', $notice ), array_filter( (array) ( $run['notices'] ?? [] ), 'is_string' ) ),
 			[ '', 'Nothing on this site was changed.' ],
-			$this->next( $run )
+			self::next( $run )
 		);
 		return Console::plain( implode( "\n", $lines ) ) . "\n";
 	}
@@ -57,16 +50,16 @@ final class RunReport {
 	 *
 	 * @param array<string, mixed> $run `wp-codebox/run-handle/v1` or `wp-codebox/run/v1`.
 	 */
-	public function running( array $run ): string {
+	public static function running( array $run ): string {
 		$id    = (string) $run['run_id'];
 		$alive = 'running' === $run['status'];
 		$lines = array_merge(
 			[
-				$this->row( 'Run', $id ),
-				$this->row( 'Status', sprintf( '%s, started %s', (string) $run['status'], (string) $run['created_at'] ) ),
+				self::row( 'Run', $id ),
+				self::row( 'Status', sprintf( '%s, started %s', (string) $run['status'], (string) $run['created_at'] ) ),
 			],
-			isset( $run['goal'] ) ? [ $this->row( 'Goal', str_replace( "\n", ' ', (string) $run['goal'] ) ) ] : [],
-			$this->error( $run ),
+			isset( $run['goal'] ) ? [ self::row( 'Goal', str_replace( "\n", ' ', (string) $run['goal'] ) ) ] : [],
+			self::error( $run ),
 			[ '', 'Nothing on this site was changed.', '', 'Next:', '  wp codebox runs events ' . $id . ' --follow' ],
 			$alive ? [ '  wp codebox runs get ' . $id, '  wp codebox runs cancel ' . $id ] : []
 		);
@@ -74,28 +67,11 @@ final class RunReport {
 	}
 
 	/**
-	 * The changed files as rows.
-	 *
-	 * @param array<string, mixed> $run   The envelope.
-	 * @param array<string, mixed> $flags Flags.
-	 */
-	public function rows( array $run, array $flags ): void {
-		$rows = array_map(
-			static fn( array $entry ): array => $entry + [
-				'insertions' => '',
-				'deletions'  => '',
-			],
-			$run['changed_files']
-		);
-		$this->table->print( $rows, [ 'status', 'path', 'insertions', 'deletions' ], 'path', $flags );
-	}
-
-	/**
 	 * Level and network, as probes in the guest saw them.
 	 *
 	 * @param array<string, mixed> $run The envelope.
 	 */
-	private function isolation( array $run ): string {
+	private static function isolation( array $run ): string {
 		$report = (array) ( $run['isolation'] ?? [] );
 		$words  = [];
 		foreach ( (array) ( $report['axes'] ?? [] ) as $axis ) {
@@ -114,13 +90,13 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function error( array $run ): array {
+	private static function error( array $run ): array {
 		if ( empty( $run['error'] ) ) {
 			return [];
 		}
-		$lines = [ $this->row( 'Error', sprintf( '%s (%s)', (string) $run['error']['message'], (string) $run['error']['code'] ) ) ];
+		$lines = [ self::row( 'Error', sprintf( '%s (%s)', (string) $run['error']['message'], (string) $run['error']['code'] ) ) ];
 		foreach ( (array) ( $run['error']['hints'] ?? [] ) as $hint ) {
-			$lines[] = $this->row( '', '- ' . (string) $hint );
+			$lines[] = self::row( '', '- ' . (string) $hint );
 		}
 		return $lines;
 	}
@@ -131,17 +107,17 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function files( array $run ): array {
+	private static function files( array $run ): array {
 		$files = $run['changed_files'];
 		if ( [] === $files ) {
-			return [ $this->row( 'Files', 'none changed' ) ];
+			return [ self::row( 'Files', 'none changed' ) ];
 		}
 		$added   = array_sum( array_map( static fn( array $f ): int => (int) ( $f['insertions'] ?? 0 ), $files ) );
 		$removed = array_sum( array_map( static fn( array $f ): int => (int) ( $f['deletions'] ?? 0 ), $files ) );
-		$lines   = [ $this->row( 'Files', sprintf( '%d changed, +%d -%d', count( $files ), $added, $removed ) ) ];
+		$lines   = [ self::row( 'Files', sprintf( '%d changed, +%d -%d', count( $files ), $added, $removed ) ) ];
 		foreach ( $files as $file ) {
 			$count   = empty( $file['binary'] ) && isset( $file['insertions'] ) ? sprintf( '+%d -%d', (int) $file['insertions'], (int) ( $file['deletions'] ?? 0 ) ) : 'not text';
-			$lines[] = $this->row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', Console::name( (string) $file['path'] ), $count ) );
+			$lines[] = self::row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', Console::name( (string) $file['path'] ), $count ) );
 		}
 		return $lines;
 	}
@@ -152,18 +128,18 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function checks( array $run ): array {
+	private static function checks( array $run ): array {
 		$checks = $run['checks'];
 		if ( [] === $checks ) {
-			return [ $this->row( 'Checks', 'none were asked for (--check)' ) ];
+			return [ self::row( 'Checks', 'none were asked for (--check)' ) ];
 		}
 		$passed = count( array_filter( $checks, static fn( array $check ): bool => 'passed' === $check['status'] ) );
-		$lines  = [ $this->row( 'Checks', sprintf( '%d of %d passed, in a fresh sandbox', $passed, count( $checks ) ) ) ];
+		$lines  = [ self::row( 'Checks', sprintf( '%d of %d passed, in a fresh sandbox', $passed, count( $checks ) ) ) ];
 		foreach ( $checks as $check ) {
-			$lines[] = $this->row( '', sprintf( '%s: %s', $check['status'], $check['command'] ) );
+			$lines[] = self::row( '', sprintf( '%s: %s', $check['status'], $check['command'] ) );
 			if ( 'passed' !== $check['status'] && '' !== trim( (string) ( $check['output_tail'] ?? '' ) ) ) {
 				foreach ( array_slice( explode( "\n", trim( (string) $check['output_tail'] ) ), -10 ) as $line ) {
-					$lines[] = $this->row( '', '  ' . $line );
+					$lines[] = self::row( '', '  ' . $line );
 				}
 			}
 		}
@@ -176,14 +152,14 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function model( array $run ): array {
+	private static function model( array $run ): array {
 		$said = (array) ( $run['run_metadata'] ?? [] );
 		if ( ! isset( $said['model'] ) && ! isset( $said['usage'] ) ) {
 			return [];
 		}
 		$name = isset( $said['model'] ) ? [ trim( ( $said['provider'] ?? '' ) . ' ' . $said['model'] ) ] : [];
 		$used = isset( $said['usage'] ) ? [ Quantity::human_usage( (array) $said['usage'] ) ] : [];
-		return [ $this->row( 'Model', implode( ': ', array_merge( $name, $used ) ) ) ];
+		return [ self::row( 'Model', implode( ': ', array_merge( $name, $used ) ) ) ];
 	}
 
 	/**
@@ -192,13 +168,13 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function cost( array $run ): array {
+	private static function cost( array $run ): array {
 		$cost = (array) ( $run['cost'] ?? [] );
 		if ( [] === $cost ) {
 			return [];
 		}
 		return [
-			$this->row(
+			self::row(
 				'Cost',
 				sprintf(
 					'%s wall, %s CPU, %s peak memory',
@@ -216,10 +192,10 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function bundle( array $run ): array {
+	private static function bundle( array $run ): array {
 		return [
-			$this->row( 'Bundle', (string) ( $run['artifact_id'] ?? 'none was written' ) ),
-			$this->row( 'Run', (string) $run['run']['run_id'] ),
+			self::row( 'Bundle', (string) ( $run['artifact_id'] ?? 'none was written' ) ),
+			self::row( 'Run', (string) $run['run']['run_id'] ),
 		];
 	}
 
@@ -230,7 +206,7 @@ final class RunReport {
 	 * @param array<string, mixed> $run The envelope.
 	 * @return list<string>
 	 */
-	private function next( array $run ): array {
+	private static function next( array $run ): array {
 		if ( empty( $run['artifact_id'] ) || [] === $run['changed_files'] ) {
 			return [];
 		}
@@ -241,7 +217,7 @@ final class RunReport {
 			if ( $run['success'] ) {
 				$lines[] = '  wp codebox artifacts apply ' . $id . ' --all';
 			}
-			$lines[] = '  wp codebox artifacts apply ' . $id . ' --approved-files=' . $this->argument( (string) $run['changed_files'][0]['path'] );
+			$lines[] = '  wp codebox artifacts apply ' . $id . ' --approved-files=' . self::argument( (string) $run['changed_files'][0]['path'] );
 		} else {
 			$lines[] = '  This bundle cannot be applied; run the task again.';
 		}
@@ -254,7 +230,7 @@ final class RunReport {
 	 *
 	 * @param string $path The path.
 	 */
-	private function argument( string $path ): string {
+	private static function argument( string $path ): string {
 		if ( 1 === preg_match( '#^[A-Za-z0-9_./@%+-]+$#', $path ) ) {
 			return $path;
 		}
@@ -268,7 +244,7 @@ final class RunReport {
 	 * @param string $label Label.
 	 * @param string $text  Text.
 	 */
-	private function row( string $label, string $text ): string {
+	private static function row( string $label, string $text ): string {
 		return rtrim( sprintf( '%-11s%s', '' === $label ? '' : $label . ':', $text ) );
 	}
 }

@@ -11,36 +11,17 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\Run\RunRegistry;
-use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
  * Lists, reads, follows and cancels runs of this site, whoever started them.
  */
-final class RunsCommand {
+final class RunsCommand extends Command {
 
 	public const ANY = [ Capabilities::RUN, Capabilities::REVIEW ];
 
 	private const COLUMNS = [ 'run_id', 'status', 'outcome', 'created_at', 'goal' ];
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary  $boundary Border to the shell.
-	 * @param Console   $console  Talk.
-	 * @param Table     $table    Rows.
-	 * @param RunReport $report   Report.
-	 * @param Services  $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly Table $table,
-		private readonly RunReport $report,
-		private readonly Services $services
-	) {}
 
 	/**
 	 * Lists the runs of this site, newest first.
@@ -171,12 +152,10 @@ final class RunsCommand {
 				$run    = $answer['run'];
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, ( $run['outcome'] ?? $run['status'] ) . "\n" );
-				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
-					$this->console->document( $answer, $flags['format'] );
 				} elseif ( 'table' === $flags['format'] ) {
-					fwrite( STDOUT, isset( $answer['result'] ) ? $this->report->text( $answer['result'] ) : $this->report->running( $run ) );
+					fwrite( STDOUT, isset( $answer['result'] ) ? RunReport::text( $answer['result'] ) : RunReport::running( $run ) );
 				} else {
-					$this->table->print( [ $run ], self::COLUMNS, 'run_id', $flags );
+					$this->document( $answer, [ $run ], self::COLUMNS, 'run_id', $flags );
 				}
 				return 0;
 			}
@@ -227,13 +206,7 @@ final class RunsCommand {
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
 				$answer = $this->services->registry->cancel( [ 'run_id' => $args[0] ], $authority );
-				if ( ! empty( $flags['porcelain'] ) ) {
-					fwrite( STDOUT, $answer['answer'] . "\n" );
-				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
-					$this->console->document( $answer, $flags['format'] );
-				} else {
-					$this->table->print( [ $answer ], [ 'run_id', 'answer', 'status' ], 'run_id', $flags );
-				}
+				$this->row( $answer, [ 'run_id', 'answer', 'status' ], $answer['answer'], $flags );
 				return 0;
 			}
 		);

@@ -28,11 +28,11 @@ final class SecretFlags {
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
 	 * @throws Failure `wp_codebox_secret_invalid`.
 	 */
-	public function secrets( array $flags ): array {
+	public static function secrets( array $flags ): array {
 		if ( ! isset( $flags['secret-env'] ) ) {
 			return [];
 		}
-		return array_map( [ $this, 'secret' ], FlagList::one_or_json( '--secret-env', (string) $flags['secret-env'] ) );
+		return array_map( [ self::class, 'secret' ], FlagList::one_or_json( '--secret-env', (string) $flags['secret-env'] ) );
 	}
 
 	/**
@@ -41,7 +41,7 @@ final class SecretFlags {
 	 * @param string $text As given.
 	 * @return array{env: string, value: string, hosts: list<string>}
 	 */
-	private function secret( string $text ): array {
+	private static function secret( string $text ): array {
 		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/D', $text, $parts ) ) {
 			// What is no name may be a value in the wrong place: it is not repeated.
 			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.', 'codebox' ) );

@@ -9,10 +9,9 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
-use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Failure;
-use WPCodebox\Host\InstalledCode;
 use WPCodebox\Sentence;
+use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -23,8 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskFlags {
 
 	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'sandbox-session-id', 'session-id' ];
-	private const LIMITS = [ 'memory', 'disk', 'output-limit' ];
-	private const NAMES  = [
+	private const LIMITS = [
 		'memory'       => 'memory_bytes',
 		'disk'         => 'disk_bytes',
 		'output-limit' => 'output_bytes',
@@ -33,13 +31,9 @@ final class TaskFlags {
 	/**
 	 * Wires the reader.
 	 *
-	 * @param SchemaStore   $schemas Schemas.
-	 * @param InstalledCode $code    Installed plugins and themes.
+	 * @param Services $services Schemas, and installed plugins and themes.
 	 */
-	public function __construct(
-		private readonly SchemaStore $schemas,
-		private readonly InstalledCode $code
-	) {}
+	public function __construct( private readonly Services $services ) {}
 
 	/**
 	 * The input of one task.
@@ -50,7 +44,7 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function input( array $args, array $flags ): array {
-		return $this->schemas->valid( 'run-agent-task-input', $this->with_current_directory( $this->fields( $args, $flags ) ) );
+		return $this->services->schemas->valid( 'run-agent-task-input', $this->with_current_directory( $this->fields( $args, $flags ) ) );
 	}
 
 	/**
@@ -81,7 +75,7 @@ final class TaskFlags {
 		if ( ! empty( $flags['stop-on-failure'] ) ) {
 			$input['stop_on_failure'] = true;
 		}
-		return $this->schemas->valid( $schema, $this->with_current_directory( $input ) );
+		return $this->services->schemas->valid( $schema, $this->with_current_directory( $input ) );
 	}
 
 	/**
@@ -100,11 +94,7 @@ final class TaskFlags {
 			}
 			$input['goal'] = $args[0];
 		}
-		foreach ( self::TEXTS as $flag ) {
-			if ( isset( $flags[ $flag ] ) ) {
-				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
-			}
-		}
+		$input = array_merge( $input, FlagList::texts( $flags, self::TEXTS ) );
 		if ( isset( $flags['mount'] ) ) {
 			$input['mounts'] = array_map( [ $this, 'mount' ], FlagList::split( '--mount', (string) $flags['mount'] ) );
 		}
@@ -180,7 +170,7 @@ final class TaskFlags {
 		$given  = str_starts_with( $parts[0], '/' ) ? $parts[0] : getcwd() . '/' . $parts[0];
 		$real   = realpath( $given );
 		$source = false === $real ? $given : $real;
-		$own    = $this->code->mount_of( $source );
+		$own    = $this->services->code->mount_of( $source );
 		$target = $parts[1] ?? ( null !== $own && $own['source'] === $source ? $own['target'] : '/workspace/' . basename( $source ) );
 		return [
 			'source' => $source,
@@ -226,9 +216,9 @@ final class TaskFlags {
 		if ( isset( $flags['timeout'] ) ) {
 			$limits['wall_clock_ms'] = Quantity::milliseconds( 'timeout', (string) $flags['timeout'] );
 		}
-		foreach ( self::LIMITS as $flag ) {
+		foreach ( self::LIMITS as $flag => $field ) {
 			if ( isset( $flags[ $flag ] ) ) {
-				$limits[ self::NAMES[ $flag ] ] = Quantity::bytes( $flag, (string) $flags[ $flag ] );
+				$limits[ $field ] = Quantity::bytes( $flag, (string) $flags[ $flag ] );
 			}
 		}
 		if ( isset( $flags['processes'] ) ) {
@@ -251,7 +241,7 @@ final class TaskFlags {
 		if ( isset( $input['plugin'] ) || isset( $input['theme'] ) || ! empty( $input['mounts'] ) ) {
 			return $input;
 		}
-		$mount = $this->code->mount_of( (string) getcwd() );
+		$mount = $this->services->code->mount_of( (string) getcwd() );
 		if ( null !== $mount ) {
 			$input[ $mount['metadata']['kind'] ] = $mount['metadata']['slug'];
 		}

@@ -13,7 +13,6 @@ use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\Failure;
-use WPCodebox\Services;
 use WPCodebox\Transfer\ImportSource;
 
 defined( 'ABSPATH' ) || exit;
@@ -21,22 +20,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * Bundles on their way from one host to another.
  */
-final class TransferCommands {
-
-	/**
-	 * Wires the commands.
-	 *
-	 * @param Boundary     $boundary Border to the shell.
-	 * @param Console      $console  Talk.
-	 * @param ArtifactView $view     Files of a bundle.
-	 * @param Services     $services The work.
-	 */
-	public function __construct(
-		private readonly Boundary $boundary,
-		private readonly Console $console,
-		private readonly ArtifactView $view,
-		private readonly Services $services
-	) {}
+final class TransferCommands extends Command {
 
 	/**
 	 * Writes a bundle as an archive: the same bundle gives the same bytes.
@@ -96,7 +80,7 @@ final class TransferCommands {
 				$path   = (string) ( $flags['output'] ?? $this->services->artifacts->artifact( $input )['run_id'] . '.tar' );
 				$answer = $this->services->exports->file( $input, $this->absolute( $path ), $authority );
 				$this->console->say( sprintf( 'Written to %s, %s.', $answer['path'], Quantity::human_bytes( (int) $answer['bytes'] ) ) );
-				$this->view->row( $answer, [ 'run_id', 'path', 'bytes', 'sha256' ], $answer['sha256'], $flags );
+				$this->row( $answer, [ 'run_id', 'path', 'bytes', 'sha256' ], $answer['sha256'], $flags );
 				return 0;
 			}
 		);
@@ -227,7 +211,7 @@ final class TransferCommands {
 				BundleTrust::words( (array) ( $answer['verification']['signature'] ?? [] ) )
 			)
 		);
-		$this->view->row( $answer, [ 'status', 'run_id', 'artifact_id', 'trusted' ], $answer['run_id'], $flags );
+		$this->row( $answer, [ 'status', 'run_id', 'artifact_id', 'trusted' ], $answer['run_id'], $flags );
 		return 0;
 	}
 
@@ -245,11 +229,7 @@ final class TransferCommands {
 		} else {
 			$input = [ 'source_bundle_path' => $this->absolute( $path ) ];
 		}
-		foreach ( [ 'expected-artifact-id', 'expected-content-digest' ] as $flag ) {
-			if ( isset( $flags[ $flag ] ) ) {
-				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
-			}
-		}
+		$input += FlagList::texts( $flags, [ 'expected-artifact-id', 'expected-content-digest' ] );
 		return empty( $flags['replace'] ) ? $input : $input + [ 'replace' => true ];
 	}
 

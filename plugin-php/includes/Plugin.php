@@ -83,7 +83,7 @@ final class Plugin {
 		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
-			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();
+			( new Cli\Registration( $services(), $capabilities ) )->register();
 		}
 	}
 

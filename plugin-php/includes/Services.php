@@ -113,7 +113,7 @@ final class Services {
 	 * @param ExtensionGate $gate    Extension check.
 	 * @param SchemaStore   $schemas Schemas.
 	 */
-	public function __construct( public readonly ExtensionGate $gate, SchemaStore $schemas ) {
+	public function __construct( public readonly ExtensionGate $gate, public readonly SchemaStore $schemas ) {
 		$this->code      = new InstalledCode();
 		$this->site      = new Site( $this->code );
 		$this->settings  = new Settings();
