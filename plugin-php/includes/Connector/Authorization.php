@@ -19,12 +19,12 @@ final class Authorization {
 	/**
 	 * Describes it.
 	 *
-	 * @param Scope                $scope      What was asked for.
-	 * @param bool                 $authorized Whether it is allowed.
-	 * @param string               $caller     Who asked, as it was found out: `user:<id>`, id of an application password, or ''.
-	 * @param string               $method     `capability`, `trusted-orchestrator` or `site-code`.
-	 * @param string               $reason     Why so, as a word.
-	 * @param array<string, mixed> $claimed    What the input says of the caller; it decided nothing.
+	 * @param Scope  $scope      What was asked for.
+	 * @param bool   $authorized Whether it is allowed.
+	 * @param string $caller     Who asked, as it was found out: `user:<id>`, id of an application password, or ''.
+	 * @param string $method     `capability`, `trusted-orchestrator` or `site-code`.
+	 * @param string $reason     Why so, as a word.
+	 * @param mixed  $claimed    What the input says of the caller; it decided nothing.
 	 */
 	public function __construct(
 		public readonly Scope $scope,
@@ -32,7 +32,7 @@ final class Authorization {
 		public readonly string $caller,
 		public readonly string $method,
 		public readonly string $reason,
-		private readonly array $claimed = []
+		private readonly mixed $claimed = null
 	) {}
 
 	/**
@@ -41,10 +41,11 @@ final class Authorization {
 	 * @return array<string, mixed> `wp-codebox/trusted-orchestrator-authorization/v1`.
 	 */
 	public function to_array(): array {
+		$given   = is_array( $this->claimed ) ? $this->claimed : [];
 		$claimed = [];
 		foreach ( [ 'caller', 'scope' ] as $field ) {
-			if ( is_string( $this->claimed[ $field ] ?? null ) ) {
-				$claimed[ $field ] = mb_substr( sanitize_text_field( $this->claimed[ $field ] ), 0, 200 );
+			if ( is_string( $given[ $field ] ?? null ) ) {
+				$claimed[ $field ] = mb_substr( sanitize_text_field( $given[ $field ] ), 0, 200 );
 			}
 		}
 		$decision = [

@@ -114,17 +114,14 @@ final class ProviderRequests {
 	 */
 	private function envelope( array $asked, array $input, array $request, Connector $connector, Authorization $decision ): array {
 		$context = [];
-		foreach ( [ 'session_id', 'caller_session_id', 'job_id' ] as $field ) {
+		foreach ( [ 'session_id', 'caller_session_id', 'job_id', 'sandbox_session_id' ] as $field ) {
 			$context[ $field ] = (string) ( $input[ $field ] ?? '' );
 		}
 		return [
 			'schema'    => 'wp-codebox/browser-provider-adapter-request/v1',
-			'operation' => $asked['operation'],
-			'provider'  => $asked['provider'],
-			'model'     => $asked['model'],
+			...$asked,
 			'connector' => $connector->row(),
 			'context'   => $context + [
-				'sandbox_session_id'  => (string) ( $input['sandbox_session_id'] ?? '' ),
 				'caller'              => $decision->caller,
 				'authorization_scope' => $decision->scope->value,
 				'orchestrator'        => (array) Redaction::clean( (array) ( $input['orchestrator'] ?? [] ) ),
@@ -191,10 +188,7 @@ final class ProviderRequests {
 		];
 		$audit    = [
 			'schema'           => 'wp-codebox/browser-provider-audit/v1',
-			'operation'        => $asked['operation'],
-			'provider'         => $asked['provider'],
-			'model'            => $asked['model'],
-			'connector'        => $asked['connector'],
+			...$asked,
 			'request'          => $measured( $request ),
 			'response'         => $measured( $answer['response'] ),
 			'secrets_redacted' => true,
@@ -202,9 +196,7 @@ final class ProviderRequests {
 		return [
 			'success'   => $answer['success'],
 			'schema'    => 'wp-codebox/browser-provider-adapter-response/v1',
-			'operation' => $asked['operation'],
-			'provider'  => $asked['provider'],
-			'model'     => $asked['model'],
+			...$asked,
 			'connector' => $connector->row(),
 			'response'  => $answer['response'],
 			'audit'     => [] === $answer['audit'] ? $audit : $audit + [ 'adapter' => $answer['audit'] ],

@@ -40,8 +40,7 @@ final class TrustedCallers {
 	 * @param mixed $claimed `authorization` of the input.
 	 */
 	public function decide( Scope $scope, mixed $claimed = null ): Authorization {
-		$claimed = is_array( $claimed ) ? $claimed : [];
-		$user    = get_current_user_id();
+		$user = get_current_user_id();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
 		if ( current_user_can( Capabilities::RUN ) ) {
 			// Whom the site's filter narrows is not let in by another door.
@@ -62,7 +61,7 @@ final class TrustedCallers {
 	 */
 	public function admitted( Scope $scope, mixed $claimed = null ): Authorization {
 		$decision = $this->decide( $scope, $claimed );
-		return $decision->authorized ? $decision : new Authorization( $scope, true, $decision->caller, 'site-code', 'called-by-site-code', is_array( $claimed ) ? $claimed : [] );
+		return $decision->authorized ? $decision : new Authorization( $scope, true, $decision->caller, 'site-code', 'called-by-site-code', $claimed );
 	}
 
 	/**

@@ -39,7 +39,20 @@ final class ModelPlan {
 	 * @return array<string, mixed>
 	 */
 	public function endpoint(): array {
-		return $this->provider->endpoint( $this->model, $this->base_url, $this->credential?->name ) + ( $this->private ? [ 'private' => true ] : [] );
+		return array_filter(
+			[
+				'provider'          => $this->provider->id,
+				'model'             => $this->model,
+				'api'               => $this->provider->api,
+				'base_url'          => $this->base_url,
+				'secret'            => $this->credential?->name,
+				'context_tokens'    => $this->provider->context_tokens,
+				'max_output_tokens' => $this->provider->max_output_tokens,
+				'prices'            => $this->provider->prices,
+				'private'           => $this->private,
+			],
+			static fn( mixed $value ): bool => ! in_array( $value, [ null, 0, [], false ], true )
+		);
 	}
 
 	/**

@@ -51,28 +51,4 @@ final class Provider {
 	public function with( array $row ): self {
 		return new self( $this->id, $this->api, $this->base_url, $this->key_env, $this->connector, $this->key_required, (array) ( $row['models'] ?? [] ), (int) ( $row['context_tokens'] ?? 0 ), (int) ( $row['max_output_tokens'] ?? 0 ), (array) ( $row['prices'] ?? [] ) );
 	}
-
-	/**
-	 * The model as the extension takes it.
-	 *
-	 * @param string      $model    Name of the model.
-	 * @param string      $base_url Where it is.
-	 * @param string|null $secret   Name of the request's secret that opens it; null: it needs none.
-	 * @return array<string, mixed>
-	 */
-	public function endpoint( string $model, string $base_url, ?string $secret ): array {
-		return array_filter(
-			[
-				'provider'          => $this->id,
-				'model'             => $model,
-				'api'               => $this->api,
-				'base_url'          => $base_url,
-				'secret'            => $secret,
-				'context_tokens'    => $this->context_tokens,
-				'max_output_tokens' => $this->max_output_tokens,
-				'prices'            => $this->prices,
-			],
-			static fn( mixed $value ): bool => null !== $value && 0 !== $value && [] !== $value
-		);
-	}
 }
