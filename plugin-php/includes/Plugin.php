@@ -16,7 +16,6 @@ use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\ModelHealth;
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\PersonalData;
-use WPCodebox\Admin\Privacy;
 use WPCodebox\Admin\SettingsForm;
 use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Admin\SiteHealth;
@@ -77,7 +76,6 @@ final class Plugin {
 		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
-		( new Privacy() )->register();
 		( new PersonalData( $gate, $site ) )->register();
 		// The screen can be taken away: without its directory this line does nothing.
 		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();

@@ -1,6 +1,6 @@
 <?php
 /**
- * Exporter and eraser of personal data.
+ * Personal data: exporter, eraser and what the privacy policy should say.
  *
  * @package WPCodebox
  */
@@ -45,6 +45,20 @@ final class PersonalData {
 	public function register(): void {
 		add_filter( 'wp_privacy_personal_data_exporters', [ $this, 'add_exporter' ] );
 		add_filter( 'wp_privacy_personal_data_erasers', [ $this, 'add_eraser' ] );
+		add_action( 'admin_init', [ $this, 'suggest' ] );
+	}
+
+	/** Suggests what the site's privacy policy should say of runs and of the audit log. */
+	public function suggest(): void {
+		wp_add_privacy_policy_content(
+			'Codebox',
+			wp_kses_post(
+				wpautop(
+					__( 'When a user of this site has a coding agent run in a sandbox, the site keeps the change the agent made and what it printed until the bundle is discarded, and the id of the user who asked. Who approved, applied or discarded a change is kept in an audit log with the user\'s id and login name. Exports of personal data list both; erasing an account does not change the audit log, since each of its records holds the hash of the one before. The plugin itself sends nothing to other servers; an agent may reach those that its task allows.', 'codebox' ),
+					false
+				)
+			)
+		);
 	}
 
 	/**

@@ -64,7 +64,7 @@ final class Inheritance {
 	 * @param array<string, mixed> $input     Input of the ability.
 	 */
 	private function permitted( Connector $connector, array $input ): Connector {
-		if ( CredentialPermission::granted( 'connector', $connector->name, $input ) ) {
+		if ( Credential::permitted( 'connector', $connector->name, $input ) ) {
 			return $connector;
 		}
 		return $this->with( $connector, CredentialStatus::Denied, __( 'This user may not use the credentials of this connector.', 'codebox' ) );

@@ -52,7 +52,7 @@ final class KeySearch {
 				}
 			}
 		}
-		if ( ! CredentialPermission::granted( 'provider', $provider->id, $input ) ) {
+		if ( ! Credential::permitted( 'provider', $provider->id, $input ) ) {
 			return [ new Credential( $name, CredentialStatus::Denied, '' ), __( 'This user may not use the credentials of this provider.', 'codebox' ) ];
 		}
 		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
