@@ -87,7 +87,8 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function fields( array $args, array $flags ): array {
-		$input = array_merge( $this->file( $flags ), $this->json( $flags ), ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
+		$json  = isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
+		$input = array_merge( $this->file( $flags ), $json, ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
 				throw Failure::invalid_input( __( 'The goal is given twice; give it as the argument or with --goal.', 'codebox' ) );
@@ -138,16 +139,6 @@ final class TaskFlags {
 			throw Failure::invalid_input( Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'codebox' ), $path ) );
 		}
 		return FlagList::json_object( '--input-file', $text );
-	}
-
-	/**
-	 * Input of `--input-json`.
-	 *
-	 * @param array<string, mixed> $flags Flags.
-	 * @return array<string, mixed>
-	 */
-	private function json( array $flags ): array {
-		return isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
 	}
 
 	/**

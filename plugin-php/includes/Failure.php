@@ -51,13 +51,14 @@ final class Failure extends RuntimeException {
 	/**
 	 * A failure that PHP itself raises.
 	 *
-	 * @param ErrorCode            $code    Which.
-	 * @param string               $message One sentence.
-	 * @param list<string>         $hints   Further things to try.
-	 * @param array<string, mixed> $data    Structured detail.
+	 * @param ErrorCode            $code     Which.
+	 * @param string               $message  One sentence.
+	 * @param list<string>         $hints    Further things to try.
+	 * @param array<string, mixed> $data     Structured detail.
+	 * @param Throwable|null       $previous Cause.
 	 */
-	public static function because( ErrorCode $code, string $message, array $hints = [], array $data = [] ): self {
-		return new self( $code->value, $message, $code->http_status(), $code->exit_status(), $hints, $data );
+	public static function because( ErrorCode $code, string $message, array $hints = [], array $data = [], ?Throwable $previous = null ): self {
+		return new self( $code->value, $message, $code->http_status(), $code->exit_status(), $hints, $data, $previous );
 	}
 
 	/**
@@ -94,15 +95,7 @@ final class Failure extends RuntimeException {
 		}
 		// phpcs:ignore WordPress.PHP.DevelopmentFunctions -- the only trace of a defect.
 		error_log( sprintf( 'wp-codebox: %s in %s:%d: %s', $thrown::class, $thrown->getFile(), $thrown->getLine(), $thrown->getMessage() ) );
-		return new self(
-			ErrorCode::Internal->value,
-			__( 'Something went wrong inside Codebox; the PHP error log has the detail.', 'codebox' ),
-			ErrorCode::Internal->http_status(),
-			ErrorCode::Internal->exit_status(),
-			[],
-			[],
-			$thrown
-		);
+		return self::because( ErrorCode::Internal, __( 'Something went wrong inside Codebox; the PHP error log has the detail.', 'codebox' ), previous: $thrown );
 	}
 
 	/**

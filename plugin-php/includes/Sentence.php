@@ -44,7 +44,7 @@ final class Sentence {
 	 */
 	public static function of( string $template, string|int|float ...$values ): string {
 		$shown = vsprintf( $template, $values );
-		self::remember( $shown, vsprintf( self::english( $template ), array_map( [ self::class, 'value' ], $values ) ) );
+		self::remember( $shown, vsprintf( self::english( $template ), array_map( static fn( string|int|float $value ): string|int|float => is_string( $value ) ? self::english( $value ) : $value, $values ) ) );
 		return $shown;
 	}
 
@@ -67,15 +67,6 @@ final class Sentence {
 	 */
 	public static function english( string $shown ): string {
 		return self::$english[ $shown ] ?? $shown;
-	}
-
-	/**
-	 * The English of a value that is a text.
-	 *
-	 * @param string|int|float $value The value.
-	 */
-	private static function value( string|int|float $value ): string|int|float {
-		return is_string( $value ) ? self::english( $value ) : $value;
 	}
 
 	/**

@@ -66,7 +66,7 @@ final class Settings {
 		 *
 		 * @param string $name Name of a row of the option `wp_codebox_agents`, or ''.
 		 */
-		$name = apply_filters( 'wp_codebox_default_agent', $this->text( self::DEFAULT_AGENT ) );
+		$name = apply_filters( 'wp_codebox_default_agent', $this->stored( self::DEFAULT_AGENT ) );
 		return is_string( $name ) ? $name : '';
 	}
 
@@ -77,7 +77,7 @@ final class Settings {
 		 *
 		 * @param string $name The option `wp_codebox_default_provider`, or ''.
 		 */
-		$name = apply_filters( 'wp_codebox_default_provider', $this->text( self::DEFAULT_PROVIDER ) );
+		$name = apply_filters( 'wp_codebox_default_provider', $this->stored( self::DEFAULT_PROVIDER ) );
 		return is_string( $name ) ? $name : '';
 	}
 
@@ -88,7 +88,7 @@ final class Settings {
 		 *
 		 * @param string $name The option `wp_codebox_default_model`, or ''.
 		 */
-		$name = apply_filters( 'wp_codebox_default_model', $this->text( self::DEFAULT_MODEL ) );
+		$name = apply_filters( 'wp_codebox_default_model', $this->stored( self::DEFAULT_MODEL ) );
 		return is_string( $name ) ? $name : '';
 	}
 
@@ -109,7 +109,7 @@ final class Settings {
 		 *
 		 * @param string $text The option `wp_codebox_agent_instructions`, or ''.
 		 */
-		$text = apply_filters( 'wp_codebox_agent_instructions', $this->text( self::INSTRUCTIONS ) );
+		$text = apply_filters( 'wp_codebox_agent_instructions', $this->stored( self::INSTRUCTIONS ) );
 		return is_string( $text ) ? trim( $text ) : '';
 	}
 
@@ -237,11 +237,11 @@ final class Settings {
 	}
 
 	/**
-	 * An option that holds text; anything else counts as empty.
+	 * An option that holds text, as it is stored, before any filter; anything else counts as empty.
 	 *
 	 * @param string $option Name.
 	 */
-	private function text( string $option ): string {
+	public function stored( string $option ): string {
 		$value = get_site_option( $option, '' );
 		return is_string( $value ) ? $value : '';
 	}

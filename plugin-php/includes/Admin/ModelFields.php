@@ -60,7 +60,7 @@ final class ModelFields {
 
 	/** The provider for tasks that name none. */
 	public function provider(): void {
-		$stored = $this->stored( Settings::DEFAULT_PROVIDER );
+		$stored = $this->settings->stored( Settings::DEFAULT_PROVIDER );
 		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_PROVIDER ), esc_html__( 'None: a task must name one', 'codebox' ) );
 		foreach ( ( new Providers( $this->settings ) )->all() as $id => $provider ) {
 			if ( '' !== $provider->base_url ) {
@@ -72,31 +72,19 @@ final class ModelFields {
 
 	/** The model for tasks that name none. */
 	public function model(): void {
-		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->stored( Settings::DEFAULT_MODEL ) ) );
+		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->settings->stored( Settings::DEFAULT_MODEL ) ) );
 		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'codebox' ) );
 	}
 
 	/** Providers of this site. */
 	public function providers(): void {
 		$stored = $this->settings->providers();
-		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ) );
-		$this->about_field( Settings::PROVIDERS, __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Never a key.', 'codebox' ) );
+		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Never a key.', 'codebox' ) );
 	}
 
 	/** What the built-in agent is told. */
 	public function instructions(): void {
-		$this->text( Settings::INSTRUCTIONS, $this->stored( Settings::INSTRUCTIONS ) );
-		$this->about_field( Settings::INSTRUCTIONS, __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'codebox' ) );
-	}
-
-	/**
-	 * Text as stored, before any filter.
-	 *
-	 * @param string $option Option.
-	 */
-	private function stored( string $option ): string {
-		$value = get_site_option( $option, '' );
-		return is_string( $value ) ? $value : '';
+		$this->text( Settings::INSTRUCTIONS, $this->settings->stored( Settings::INSTRUCTIONS ), __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'codebox' ) );
 	}
 
 	/**
@@ -104,9 +92,11 @@ final class ModelFields {
 	 *
 	 * @param string $option Option.
 	 * @param string $value  Value.
+	 * @param string $about  What to write.
 	 */
-	private function text( string $option, string $value ): void {
+	private function text( string $option, string $value, string $about ): void {
 		printf( '<textarea id="%1$s" name="%1$s" rows="6" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea>', esc_attr( $option ), esc_textarea( $value ) );
+		$this->about_field( $option, $about );
 	}
 
 	/**

@@ -117,7 +117,7 @@ final class SettingsForm {
 
 	/** The agent for tasks that name none. */
 	public function default_agent(): void {
-		$stored = $this->stored( Settings::DEFAULT_AGENT );
+		$stored = $this->settings->stored( Settings::DEFAULT_AGENT );
 		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'codebox' ) );
 		foreach ( AgentChoice::names( $this->settings ) as $name ) {
 			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
@@ -177,16 +177,6 @@ final class SettingsForm {
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
 		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'codebox' ) );
-	}
-
-	/**
-	 * Text as stored, before any filter.
-	 *
-	 * @param string $option Option.
-	 */
-	private function stored( string $option ): string {
-		$value = get_site_option( $option, '' );
-		return is_string( $value ) ? $value : '';
 	}
 
 	/**

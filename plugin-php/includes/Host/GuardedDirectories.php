@@ -81,6 +81,6 @@ final class GuardedDirectories {
 	 */
 	private function canonical( array $paths ): array {
 		$paths = array_filter( $paths, static fn( mixed $path ): bool => is_string( $path ) && '' !== $path );
-		return array_values( array_unique( array_map( static fn( string $path ): string => false === realpath( $path ) ? untrailingslashit( $path ) : (string) realpath( $path ), $paths ) ) );
+		return array_values( array_unique( array_map( [ Site::class, 'canonical' ], $paths ) ) );
 	}
 }

@@ -38,7 +38,7 @@ final class Site {
 
 	/** Directory whose WordPress core the guest gets. */
 	public function wordpress(): string {
-		return $this->canonical( ABSPATH );
+		return self::canonical( ABSPATH );
 	}
 
 	/**
@@ -102,7 +102,7 @@ final class Site {
 	 *
 	 * @param string $path A path.
 	 */
-	public function canonical( string $path ): string {
+	public static function canonical( string $path ): string {
 		$real = realpath( $path );
 		return false === $real ? untrailingslashit( $path ) : $real;
 	}

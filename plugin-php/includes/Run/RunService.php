@@ -237,7 +237,7 @@ final class RunService {
 		$known   = $this->site->known_roots();
 		$foreign = [];
 		foreach ( array_merge( (array) $host['mounts'], (array) ( $host['staged_files'] ?? [] ), (array) ( $host['components'] ?? [] ) ) as $row ) {
-			$source = $this->site->canonical( (string) ( $row['source'] ?? '' ) );
+			$source = Site::canonical( (string) ( $row['source'] ?? '' ) );
 			if ( ! Site::is_within( $source, $known ) ) {
 				$foreign[] = [
 					'source' => $source,
