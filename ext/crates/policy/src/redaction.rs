@@ -5,10 +5,10 @@
 //! asks [`Redactor::safe_cut`] how much may be searched and shown already.
 
 use crate::Spellings;
+use once_cell::sync::Lazy;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::sync::LazyLock;
 use wp_codebox_contracts::ErrorBody;
 
 struct Pattern {
@@ -17,7 +17,7 @@ struct Pattern {
 }
 
 #[allow(clippy::expect_used)] // Literal patterns; a test compiles each.
-static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+static PATTERNS: Lazy<Vec<Pattern>> = Lazy::new(|| {
     [
         ("openai-api-key", r"sk-[A-Za-z0-9_-]{20,}"),
         (
