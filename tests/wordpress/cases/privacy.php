@@ -5,7 +5,9 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Admin\PersonalData;
 use WPCodebox\AuditTrail;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
@@ -75,14 +77,14 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'the policy text is suggested',
-		static function () use ( $t ): void {
+		static function () use ( $t, $site ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';
 			set_current_screen( 'dashboard' );
 			// Of everything that waits for this hook only ours: core would ask its servers for updates.
 			$others = $GLOBALS['wp_filter']['admin_init'];
 			remove_all_actions( 'admin_init' );
-			( new WPCodebox\Admin\Privacy() )->register();
+			( new PersonalData( new ExtensionGate( \WPCodebox\VERSION, '' ), $site ) )->register();
 			do_action( 'admin_init' );
 			$GLOBALS['wp_filter']['admin_init'] = $others;
 			$texts = array_column( WP_Privacy_Policy_Content::get_suggested_policy_text(), 'policy_text', 'plugin_name' );
