@@ -12,9 +12,10 @@ import re
 import shutil
 import subprocess
 
-from loop import ANTHROPIC, KEY, MODEL, NEEDED, OPENAI, Loop, changed, document, must
-from harness import tree
+from loop import ANTHROPIC, KEY, MODEL, OPENAI, Loop, changed, document, must
 from scripted import load
+
+from harness import tree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 #: In the order they run. The first goes through WordPress, the others through the command line.

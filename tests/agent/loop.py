@@ -8,14 +8,11 @@ import os
 import re
 import secrets
 import shutil
-import sys
 import urllib.parse
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "cli"), os.path.join(os.path.dirname(HERE), "model-server")]
+from scripted import Server, digest
 
-from harness import Bench, Failed, must  # noqa: E402
-from scripted import Server, digest  # noqa: E402
+from harness import Bench, Failed, must
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 #: Name of the variable that holds the key; `wp-codebox` is told the name only.

@@ -5,10 +5,10 @@ import hashlib
 import os
 import secrets
 
-from harness import Bench, must
+import install
 from scripted import Server
 
-import install
+from harness import Bench, must
 
 
 class Workplace(Bench):

@@ -9,8 +9,10 @@ import json
 import os
 import shutil
 
-from frames import Conversation
+import pytest
+
 from harness import Failed, must
+from harness.frames import Conversation
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
 PLUGINS = "/wordpress/wp-content/plugins"
@@ -107,6 +109,13 @@ class Group:
         yield f"{self.name}: the run", the_run
         for index, step in enumerate(self.steps):
             yield f"{self.name}: {step.name}", of(index, step)
+
+
+def cases(groups, single=()):
+    """Parameters of a test: the steps of a group stay in one process, behind the run that they were steps of."""
+    for group in groups:
+        yield from (pytest.param(case, id=name, marks=pytest.mark.xdist_group(group.name)) for name, case in group.cases())
+    yield from (pytest.param(case, id=name) for name, case in single)
 
 
 def refused(call, code, says, **request):

@@ -3,8 +3,8 @@
 import json
 import os
 
-from frames import Conversation
 from harness import must
+from harness.frames import Conversation
 
 HEADER = "<?php\n/* Plugin Name: Component */\n"
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 
-from detectors import command, list_of, parent, program, read
+from harness.detectors import command, list_of, parent, program, read
 
 
 def happened(events, kind, phase=None, text=None):

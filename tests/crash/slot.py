@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from detectors import RUN_FILES, command, dead, list_of, pids, program, read, started
+from harness.detectors import RUN_FILES, command, dead, list_of, pids, program, read, started
 from points import LAUNCHER_POINTS, ORDER, View, passed, reached
 from stream import Request
 

@@ -3,7 +3,7 @@
 import socket
 import struct
 
-from fastcgi import BEGIN, END, PARAMS, STDIN, STDOUT, pair, record
+from harness.fastcgi import BEGIN, END, PARAMS, STDIN, STDOUT, pair, record
 
 STDERR = 7
 RESPONDER = 1

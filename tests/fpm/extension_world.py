@@ -13,18 +13,18 @@ import pwd
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.parse
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "tests", name) for name in ("soak", "cli")]
-import detectors  # noqa: E402
-from fastcgi import Request  # noqa: E402
-from harness import Failed, must, slain  # noqa: E402
+from harness import detectors
+
+from harness import Failed, kill_and_wait, must
+from harness.fastcgi import Request
 
 FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
 USER = "www-data"
@@ -93,10 +93,16 @@ class World:
         for service in self.services:
             service.kill()
             service.wait()
-        self.kill()
+        self.end_runs()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def kill(self):
+    def runs_ended_in_time(self):
+        """The promise of two seconds, held against every ending of this process."""
+        if self.endings:
+            middle = statistics.median(self.endings)
+            must(middle <= PROMISED, f"{len(self.endings)} endings: median {middle:.2f} s, slowest {max(self.endings):.2f} s")
+
+    def end_runs(self):
         """Ends whatever a failed case left."""
         for pid in detectors.pids():
             if detectors.program(pid).startswith(self.path("bin") + "/"):
@@ -170,7 +176,7 @@ class World:
     def wake(self):
         """Lets every agent that sleeps go on."""
         eventually(lambda: detectors.asleep(self.token), 60, "no agent sleeps")
-        slain(*detectors.asleep(self.token))
+        kill_and_wait(*detectors.asleep(self.token))
 
     def record(self, run):
         try:

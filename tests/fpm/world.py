@@ -19,9 +19,9 @@ import tempfile
 import time
 from urllib.parse import urlencode
 
-from detectors import Host, asleep, command, dead, list_of, parent, pids, program, read
-from harness import Failed, must, slain
-from server import free_ports, nginx, php_fpm, wait_until
+from harness import Failed, kill_and_wait, must
+from harness.detectors import Host, asleep, command, dead, list_of, parent, pids, program, read
+from harness.servers import free_ports, nginx, php_fpm, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -75,7 +75,6 @@ class World:
         os.chmod(self.directory, 0o755)
         self.token = f"fpm{os.getpid()}"
         self.account = pwd.getpwnam(OWNER)
-        self.passed = self.failed = 0
         self.passwords = {}
         self.max_runs = WORKERS + 2
         self.endings = []
@@ -284,7 +283,7 @@ class World:
     def wake(self):
         """Lets every agent that sleeps go on."""
         wait_until(lambda: asleep(self.token), 60, "no agent sleeps")
-        slain(*asleep(self.token))
+        kill_and_wait(*asleep(self.token))
 
     def lease_is_free(self, run):
         with open(os.path.join(self.site_directory(), "runs", run, "lease"), "rb") as file:
@@ -318,32 +317,12 @@ class World:
             time.sleep(0.01)
         self.endings.append(time.monotonic() - began)
 
-    def what_is_left_of_a_run_goes_in_time(self):
-        """The promise of two seconds, held against every ending of this suite."""
-        middle = statistics.median(self.endings)
-        said = f"{len(self.endings)} endings: median {middle:.2f} s, slowest {max(self.endings):.2f} s"
-        self.verdict(middle <= PROMISED, f"what is left of a run goes in time ({said})", f"more than {PROMISED} s")
-
-    # --- cases ------------------------------------------------------------------------------
-
-    def case(self, name, function):
-        began = time.monotonic()
-        self.host.forget()
-        try:
-            function(self)
-        except Failed as failure:
-            self.verdict(False, name, str(failure))
-        except Exception as error:  # a defect of the test is a failure too
-            self.verdict(False, name, f"{type(error).__name__}: {error}")
-        else:
-            self.verdict(True, f"{name} ({time.monotonic() - began:.1f} s)", "")
-            return
-        self.end_runs()
-
-    def verdict(self, good, name, text):
-        self.passed += good
-        self.failed += not good
-        print(f"ok   {name}" if good else f"FAIL {name}: {text}", flush=True)
+    def runs_ended_in_time(self):
+        """The promise of two seconds, held against every ending of this process."""
+        if self.endings:
+            middle = statistics.median(self.endings)
+            said = f"{len(self.endings)} endings: median {middle:.2f} s, slowest {max(self.endings):.2f} s"
+            must(middle <= PROMISED, f"{said}: more than {PROMISED} s")
 
 
 def query(value):

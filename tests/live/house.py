@@ -8,17 +8,17 @@ import socket
 import subprocess
 import tempfile
 import time
-import traceback
+
+from harness import live
 
 SECRET = "correct-horse-battery-staple"
 
 
 class Bench:
-    """Counts cases, ends every sandbox it started."""
+    """Starts sandboxes, and ends them when the suite does."""
 
     def __init__(self, env):
         self.env = env
-        self.passed = self.failed = 0
         self.runs = []
         self.work = tempfile.mkdtemp(prefix="codebox-live-")
         os.chmod(self.work, 0o755)
@@ -27,16 +27,6 @@ class Bench:
         with open(os.path.join(self.mount, "a.txt"), "w") as file:
             file.write("first\n")
         self.shared = None
-
-    def case(self, name, run):
-        started = time.monotonic()
-        try:
-            run(self)
-            self.passed += 1
-            print(f"ok   {name} ({time.monotonic() - started:.1f} s)", flush=True)
-        except Exception:
-            self.failed += 1
-            print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
 
     def close(self):
         for run in self.runs:
@@ -111,14 +101,7 @@ class Bench:
     # The control socket, without the command line.
 
     def connect(self, run):
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.settimeout(60)
-        fd = os.open(self.directory(run), os.O_PATH)
-        try:
-            client.connect(f"/proc/self/fd/{fd}/control.sock")
-        finally:
-            os.close(fd)
-        return client
+        return live.connect(self.directory(run), 60)
 
     def raw(self, run, data, close_writing=True):
         """What is answered to these bytes, to the end."""
@@ -132,9 +115,7 @@ class Bench:
             return read_all(client)
 
     def ask(self, run, request, actor="test"):
-        call = {"live": 1, "actor": actor, "request": request}
-        lines = self.raw(run, json.dumps(call).encode() + b"\n").decode().splitlines()
-        return json.loads(lines[-1])
+        return live.ask(self.directory(run), request, actor, 60)
 
 
 def read_all(client):
@@ -181,3 +162,8 @@ def until(check, patience=120, what="it"):
 
 def kill(pid, number=signal.SIGKILL):
     os.kill(pid, number)
+
+
+def open_exec(bench, run, *args):
+    pipe = subprocess.PIPE
+    return subprocess.Popen(bench.argv("exec", run, *args), stdin=pipe, stdout=pipe, stderr=pipe, text=True)

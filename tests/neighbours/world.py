@@ -18,12 +18,13 @@ import subprocess
 import tempfile
 import time
 
-from frames import Conversation
-from harness import Failed, must
-from reduced_cases import POLICY, forbid_user_namespaces
-from service_cases import Activator
-from users import known_as
 from vectors import IDENTITY_OF_ITS_OWN
+
+from harness import Failed, must
+from harness.frames import Conversation
+from harness.reduced import POLICY, forbid_user_namespaces
+from harness.service import Activator
+from harness.users import known_as
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}

@@ -17,18 +17,10 @@ import time
 import urllib.error
 import urllib.request
 
+from harness import Failed, must
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-
-
-class Failed(Exception):
-    """A case did not hold; the text says how."""
-
-
-def must(condition, text):
-    """Fails the case unless the condition holds."""
-    if not condition:
-        raise Failed(text)
 
 
 class Call:
@@ -234,7 +226,6 @@ class World:
 
     def __init__(self, env):
         self.env = env
-        self.passed = self.failed = 0
         self.sites = {}
         self.cores = {}
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="codebox-parents."))
@@ -291,17 +282,6 @@ class World:
         if name not in self.sites:
             self.sites[name] = Site(self, name, self.core(version), database)
         return self.sites[name]
-
-    def case(self, name, body):
-        """Runs one case."""
-        began = time.monotonic()
-        try:
-            body(self)
-            self.passed += 1
-            print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Failed as failure:
-            self.failed += 1
-            print(f"FAIL {name}\n  " + str(failure).replace("\n", "\n  "), flush=True)
 
     def close(self):
         """Stops and removes everything."""

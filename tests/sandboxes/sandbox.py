@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-import socket
 import time
 
-from harness import Failed, must
+from harness import Failed, live, must
 
 PROFILE = """
 id: profile.test
@@ -15,6 +14,20 @@ extension: native
 workspace: {{ mode: mirror, access: rw, target: /workspace/plugin }}
 ttl: {{ default: {ttl}, max: 20m, idle_reap: {idle} }}
 resources: {{ disk_mb: 128 }}
+"""
+
+CHANGE = """
+echo changed > plugin.php
+rm -rf lib; mkdir lib; echo b > lib/b.txt
+echo run > tool.sh; chmod 755 tool.sh
+ln -s plugin.php link
+rm -rf /tmp/seen; echo kept > /wordpress/wp-content/uploads-note.txt
+"""
+HARM = """
+rm -rf lib link tool.sh
+echo harm > plugin.php
+echo more > more.txt
+rm /wordpress/wp-content/uploads-note.txt
 """
 
 
@@ -53,25 +66,12 @@ class Sandbox:
 
     def talk(self, request, seconds=120):
         """A conversation that stays open; answers it and its lines."""
-        here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
-        try:
-            stream = socket.socket(socket.AF_UNIX)
-            stream.settimeout(seconds)
-            stream.connect(f"/proc/self/fd/{here}/control.sock")
-        finally:
-            os.close(here)
-        stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
+        stream = live.send(self.directory, request, "test:socket", seconds)
         return stream, stream.makefile("rb")
 
     def ask(self, request, seconds=120):
-        """One conversation; answers its last line."""
-        stream, lines = self.talk(request, seconds)
-        with stream:
-            for line in lines:
-                reply = json.loads(line)
-                if reply["type"] in ("answer", "error", "exited"):
-                    return reply
-        raise Failed("the sandbox hung up")
+        """One conversation; answers its last frame."""
+        return live.ask(self.directory, request, "test:socket", seconds)
 
     def command(self, command, *args):
         reply = self.ask({"type": "command", "call": {"command": command, "args": list(args)}})

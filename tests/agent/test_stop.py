@@ -1,0 +1,77 @@
+"""A run that is ended in the middle of an answer: at once, with what was done."""
+
+import concurrent.futures
+import json
+import signal
+import time
+
+from loop import ANTHROPIC, OPENAI, call, changed, must
+
+WRITE = call("workspace.write", path="added.txt", content="x\n")
+#: Until the model is let go, which by itself would hold the run for a minute at least. Ending the guest, the bundle and its signature come after that.
+AT_MOST = 50.0
+#: For all of it, on a machine that has other things to do.
+IN_ALL = 55.0
+#: Long enough for a busy machine to start the guest and carry the first turn out.
+DEADLINE = 20
+
+
+def wake(answer, since):
+    """Seconds from a moment until the client hung up on the answer that did not end."""
+    for _ in range(900):
+        if answer.requests[-1].get("ended"):
+            return answer.requests[-1]["ended"] - since
+        time.sleep(0.1)
+    must(False, "the client never hung up")
+
+
+def wait_for(bench, name, number):
+    for _ in range(1200):
+        if len(bench.server.of(name)) >= number:
+            return
+        time.sleep(0.05)
+    must(False, f"the model was not asked {number} times")
+
+
+def test_a_cancellation_breaks_an_answer_off(bench):
+    for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "60"}}, OPENAI)):
+        full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
+        process = bench.start(full, environment)
+        wait_for(bench, name, 2)
+        time.sleep(0.3)
+        began = time.time()
+        process.send_signal(signal.SIGINT)
+        answer = bench.known(bench.finish(full, process), name, key)
+        took = time.time() - began
+        bench.good(answer, "cancelled", 130, "wp_codebox_run_cancelled")
+        must(wake(answer, began) <= AT_MOST and took <= IN_ALL, f"it took {wake(answer, began):.1f} s, {took:.1f} s in all")
+        must(changed(answer) == ["added.txt"] and len(answer.requests) == 2, str(answer))
+
+
+def test_the_deadline_breaks_an_answer_off(bench):
+    def one(fault, api):
+        began = time.time()
+        answer = bench.play([WRITE, fault], "--timeout", f"{DEADLINE}s", api=api)
+        took = time.time() - began
+        bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
+        heard = wake(answer, began)
+        must(DEADLINE - 0.5 <= heard <= DEADLINE + AT_MOST and took <= DEADLINE + IN_ALL, f"it took {heard:.1f} s, {took:.1f} s in all")
+        outcome = answer.result["completion_outcome"]
+        must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(one, fault, api) for fault, api in (
+                ({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI),
+                ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI))]:
+            done.result()
+
+
+def test_a_tool_that_does_not_end_ends_alone(bench):
+    answer = bench.play([
+        call("terminal.run", command="echo before; sleep 90", timeout_seconds=10),
+        {"expect": {"last": "before"}, **call("terminal.run", command="echo alive")},
+        {"expect": {"last": "alive"}, **WRITE},
+        call("task.finish", summary="x"),
+    ], "--timeout", "120s")
+    bench.good(answer)
+    must(changed(answer) == ["added.txt"], str(answer))

@@ -1,0 +1,174 @@
+"""Tasks and groups of tasks without WordPress: answers, rows, codes, cancelling.
+
+Needs the exports of `make env`. Last line: `batch: N passed, N failed`.
+"""
+
+import json
+import os
+import signal
+import time
+
+from harness import await_count, must, sleeper
+from harness.frames import Conversation, runs
+
+NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
+
+
+def mounts(bench, name):
+    return [{"source": bench.source(name), "target": "/workspace/plugin"}]
+
+
+def start(bench, verb, document, *arguments):
+    """Starts a command with its input in a file."""
+    path = os.path.join(bench.directory, f"input-{time.monotonic_ns()}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    return bench.start([verb, "--input-file", path, *bench.paths(), "--site", bench.site, *arguments])
+
+
+def call(bench, verb, document, *arguments, seconds=120):
+    return bench.finish([verb], start(bench, verb, document, "--json", *arguments), seconds)
+
+
+def sh(script):
+    return f"sh -c '{script}'"
+
+
+def test_one_task_answers_as_the_ability_does(bench):
+    result = os.path.join(bench.directory, "answer.json")
+    task = {"goal": "Write a file", "agent_command": sh("echo a > a.txt"), "mounts": mounts(bench, "one"), "session_id": "mine",
+            "orchestrator": {"id": "o-1"}, "checks": ["true"], "limits": {"wall_clock_ms": 60000}, "metadata": {"ticket": "7"},
+            "context": {"why": "a test"}}
+    answer = call(bench, "agent-sandbox-run", task, "--result-file", result, "--artifacts", os.path.join(bench.directory, "out"))
+    doc = answer.expect(0).json
+    must(doc["schema"] == "wp-codebox/agent-task-run/v1" and doc["success"] and doc["outcome"] == "succeeded", str(answer))
+    must(doc["session"]["id"] == "mine" and doc["session"]["orchestrator"] == {"id": "o-1"} and doc["task_input"]["context"] == {"why": "a test"},
+         json.dumps(doc["session"]))
+    must([f["path"] for f in doc["changed_files"]] == ["/workspace/plugin/a.txt"] and doc["checks"][0]["status"] == "passed", str(answer))
+    with open(result, encoding="utf-8") as file:
+        must(json.load(file) == doc, "the file says something else")
+    must(os.listdir(os.path.dirname(result)).count("answer.json") == 1 and not [n for n in os.listdir(bench.directory) if n.endswith(".tmp")], "left")
+    bench.call("artifacts", "verify", "--bundle", doc["artifacts"], "--state", bench.state, "--json").expect(0)
+    bench.call("artifacts", "verify", "--bundle", doc["exported"]["path"], "--state", bench.state, "--json").expect(0)
+    # Nothing of the caller's ids is stored.
+    view = runs(bench, "get", doc["run"]["run_id"]).expect(0).json
+    must(view["provenance"]["metadata"] == {"ticket": "7"} and "o-1" not in json.dumps(view), json.dumps(view["provenance"]))
+    # The name of the public command line, and input from a pipe.
+    process = bench.start(["run-agent-task", "--input-file", "/dev/stdin", *bench.paths(), "--site", bench.site, "--json"])
+    bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
+
+
+def test_tasks_that_are_wrong_are_refused(bench):
+    good = {"goal": "g", "agent_command": "true"}
+    for change, code in (({"goal": " "}, "wp_codebox_task_missing"), ({"code": "x"}, "wp_codebox_raw_code_forbidden"),
+                         ({"plugin": "x"}, "wp_codebox_input_invalid"), ({"surprise": 1}, "wp_codebox_input_invalid"),
+                         ({"limits": {"processes": "many"}}, "wp_codebox_limit_invalid"),
+                         ({"mounts": [{"source": "relative", "target": "/workspace/x"}]}, "wp_codebox_mount_invalid"),
+                         ({"policy": {"network": "deny"}}, "runtime-policy-invalid"),
+                         ({"agent_command": ""}, "wp_codebox_agent_missing")):
+        result = os.path.join(bench.directory, "failure.json")
+        exit_code = 126 if code == "runtime-policy-invalid" else 1
+        call(bench, "agent-sandbox-run", {**good, **change}, "--result-file", result).expect(exit_code, code)
+        with open(result, encoding="utf-8") as file:
+            must(json.load(file)["error"]["code"] == code, "the file does not say it")
+    call(bench, "agent-sandbox-run", good).expect(0)
+
+
+def test_every_submitted_task_has_a_row(bench):
+    """One good, one that fails, one that is wrong, one with nothing to do; in the order they were given."""
+    batch = {"agent_command": sh("echo shared > shared.txt"), "mounts": mounts(bench, "rows"), "session_id": "job-1",
+             "tasks": ["First", {"goal": "Second", "agent_command": "false"}, {"goal": ""}, {"goal": "Fourth", "agent_command": "true"}]}
+    answer = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3")
+    doc = answer.expect(3).json
+    must(doc["schema"] == "wp-codebox/agent-task-batch/v1" and not doc["success"], str(answer))
+    must([doc[n] for n in ("total", "completed", "failed", "skipped", "cancelled", "timed_out")] == [4, 2, 2, 0, 0, 0], str(answer))
+    rows = doc["runs"]
+    must([row["index"] for row in rows] == [0, 1, 2, 3] and [row["task"] for row in rows] == doc["tasks"] == ["First", "Second", "", "Fourth"], str(answer))
+    must([row.get("outcome") for row in rows] == ["succeeded", "failed", None, "no_op"], str(answer))
+    must(rows[2]["error"]["code"] == "wp_codebox_task_missing" and rows[0]["session"]["id"] == "job-1:0", str(answer))
+    must(doc["execution"] == "bounded-concurrent-isolated-sandboxes", doc["execution"])
+    # One after the other, and no further one after the first that is not good.
+    batch["tasks"] = ["First", {"goal": "Second", "agent_command": "false"}, "Third"]
+    doc = call(bench, "agent-sandbox-batch", {**batch, "stop_on_failure": True}).expect(3).json
+    must([row["status"] for row in doc["runs"]] == ["completed", "failed", "skipped"] and doc["execution"] == "sequential-isolated-sandboxes",
+         json.dumps(doc)[:600])
+    must(doc["runs"][2]["error"]["code"] == "batch-stopped", json.dumps(doc["runs"][2]))
+    for tasks, code in (([], "wp_codebox_tasks_missing"), ("x", "wp_codebox_input_invalid")):
+        call(bench, "agent-sandbox-batch", {"tasks": tasks}).expect(1, code)
+
+
+def test_a_full_host_is_waited_for(bench):
+    """Two places, one of them taken by a stranger for a while: three tasks still come through."""
+    stranger = Conversation(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
+    batch = {"agent_command": "sleep 0.3", "mounts": mounts(bench, "full"), "tasks": ["a", "b", "c"]}
+    doc = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3", "--max-runs", "2").expect(0).json
+    must(doc["completed"] == 3, json.dumps(doc)[:600])
+    stranger.last()
+
+
+def test_workers_wait_for_what_they_need(bench):
+    source = mounts(bench, "fan")
+    plan = {"mounts": source, "concurrency": 3, "sandbox_session_id": "plan-1", "workers": [
+        {"id": "a", "goal": "A", "agent_command": sh("sleep 0.4; echo a > a.txt")},
+        {"id": "b", "goal": "B", "agent_command": "false", "required": False},
+        {"id": "c", "goal": "C", "agent_command": sh("echo c > c.txt"), "dependsOn": ["a"]},
+        {"id": "d", "goal": "D", "agent_command": "true", "dependsOn": ["b"], "required": False}]}
+    answer = call(bench, "agent-fanout", plan)
+    doc = answer.expect(0).json
+    rows = {row["worker_id"]: row for row in doc["runs"]}
+    must({name: row["status"] for name, row in rows.items()} == {"a": "completed", "b": "failed", "c": "completed", "d": "skipped"}, str(answer))
+    must(rows["c"]["timings"]["started_at"] >= rows["a"]["timings"]["ended_at"], json.dumps([rows[n]["timings"] for n in "ac"]))
+    must(rows["d"]["dependencies"] == ["b"] and rows["a"]["artifacts"]["namespace"] == "a", str(answer))
+    aggregate = doc["aggregate"]
+    must(aggregate["status"] == "succeeded" and doc["success"] and [c["severity"] for c in aggregate["conflicts"]] == ["warning", "warning"], str(answer))
+    must([ref["workerId"] for ref in aggregate["finalArtifactRefs"]] == ["a", "c"], json.dumps(aggregate["finalArtifactRefs"]))
+    must([child["session_id"] for child in doc["session"]["children"]] == [f"plan-1:{n}" for n in "abcd"], json.dumps(doc["session"]))
+    must(len(doc["failures"]) == 2, json.dumps(doc["failures"]))
+
+
+def test_two_workers_on_one_file_are_a_conflict(bench):
+    """The same file of the host under two names; the policy says what that makes of the whole."""
+    source = bench.source("clash")
+    worker = lambda name, target: {"id": name, "goal": name, "agent_command": sh("echo x > lib/a.txt"),  # noqa: E731
+                                   "mounts": [{"source": source, "target": target}]}
+    plan = {"concurrency": 2, "workers": [worker("one", "/workspace/one"), worker("two", "/workspace/two")]}
+    doc = call(bench, "agent-fanout", plan).expect(3).json
+    conflict = doc["aggregate"]["conflicts"][0]
+    must(conflict["type"] == "duplicate-final-artifact-path" and conflict["workerIds"] == ["one", "two"], json.dumps(doc["aggregate"])[:800])
+    must(doc["aggregate"]["status"] == "failed" and doc["aggregate"]["finalArtifactRefs"] == [] and doc["completed"] == 2, json.dumps(doc)[:400])
+    plan["workers"][1]["agent_command"] = sh("echo x > lib/b.txt")
+    doc = call(bench, "agent-fanout", plan).expect(0).json
+    must(len(doc["aggregate"]["finalArtifactRefs"]) == 2, json.dumps(doc["aggregate"])[:400])
+
+
+def test_a_wrong_plan_starts_nothing(bench):
+    good = {"id": "a", "goal": "g", "agent_command": "true"}
+    before = len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs")))
+    for change, code in (({"workers": []}, "workers_missing"), ({"workers": [good, good]}, "worker_id_duplicate"),
+                         ({"workers": [{**good, "id": "7"}]}, "worker_id_invalid"), ({"workers": [{**good, "goal": ""}]}, "worker_goal_missing"),
+                         ({"workers": [good, {**good, "id": "b", "dependsOn": ["c"]}]}, "worker_dependency_invalid"),
+                         ({"workers": [{**good, "dependsOn": ["b"]}, {**good, "id": "b", "dependsOn": ["a"]}]}, "worker_dependency_invalid"),
+                         ({"workers": [good, {**good, "id": "b", "surprise": 1}]}, "worker_invalid"), ({"concurrency": 65}, "concurrency_invalid")):
+        call(bench, "agent-fanout", {"workers": [good], **change}).expect(1, f"wp_codebox_fanout_{code}")
+    must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "a wrong plan started something")
+
+
+def test_ctrl_c_saves_all_of_it(bench):
+    """SIGINT to the driver: every run that is alive is cancelled and salvaged, none that waits begins."""
+    batch = {"agent_command": sh(f"echo early > early.txt; {sleeper(66)}"), "mounts": mounts(bench, "stop"), "tasks": ["a", "b", "c"]}
+    process = start(bench, "agent-sandbox-batch", batch, "--json", "--concurrency", "2")
+    await_count(2, sleeper(66))
+    process.send_signal(signal.SIGINT)
+    doc = bench.finish(["batch"], process).expect(130).json
+    must([row["status"] for row in doc["runs"]] == ["cancelled"] * 3 and doc["cancelled"] == 3, json.dumps(doc)[:800])
+    for row in doc["runs"][:2]:
+        must([f["path"] for f in row["changed_files"]] == ["/workspace/plugin/early.txt"], json.dumps(row)[:600])
+        bench.call("artifacts", "verify", "--bundle", row["artifacts"]["path"], "--state", bench.state, "--json").expect(0)
+    must("run_id" not in doc["runs"][2], json.dumps(doc["runs"][2]))
+    must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "something goes on")
+
+
+def test_people_hear_of_each_row(bench):
+    batch = {"agent_command": "true", "tasks": ["a", {"goal": "b", "agent_command": "false"}]}
+    answer = bench.finish(["batch"], start(bench, "agent-sandbox-batch", batch))
+    must(answer.exit == 3 and "task 0" in answer.stdout and "task 1" in answer.stdout and "1 of 2 completed" in answer.stderr, str(answer))

@@ -1,0 +1,462 @@
+"""What a browser sees of a site, what it does there, and what a page cannot do with it.
+
+Most commands are steps of one recipe, so that one sandbox serves them all; the cases look at
+what each step answered and at the bundle.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import threading
+import time
+import urllib.parse
+import zlib
+
+from harness import Failed, must
+from harness.previews import ask, converse
+
+PAGES = "/wp-content/plugins/pages"
+PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
+COMMANDS = [PROBE, ACTIONS, "wordpress.browser-page-load", "wordpress.capture-html", "wordpress.export-browser-storage-state",
+            "wordpress.browser-actions.evaluate", "wordpress.wp-cli", "inspect-mounted-inputs", "wordpress.run-php"]
+MOBILE = "[innerWidth, Intl.DateTimeFormat().resolvedOptions().timeZone, navigator.language, navigator.userAgent.includes('Pixel')]"
+
+
+class Listener:
+    """A server on the host's loopback that no page may reach; it counts who comes."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.connections = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            connection.close()
+
+
+def policy(secrets="none", **network):
+    return json.dumps({"network": network or "deny", "filesystem": "readwrite-mounts", "commands": COMMANDS, "secrets": secrets, "approvals": "never"})
+
+
+def step(command, *args):
+    return {"command": command, "args": list(args), "allowFailure": True}
+
+
+def pages(bench):
+    source = os.path.join(bench.directory, "pages")
+    if not os.path.isdir(source):
+        shutil.copytree(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages"), source)
+        bench.own(source)
+    return source
+
+
+def targets(listener):
+    """Addresses that a page tries, and what it must see of each."""
+    return [
+        ("http://localhost/wp-includes/images/blank.gif", "200"),  # the control: its own site
+        ("http://allowed.test/hello", "opaque"),  # the control: a host that the policy names
+        ("https://other.test/", "failed"),
+        ("http://10.1.2.3/", "opaque"),
+        (f"http://127.0.0.1:{listener.port}/", "opaque"),
+        (f"http://loop.test:{listener.port}/", "opaque"),
+        (f"http://localhost:{listener.port}/", "opaque"),
+        ("http://localhost:8080/", "opaque"),  # the working guest's own server, by its own port
+        ("http://127.0.0.1:3128/", "opaque"),  # the bridge itself
+        ("ws://localhost:8080/", "failed"),
+    ]
+
+
+def steps(listener):
+    reach = ",".join(urllib.parse.quote(url, safe="") for url, _ in targets(listener))
+    form = json.dumps([
+        {"kind": "navigate", "url": "/wp-admin/options-general.php"},
+        {"kind": "fill", "selector": "#blogname", "value": "Changed by a browser"},
+        {"kind": "select", "selector": "#start_of_week", "value": "3"},
+        {"kind": "check", "selector": "#users_can_register"},
+        {"kind": "click", "selector": "#submit"},
+        {"kind": "waitFor", "selector": "#setting-error-settings_updated"},
+        {"kind": "expect", "assert": "attr:#blogname@value=Changed by a browser"},
+        {"kind": "screenshot", "name": "saved"},
+    ])
+    holds = json.dumps([
+        {"kind": "navigate", "url": "/wp-login.php", "waitFor": "selector:#loginform"},
+        {"kind": "evaluate", "expression": "({b: [1, 2], a: 1})", "assert": {"a": 1.0, "b": [1, 2]}},
+        {"kind": "evaluate", "expression": "undefined", "assert": None},
+        {"kind": "waitFor", "waitFor": "networkidle", "timeout": "60s"},
+        {"kind": "waitFor", "waitFor": "duration", "duration": "5ms"},
+        {"kind": "waitFor", "selector": "#not-there", "state": "detached"},
+        {"kind": "expect", "selector": "#rememberme", "state": "unchecked"},
+        {"kind": "check", "selector": "#rememberme"},
+        {"kind": "expect", "selector": "#rememberme", "state": "checked"},
+        {"kind": "expect", "selector": "#wp-submit", "state": "enabled"},
+        {"kind": "evaluate", "expression": "document.querySelector('#wp-submit').disabled = true", "assert": True},
+        {"kind": "expect", "selector": "#wp-submit", "state": "disabled"},
+    ])
+    differs = [
+        '[{"kind":"evaluate","expression":"1","assert":2},{"kind":"hover","selector":"body"}]',
+        # What stands in for a long answer, or for one that is no JSON, is equal to nothing.
+        '[{"kind":"evaluate","expression":"\'x\'.repeat(70000)","assert":{"truncated":true,"bytes":70002}}]',
+        '[{"kind":"evaluate","expression":"0/0","assert":null}]',
+    ]
+    return {
+        "holds": step(ACTIONS, "url=/", "step-timeout=60s", "timeout=180s", "steps-json=" + holds, "capture=none"),
+        "differs": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[0], "capture=none"),
+        "long": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[1], "capture=none"),
+        "no number": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[2], "capture=none"),
+        "front": step(PROBE, "url=/", "capture=screenshot,html,console,errors,network,accessibility", "wait-for=networkidle",
+                      "assert=exists:body", "assert=status:200", "assert=count:h1>=1", "assert=advisory:text:h1=not there"),
+        "form": step(ACTIONS, "auth=wp-admin", "step-timeout=60s", "timeout=180s", "steps-json=" + form, "capture=none"),
+        "option": step("wordpress.wp-cli", "command=option get blogname"),
+        "errors": step(PROBE, f"url={PAGES}/errors.html", "capture=console,errors", "duration=300ms", "assert=advisory:no-errors",
+                       "assert=frame:#inner >> text:.deep=inner text"),
+        "failing": step(PROBE, "url=/", "capture=none", "assert=exists:#not-there", "assert=exists:body"),
+        "reach": step(PROBE, f"url={PAGES}/reach.html#{reach}", "capture=none", "wait-for=selector:#done", "assert=title:Done",
+                      "script=document.getElementById('out').textContent"),
+        "narrowed": step(PROBE, f"url={PAGES}/reach.html#" + urllib.parse.quote("http://allowed.test/narrowed", safe=""), "capture=none",
+                         "block-host=allowed.test", "wait-for=selector:#done", "assert=title:Done"),
+        "forever": step(PROBE, f"url={PAGES}/forever.html", "capture=errors", "timeout=2s"),
+        "hostile": step(PROBE, f"url={PAGES}/hostile.html", "capture=screenshot,console", "assert=count:i=100000",
+                        "assert=visible:#end", "timeout=500s"),
+        "export": step("wordpress.export-browser-storage-state", "storage-state=ed", 'user-json={"user":"ed","role":"editor"}'),
+        "named": step(PROBE, "url=/wp-admin/profile.php", "storage-state=ed", "capture=none", "assert=attr:#user_login@value=ed"),
+        "mobile": step(PROBE, "url=/?mobile", "capture=screenshot", "device=Pixel 7", "timezone=Asia/Tokyo", "locale=de-DE", "script=" + MOBILE),
+        "hungry": step(PROBE, f"url={PAGES}/hungry.html", "capture=none", "duration=180s", "timeout=240s"),
+        "after": step("wordpress.browser-page-load", "surface=admin", "assert=exists:#loginform"),
+    }
+
+
+class Shown:
+    """The run of all steps, made once; what each answered, and the bundle."""
+
+    made = None
+
+    def __init__(self, bench):
+        self.listener = Listener()
+        named = steps(self.listener)
+        recipe = {"schema": "wp-codebox/workspace-recipe/v1", "workflow": {"steps": list(named.values())}, "inputs": {"mounts": [
+            {"type": "directory", "source": pages(bench), "target": "/wordpress" + PAGES, "mode": "readonly"}]}}
+        path = os.path.join(bench.directory, "recipe.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(recipe, file)
+        self.before = leftovers()
+        arguments = ["recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
+                     "--policy", policy(allowHosts=["allowed.test"])]
+        # Ten browsers one after the other, on machines that do other things too.
+        self.answer = bench.finish(arguments, bench.start(arguments), 1000)
+        self.listener.socket.close()
+        executions = [row for row in self.answer.json["executions"] if row["command"] != "browser-state"]
+        must(len(executions) == len(named), f"{len(executions)} executions of {len(named)} steps\n{self.answer}")
+        self.rows = dict(zip(named, executions))
+        print("  " + ", ".join(f"{name} {row['durationMs']} ms" for name, row in self.rows.items()))
+        self.directory = bundle(bench)
+
+    def step(self, name, exit_code=0):
+        row = self.rows[name]
+        try:
+            document = json.loads(row["stdout"])
+        except ValueError as error:
+            raise Failed(f"{name} printed no JSON: {row}") from error
+        must(row["exitCode"] == exit_code, f"{name} ended with {row['exitCode']}: {json.dumps(document)[:2500]}")
+        return document
+
+    def file(self, document, kind):
+        paths = [a["path"] for a in document["artifacts"] if a["kind"] == kind]
+        must(paths, f"there is no {kind}: {document['artifacts']}")
+        with open(os.path.join(self.directory, paths[0]), "rb") as file:
+            return file.read()
+
+
+def shown(bench):
+    if Shown.made is None:
+        Shown.made = Shown(bench)
+    return Shown.made
+
+
+def bundle(bench):
+    root = os.path.join(bench.state, "sites", bench.site, "artifacts")
+    newest = max((os.path.join(root, name) for name in os.listdir(root) if name.startswith("run_")), key=os.path.getmtime)
+    return newest
+
+
+def browsers():
+    """Processes of browsers in guests, by the profile only they have."""
+    return [(pid, line) for pid, line in command_lines() if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line]
+
+
+def renderers():
+    return [pid for pid, line in command_lines() if b"--type=renderer" in line]
+
+
+def command_lines():
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                found.append((int(name), file.read()))
+        except OSError:
+            continue
+    return found
+
+
+def leftovers():
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        mounts = len(file.readlines())
+    return mounts
+
+
+def picture(data):
+    """Width, height and how many different bytes a PNG's rows have."""
+    must(data.startswith(b"\x89PNG\r\n\x1a\n"), "no PNG")
+    width, height = struct.unpack(">II", data[16:24])
+    at, pixels = 8, b""
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        must(zlib.crc32(data[at + 4:at + 8 + size]) == struct.unpack(">I", data[at + 8 + size:at + 12 + size])[0], "a checksum is wrong")
+        if kind == b"IDAT":
+            pixels += data[at + 8:at + 8 + size]
+        at += 12 + size
+    return width, height, len(set(zlib.decompress(pixels)))
+
+
+def test_a_page_is_shown_and_kept(bench):
+    run = shown(bench)
+    front = run.step("front")
+    must(front["httpStatus"] == 200 and front["title"], str(front)[:800])
+    must([row["status"] for row in front["assertions"]] == ["passed", "passed", "passed", "advisory-failed"], str(front["assertions"]))
+    width, height, colours = picture(run.file(front, "browser-screenshot"))
+    must((width, height) == (1280, 720) and colours > 20, f"{width}x{height}, {colours} different bytes")
+    must(b"</html>" in run.file(front, "browser-html") and b"wp-block" in run.file(front, "browser-html"), "no HTML of WordPress")
+    roles = {node["role"] for node in json.loads(run.file(front, "browser-accessibility"))["nodes"]}
+    must({"link", "heading"} <= roles, str(roles))
+    print(f"  cold start {front['timings']['startMs']} ms, navigation {front['timings']['navigationMs']} ms, peak {front['memory']['peakBytes'] >> 20} MiB")
+
+
+def test_a_form_is_filled_and_the_database_changed(bench):
+    run = shown(bench)
+    form = run.step("form")
+    must(len(form["steps"]) == 8 and all(row["status"] == "passed" for row in form["steps"]), str(form["steps"]))
+    must([a for a in form["artifacts"] if a["path"].endswith("step-7-saved.png")], str(form["artifacts"]))
+    must(run.rows["option"]["stdout"] == "Changed by a browser\n", str(run.rows["option"]))
+
+
+def test_console_and_errors_are_seen(bench):
+    run = shown(bench)
+    seen = run.step("errors")
+    must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
+    must(any("nobody catches this" in row["text"] for row in seen["errors"]), str(seen["errors"]))
+    must(any("missing.png" in row["url"] for row in seen["network"]), str(seen["network"]))
+    must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
+
+
+def test_a_failing_assertion_fails_the_step(bench):
+    failing = shown(bench).step("failing", 1)
+    must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
+    must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
+
+
+def test_an_assertion_of_a_script_counts(bench):
+    run = shown(bench)
+    rows = run.step("holds")["steps"]
+    must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
+    must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
+    rows = run.step("differs", 1)["steps"]
+    must([row["status"] for row in rows] == ["failed"] and rows[0]["assertion"] == {"expected": 2, "actual": 1, "passed": False}, str(rows))
+    must("answered 1, but assert is 2" in rows[0]["error"], str(rows))
+    for name, word in (("long", "70002 bytes"), ("no number", "NaN")):
+        rows = run.step(name, 1)["steps"]
+        must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
+
+
+def test_a_page_reaches_its_site_and_what_the_policy_names_only(bench):
+    run = shown(bench)
+    reach = run.step("reach")
+    wanted = targets(run.listener)
+    # A refusal of the bridge is an answer of a proxy: a page without CORS sees only that there is one.
+    must(json.loads(reach["script"]) == [seen for _, seen in wanted], f"{reach['script']} of {wanted}")
+    must(run.listener.connections == 0, "a page reached the host's loopback")
+    must(len(bench.world.seen(path="/hello")) == 1, "the host that the policy names was not reached")
+    must(not bench.world.seen(host="other.test"), "a host that no rule names was reached")
+    decided = {(row["host"], row["port"]): row["decision"] for row in reach["external"]["requests"]}
+    must(decided.get(("allowed.test", 80)) == "allowed" and decided.get(("other.test", 443)) == "denied", str(decided))
+    # An address that is none is refused before its host is read: such rows name no host.
+    refused = [row for row in reach["external"]["requests"] if row["decision"] == "denied"]
+    must(len(refused) >= 8 and {row["reason"] for row in refused} >= {"private-address", "host-invalid"}, str(refused))
+    with open(os.path.join(run.directory, "files/runtime-evidence/egress.jsonl"), encoding="utf-8") as file:
+        kept = [json.loads(line) for line in file]
+    must(any(row["phase"] == "browser" and row["host"] == "other.test" and row["decision"] == "denied" for row in kept), str(kept)[:1500])
+
+
+def test_a_command_narrows_the_policy(bench):
+    narrowed = shown(bench).step("narrowed")
+    must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
+    must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
+
+
+def test_a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
+    """The run's key is bound to allowed.test; other.test, which the policy allows too, sends it to a page."""
+    key = f"stored{os.urandom(12).hex()}"
+    bench.world.kept, bench.world.stored = key, lambda text: [text.encode(), b"no secret"]
+    # Numbers, since what a command prints is redacted, whatever the page saw.
+    seen = "script=JSON.stringify([...document.body.innerText].map((c) => c.codePointAt(0)))"
+    look = ["--command", PROBE, "--arg", "url=http://other.test/stored", "--arg", "capture=none", "--arg", seen,
+            "--policy", policy("connector-scoped", allowHosts=["allowed.test", "other.test"])]
+    for bound, first in [([], f"form {key}"), (["--secret-env", "API_KEY=allowed.test"], None)]:
+        answer = bench.call(*bench.run_arguments(*look, *bound), environment={"PATH": "/usr/bin:/bin", "API_KEY": key}).expect(0)
+        document = json.loads(next(row["stdout"] for row in answer.result["transcript"]["executions"] if row["command"] == PROBE))
+        lines = "".join(map(chr, json.loads(document["script"]))).splitlines()
+        must(lines[1:] == ["form no secret"], f"control: the rest of the answer: {lines}")
+        must(lines[0] == first if first else lines[0].startswith("form ") and key not in lines[0], f"{bound}: the page saw {lines}")
+
+
+def test_a_page_without_end_is_left(bench):
+    forever = shown(bench).step("forever", 1)
+    must(forever["error"]["reason"] == "timeout", str(forever["error"]))
+    must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
+
+
+def test_a_hostile_page_is_bounded_and_cannot_lie(bench):
+    hostile = shown(bench).step("hostile")
+    must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
+    must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
+    must(hostile["windowsClosed"] >= 1 and hostile["downloadsRefused"] <= 1, f"{hostile['windowsClosed']} {hostile['downloadsRefused']}")
+    must(len(shown(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
+
+
+def test_sessions_are_handed_over_by_name(bench):
+    run = shown(bench)
+    exported = run.step("export")
+    must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
+    must(run.step("named")["status"] == "ok", "the session was not taken")
+    # The control: a browser without a session gets the login form.
+    must(run.step("after")["finalUrl"].startswith("http://localhost/wp-login.php"), str(run.step("after"))[:600])
+    whole = json.dumps(list(run.rows.values()))
+    must("wordpress_logged_in" in whole and "%7C" not in whole, "a value of a cookie is in the record")
+
+
+def test_a_device_a_place_and_a_language_are_imitated(bench):
+    run = shown(bench)
+    mobile = run.step("mobile")
+    must(mobile["script"] == [412, "Asia/Tokyo", "de-DE", True], str(mobile["script"]))
+    must(picture(run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
+
+
+def test_a_hungry_page_ends_its_own_guest_only(bench):
+    hungry = shown(bench).step("hungry", 1)
+    must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
+    must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
+    print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
+    # The control: the working guest went on.
+    must(shown(bench).rows["after"]["exitCode"] == 0, str(shown(bench).rows["after"])[:600])
+
+
+def test_the_bundle_verifies(bench):
+    run = shown(bench)
+    verified = bench.call("artifacts", "verify", "--bundle", run.directory, "--state", bench.state, "--json")
+    must(verified.exit == 0, str(verified))
+
+
+def test_a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
+    arguments = bench.run_arguments("--command", PROBE, "--arg", "url=/", "--arg", "duration=30s", "--arg", "capture=none")
+    known = {pid for pid, _ in browsers()}
+    process = bench.start(arguments)
+    until = time.monotonic() + 90
+    killed = None
+    while killed is None and time.monotonic() < until and process.poll() is None:
+        mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
+        if mine and any(descends(pid, process.pid) for pid in renderers()):
+            # This suite is root's, so no guest has the uid of the state's owner.
+            uid = os.stat(f"/proc/{mine[0]}").st_uid
+            must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
+            # Long enough to have opened the page, which it stays on.
+            time.sleep(10)
+            os.kill(mine[0], signal.SIGKILL)
+            killed = mine[0]
+        time.sleep(0.1)
+    answer = bench.finish(arguments, process, 240)
+    must(killed is not None, f"no browser was seen\n{answer}")
+    answer.expect(1, "wp_codebox_command_failed")
+    must("browser-lost" in answer.stdout, str(answer))
+    must(not os.path.exists(f"/proc/{killed}"), "the browser is still there")
+
+
+def descends(pid, ancestor):
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def test_a_look_with_the_browser_is_an_observation(bench):
+    """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
+    begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
+                       *bench.paths(), "--site", bench.site, "--json").expect(0).json
+    episode = lambda verb, *arguments: bench.call(  # noqa: E731
+        "episode", verb, begun["id"], *arguments, "--state", bench.state, "--site", bench.site, "--json")
+    seen = episode("observe", json.dumps({"type": "browser-result", "url": f"{PAGES}/errors.html"})).expect(0).json
+    data = seen["data"]
+    must(seen["type"] == "browser-result" and data["status"] == "ok" and data["finalUrl"] == f"http://localhost{PAGES}/errors.html", json.dumps(seen)[:1500])
+    must(data["errors"] and data["artifacts"], "what the page did wrong, and what was kept of it: " + json.dumps(seen)[:1500])
+    step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
+                   json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
+    must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
+    # What the policy does not name is not looked at: the page is the bridge's refusal.
+    before = len(bench.world.requests)
+    elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
+    must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
+    must(len(bench.world.requests) == before, "the host was asked")
+    live = lambda request: converse(bench, begun["id"], request)  # noqa: E731
+    port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
+    ends, visits = [], []
+    # A page that keeps its browser busy, and the browser asks the site for nothing more.
+    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=20s", "capture=none"]}}
+    looking = threading.Thread(target=lambda: ends.append(live(probe)["answer"]["status"]))
+    looking.start()
+    while looking.is_alive():
+        began = time.monotonic()
+        must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
+        visits.append(time.monotonic() - began)
+        time.sleep(0.2)
+    # One that waits for the browser is answered once or twice in the twenty seconds of its look.
+    must(ends == ["error"] and len(visits) > 4, f"visitors waited for the browser: {visits}")
+    closed = episode("close").expect(0).json
+    directory = closed["bundle"]["directory"]
+    for kept in data["artifacts"]:
+        must(os.path.getsize(os.path.join(directory, kept["path"])) == kept["bytes"], f"{kept}")
+    with open(os.path.join(directory, "files", "runtime-episode-trace.json"), encoding="utf-8") as file:
+        trace = json.load(file)
+    must(trace["steps"][0]["observation"] == step["observation"], json.dumps(trace["steps"])[:900])
+    with open(os.path.join(directory, "observations.jsonl"), encoding="utf-8") as file:
+        digests = [row.get("digest") for row in map(json.loads, file) if row["type"] == "browser-result"]
+    must(seen["digest"] in digests, f"{digests}")
+    bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
+
+
+def test_without_a_browser_the_command_says_what_to_install(bench):
+    answer = bench.run("--command", PROBE, "--arg", "url=/", "--browser", "/nonexistent/chromium")
+    answer.expect(125, "wp_codebox_browser_unavailable")
+    must("apt-get install chromium" in answer.stdout, str(answer))
+    doctor = bench.call("doctor", *bench.paths(), "--browser", "/nonexistent/chromium", "--json").json
+    row = next(row for row in doctor["checks"] if row["id"] == "browser")
+    must(row["status"] == "warning" and "--browser" in row["fix"], str(row))
+
+
+def test_nothing_is_left(bench):
+    run = shown(bench)
+    must(leftovers() == run.before, "a mount is left")
+    mine = [pid for pid, _ in browsers() if descends(pid, os.getpid())]
+    must(not mine, f"browsers are left: {mine}")

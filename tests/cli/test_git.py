@@ -1,0 +1,272 @@
+"""What guests see of the repositories of the host: nothing of a source's own `.git`, whatever way the source is shown."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+
+from harness import must, skip_unless_root, tree
+from harness.bundles import bundle_of, changed, left_out, view_of
+from harness.idmaps import FIRST, without_idmapped_mounts
+from harness.reduced import agent, forbidden, policy
+from harness.repositories import HIDDEN, MARKED, TOKEN, git, of_its_owner, real, repository
+from harness.users import users_bench
+
+
+def plain(bench, source, script, *arguments, mode="rw"):
+    quoted = "'" + script.replace("'", "'\\''") + "'"
+    return bench.run("--mount", f"{source}:/workspace/plugin:{mode}", "--agent-command", f"sh -c {quoted}", *arguments)
+
+
+@contextlib.contextmanager
+def of_users(bench, choice):
+    with users_bench(bench, (FIRST + 200, 10)) as user:
+        yield user, repository(user), lambda *given, **named: plain(user, *given, "--identity", choice, **named)
+
+
+@contextlib.contextmanager
+def shown(bench, way):
+    """The bench, a source, and how a script is run where that source is shown this way."""
+    source = repository(bench)
+    identity = ("--identity", "shared" if way == "shared" else "own")
+    if way in ("own", "copied") and os.geteuid() != 0:
+        skip_unless_root("a kernel uid of its own")
+    if way == "copied":
+        os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
+    if way == "user":
+        with of_users(bench, "own") as row:
+            yield row
+    elif way == "reduced":
+        yield bench, source, lambda source, script, *more, mode="rw": forbidden(
+            bench, "--mount", f"{source}:/workspace/plugin:{mode}", *agent(script), *policy(), *more)
+    else:
+        yield bench, source, lambda *given, **named: plain(bench, *given, *identity, **named)
+
+
+VIEWS = {"shared": "overlay", "own": "overlay", "copied": "copy", "user": "copy", "reduced": "copy"}
+LOOK = (f"grep -rl {TOKEN} . && echo LEAKED; find . -mindepth 2 -iname .git -o -name 'git~1' | grep . && echo NAMED; test -d .git && echo NAMED; "
+        f"test $(grep -rl {MARKED} . | wc -l) = 6 && echo CONTROL; stat -c MODE=%a nested")
+
+
+def seen(answer):
+    return answer.expect(0).result["transcript"]["executions"][0]["stdout"]
+
+
+def is_hidden(output):
+    return "LEAKED" not in output and "NAMED" not in output and "CONTROL" in output
+
+
+def test_a_sources_own_git_is_in_no_guest(bench):
+    for way, view in VIEWS.items():
+        with shown(bench, way) as (where, source, run):
+            before = tree(source)
+            answer = run(source, LOOK, "--check", f"sh -c '! grep -rq {TOKEN} . && grep -q {MARKED} nested/deep/marked.txt'")
+            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must("MODE=751" in answer.stdout or view == "copy", f"{way}: a directory looks unlike the source's\n{answer}")
+            must(view_of(where, answer) == [view], f"{way}: {view_of(where, answer)}")
+            must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
+            must(changed(answer) == [] and tree(source) == before, f"{way}: {changed(answer)}")
+            answer = run(source, LOOK, mode="ro")
+            must(is_hidden(seen(answer)), f"{way}, read-only: {answer}")
+    # The control: the source has it all.
+    found = subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout
+    must(len(found.splitlines()) == 13, found)
+
+
+def test_what_hides_git_cannot_be_undone(bench):
+    script = ("echo '// more' >> nested/marked.txt; mkdir .git && echo mine > .git/own; rm -rf .git; rmdir nested/.git; rm -f tree/.git; "
+              "chmod 700 nested; cp -a nested copied; mv linked moved || { cp -a linked moved; rm -rf linked; }; mkdir linked; ") + LOOK
+    for way in ("shared", "own"):
+        with shown(bench, way) as (_, source, run):
+            answer = run(source, script.replace(" = 6 ", " -ge 6 "))
+            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must("/workspace/plugin/nested/marked.txt" in changed(answer), f"{way}: {changed(answer)}")
+            must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
+
+
+def test_a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("an overlay")
+    lower = os.path.join(bench.directory, "of-git-state")
+    os.makedirs(os.path.join(lower, "state"), mode=0o700)
+    shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
+    with without_idmapped_mounts(bench, lower) as merged:
+        answer = bench.agent(LOOK, source=repository(bench), state=os.path.join(merged, "state"))
+        must(is_hidden(seen(answer)), str(answer))
+        must([row["view"] for row in answer.result["mounts"]] == ["copy"], str(answer.result["mounts"]))
+
+
+def test_what_is_left_out_is_said_once(bench):
+    links = {"out": "/etc/hostname", "nested/up": "../../x"}
+    expected = [{"path": path, "reason": "git-metadata"} for path in sorted(HIDDEN)]
+    expected += [{"path": "nested/up", "reason": "symlink-leaves-mount"}, {"path": "out", "reason": "symlink-absolute"}]
+    text = {}
+    for way, view in VIEWS.items():
+        with shown(bench, way) as (where, source, run):
+            owner = os.stat(source)
+            for path, to in {**links, "inside": "plugin.php"}.items():
+                os.symlink(to, os.path.join(source, path))
+                os.lchown(os.path.join(source, path), owner.st_uid, owner.st_gid)
+            answer = run(source, "find . -type l -printf '%p %l\\n' | sort")
+            # The same tree, whatever way it is shown.
+            text[way] = seen(answer)
+            row = answer.result["mounts"]
+            git = "none" if way == "reduced" else "baseline"
+            must(row == [{"target": "/workspace/plugin", "view": view, "git": git, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
+            notices = [notice for notice in answer.result["notices"] if "did not get everything" in notice]
+            must(len(notices) == 1 and "6 entries named .git" in notices[0] and "2 links that lead out" in notices[0], f"{way}: {notices}")
+            with open(os.path.join(bundle_of(answer), "files/mounts.jsonl"), encoding="utf-8") as file:
+                kept = json.loads(file.read())
+            must((kept["leftOut"], kept["leftOutCount"]) == (expected, 8), f"{way}: {kept}")
+            with open(os.path.join(bundle_of(answer), "events.jsonl"), encoding="utf-8") as file:
+                events = [json.loads(line) for line in file]
+            told = [event["data"]["leftOut"] for event in events if event["type"] == "runtime.mounted"]
+            must(told == [{"count": 8, "entries": expected[:5]}], f"{way}: {told}")
+    must(set(text.values()) == {"./inside plugin.php\n./nested/up ../../x\n./out /etc/hostname\n"}, str(text))
+    # For people: once, and not at all where a guest gets everything.
+    for source, count in ((repository(bench), 1), (bench.source(), 0)):
+        arguments = [part for part in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "true") if part != "--json"]
+        said = bench.finish(arguments, bench.start(arguments)).stderr
+        must(said.count("did not get everything") == count, said)
+
+
+KNOWN = ("codebox: What was mounted", " M plugin.php", "+// before", "lib/a.txt", "nested/marked.txt", "BLAME 3", "OLD 0", "STASHED 1")
+ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%an: %s'; git status --porcelain; git diff; git ls-files; "
+       "echo BLAME $(git blame -s lib/a.txt | wc -l); echo OLD $(git -C lib show HEAD:plugin.php | grep -c before); "
+       "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
+
+
+def test_log_diff_and_blame_know_what_was_mounted(bench):
+    for way, view in VIEWS.items():
+        if way == "reduced":
+            continue
+        with shown(bench, way) as (where, source, run):
+            with open(os.path.join(source, "crlf.txt"), "wb") as file:
+                file.write(b"one\r\ntwo\r\n")
+            os.chown(file.name, os.stat(source).st_uid, os.stat(source).st_gid)
+            before = tree(source)
+            answer = run(source, ASK + "git commit -qam mine && git log --oneline | wc -l && git status --porcelain",
+                         "--check", "sh -c 'git diff --name-only | grep -qx plugin.php && git log --format=%s | grep -qx \"What was mounted\"'")
+            output = seen(answer)
+            for text in KNOWN:
+                must(text in output, f"{way}: {text}\n{answer}")
+            must(output.endswith("\n2\n") and "M crlf.txt" not in output, f"{way}: {output}")
+            must(TOKEN not in output and "deep/.GIT" not in output, f"{way}: {output}")
+            must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
+            # What git writes lies elsewhere: it is neither a change nor something that was left out of one.
+            must(changed(answer) == ["/workspace/plugin/plugin.php"] and left_out(answer) == [], f"{way}: {changed(answer)} {left_out(answer)}")
+            must(answer.result["mounts"][0]["view"] == view and tree(source) == before, f"{way}")
+            output = seen(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
+            must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
+
+
+def test_each_mount_has_a_repository_of_its_own(bench):
+    first, second = repository(bench, "first"), repository(bench, "second")
+    with open(os.path.join(second, ".gitignore"), "w", encoding="utf-8") as file:
+        file.write("lib/\n")
+    script = ("cd /workspace/first; echo x >> plugin.php; git commit -qam one; cd /wordpress/wp-content/plugins/second/lib; echo y >> ../plugin.php; "
+              "git diff --stat | grep -c plugin.php; git ls-files :/lib | wc -l; git log --oneline | wc -l; git -C /workspace/second status --porcelain; "
+              "git --git-dir /run/codebox/git/0 log --oneline | wc -l; cd /tmp; git --no-pager log 2>&1 | head -c 30; git --version | head -c 11")
+    output = seen(bench.run("--mount", f"{first}:/workspace/first", "--mount", f"{second}:/wordpress/wp-content/plugins/second",
+                            "--agent-command", f"sh -c \"{script}\""))
+    must(output == "1\n0\n1\n M plugin.php\n2\nfatal: not a git repository (ogit version", repr(output))
+
+
+def test_a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree(bench):
+    outer = repository(bench)
+    with open(os.path.join(outer, "tree", "f.txt"), "w", encoding="utf-8") as file:
+        file.write("x\n")
+    ask = "git log --format=%s || echo NONE"
+    for source, arguments, expected in (
+            (outer, (), "baseline"), (os.path.join(outer, "lib"), (), "baseline"), (os.path.join(outer, "tree"), (), "baseline"),
+            (bench.source(), (), "none"), (bench.source(), ("--git", "baseline"), "baseline"), (outer, ("--git", "none"), "none")):
+        answer = plain(bench, source, ask, *arguments)
+        must(seen(answer) == ("NONE\n" if expected == "none" else "What was mounted\n"), f"{source} {arguments}: {answer}")
+        must(answer.result["mounts"][0]["git"] == expected, str(answer.result["mounts"]))
+    refused = forbidden(bench, "--mount", f"{outer}:/workspace/plugin", *agent("true"), *policy(), "--git", "baseline")
+    refused.expect(125, "wp_codebox_isolation_unavailable")
+
+
+def test_without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
+    source = repository(bench)
+    with open(os.path.join(source, "large.bin"), "wb") as file:
+        file.write(os.urandom(24 << 20))
+    os.chown(file.name, os.stat(source).st_uid, os.stat(source).st_gid)
+    script = "git status --porcelain | grep -c '?? plugin.php'; git log; test -z \"$(find /run/codebox/git/0/objects -type f)\" && echo EMPTY; echo x > new.txt"
+    answer = plain(bench, source, script, "--disk", "20M")
+    row = answer.result["transcript"]["executions"][0]
+    must(row["stdout"] == "1\nEMPTY\n" and row["stderr"].count("this repository has no commits") == 1, str(answer))
+    must(changed(answer) == ["/workspace/plugin/new.txt"], str(changed(answer)))
+    # The control: with room it has one.
+    must("What was mounted" in seen(plain(bench, source, "git log", "--disk", "80M")), "control")
+
+
+def test_history_shows_real_commits_and_no_credentials(bench):
+    ask = (f"git log --format=%s; git describe --tags; git branch; git status --porcelain; git fsck 2>&1 | grep -v dangling; grep -rl {TOKEN} . /run/codebox/git* && echo LEAKED; "
+           "git remote; echo x >> lib/a.txt; git blame -s lib/a.txt | wc -l; git commit -qam mine && git log --oneline | wc -l; "
+           "touch /run/codebox/git-objects/0/x || echo READONLY; git gc -q && git log --oneline | wc -l")
+    known = "change 2\nchange 1\nchange 0\nv1-1-g"
+    for way, view in VIEWS.items():
+        if way == "reduced":
+            continue
+        with shown(bench, way) as (where, _, run):
+            source = real(where)
+            if way == "copied":
+                os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
+            before = tree(source)
+            answer = run(source, ask, "--git", "history")
+            output = seen(answer)
+            must(output.startswith(known) and "* trunk\n" in output and output.endswith("\n7\n4\nREADONLY\n4\n"), f"{way}: {output!r}")
+            must("LEAKED" not in output and "origin" not in output and " M " not in output, f"{way}: {output!r}")
+            row = answer.result["mounts"][0]
+            must((row["view"], row["git"]) == (view, "history") and tree(source) == before, f"{way}: {row}")
+            must(changed(answer) == ["/workspace/plugin/lib/a.txt"] and left_out(answer) == [], f"{way}: {changed(answer)}")
+    # The control: the source has them.
+    must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
+
+
+def test_a_history_that_lies_elsewhere_is_refused(bench):
+    def changed_by(make):
+        source = real(bench, "elsewhere")
+        make(os.path.join(source, ".git"))
+        return of_its_owner(bench, source)
+
+    def write(path, text):
+        def make(directory):
+            os.makedirs(os.path.dirname(os.path.join(directory, path)), exist_ok=True)
+            with open(os.path.join(directory, path), "a", encoding="utf-8") as file:
+                file.write(text)
+        return make
+
+    def replaced(by):
+        def make(directory):
+            os.rename(directory, directory + "-real")
+            by(directory)
+        return make
+
+    def a_file(directory):
+        with open(directory, "w", encoding="utf-8") as file:
+            file.write(f"gitdir: {directory}-real\n")
+
+    def nothing(_):
+        pass
+
+    for make, why in ((write("objects/info/alternates", "/srv/other/objects\n"), "alternates"), (write("objects/pack/x.promisor", ""), "partial"),
+                      (write("commondir", "../other\n"), "commondir"),
+                      (write("config", "[extensions]\n\trefStorage = reftable\n"), "references"),
+                      (replaced(a_file), "no directory"), (replaced(lambda at: os.symlink(at + "-real", at)), "no directory"), (replaced(nothing), "not the root")):
+        source = changed_by(make)
+        answer = plain(bench, source, "true", "--git", "history").expect(1, "wp_codebox_git_unavailable")
+        must(why in answer.json["error"]["message"], f"{why}: {answer}")
+    # The control: as it was made, it is shown; so is one that has less of its history, with an index in two parts.
+    whole = changed_by(nothing)
+    must(seen(plain(bench, whole, "git log --format=%s | wc -l", "--git", "history")) == "3\n", "control")
+    # Git serves a clone of the caller's own files only.
+    own, shallow = (os.path.join(bench.directory, name) for name in ("own", "shallow"))
+    shutil.copytree(whole, own, symlinks=True)
+    git(own, "config", "--unset", "core.fsmonitor")
+    git(bench.directory, "clone", "-q", "--depth", "1", f"file://{own}", shallow)
+    git(shallow, "update-index", "--split-index")
+    output = seen(plain(bench, of_its_owner(bench, shallow), "git log --format=%s; git status --porcelain; git ls-files", "--git", "history"))
+    must(output == "change 2\nlib/a.txt\nplugin.php\n", output)

@@ -1,0 +1,235 @@
+"""Bad input: refused with a stable code and a sentence before anything runs."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+from harness import must, skip_unless_root, tree
+
+PHP = ["--command", "wordpress.run-php", "--arg", "code=echo 1;"]
+
+
+def test_no_arguments(bench):
+    answer = bench.call()
+    must(answer.exit in (1, 2) and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
+
+
+def test_version(bench):
+    answer = bench.call("--version")
+    must(answer.exit == 0 and "0.1.0" in answer.stdout, str(answer))
+    must(bench.call("version").stdout == "0.1.0\n", "version is not bare")
+
+
+def test_unknown_command(bench):
+    answer = bench.call("frobnicate", "--json").expect(1, "wp_codebox_input_invalid")
+    must(answer.json["schema"] == "wp-codebox/cli-failure/v1" and answer.json["success"] is False, str(answer))
+
+
+def test_commands_are_listed(bench):
+    answer = bench.call("commands", "--json").expect(0)
+    text = answer.stdout
+    must(answer.json["schema"] == "wp-codebox/command-catalog/v1", text)
+    for command in ("inspect-mounted-inputs", "wordpress.run-php", "wordpress.wp-cli", "command-agent-run"):
+        must(f'"{command}"' in text, f"{command} is missing")
+
+
+def test_nothing_to_run(bench):
+    bench.run("--mount", f"{bench.source()}:/workspace/plugin").expect(1, "wp_codebox_input_invalid")
+
+
+def test_goal_blank(bench):
+    bench.agent("true", "--goal", "  ").expect(1, "wp_codebox_task_missing")
+
+
+def test_wordpress_missing(bench):
+    arguments = ["run", "--json", "--state", bench.state, "--mount", f"{bench.source()}:/workspace/plugin", *PHP]
+    bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
+
+
+def test_the_launcher_beside_the_program_is_found(bench):
+    """The programs of one directory belong together: nobody has to name the second."""
+    home = os.path.join(bench.directory, "programs")
+    os.makedirs(home)
+    for name in ("CODEBOX", "CODEBOX_LAUNCH"):
+        shutil.copy(bench.environment[name], home)
+    paths = [p for p in bench.paths() if p not in ("--launcher", bench.environment["CODEBOX_LAUNCH"])]
+    call = [os.path.join(home, os.path.basename(bench.environment["CODEBOX"])), "run", "--json", *PHP, *paths]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
+    must(done.returncode == 0, done.stdout + done.stderr)
+    os.unlink(os.path.join(home, os.path.basename(bench.environment["CODEBOX_LAUNCH"])))
+    missing = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
+    installed = os.path.exists("/usr/libexec/wp-codebox-launch")
+    must(installed or missing.returncode == 125 and "wp_codebox_config_invalid" in missing.stdout, missing.stdout + missing.stderr)
+
+
+def test_source_missing(bench):
+    answer = bench.run("--mount", f"{bench.directory}/absent:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+    must(answer.json["error"]["message"].startswith(f"{bench.directory}/absent: "), str(answer))
+
+
+def test_source_is_a_file(bench):
+    source = bench.source()
+    bench.run("--mount", f"{source}/plugin.php:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+
+
+def test_source_denied(bench):
+    wordpress = bench.environment["CODEBOX_WORDPRESS"]
+    inside = [os.path.join(wordpress, name) for name in ("wp-admin", "wp-content", "wp-includes/blocks")]
+    for path in (wordpress, os.path.dirname(wordpress), *inside, "/", bench.state):
+        bench.run("--mount", f"{path}:/workspace/plugin", *PHP).expect(126, "wp_codebox_mount_denied")
+
+
+def test_source_has_a_fifo(bench):
+    source = bench.source()
+    os.mkfifo(os.path.join(source, "lib", "pipe"))
+    answer = bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+    must(answer.json["error"]["message"].startswith(f"{source}: "), str(answer))
+
+
+def test_source_has_a_socket(bench):
+    source = bench.source()
+    server = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(source)
+    server.bind("socket")
+    os.chdir(here)
+    try:
+        bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+    finally:
+        server.close()
+
+
+def test_source_has_a_device(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("only root can make a device file")
+    source = bench.source()
+    os.mknod(os.path.join(source, "device"), 0o600 | 0o020000, os.makedev(1, 3))
+    bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+
+
+def test_target_outside(bench):
+    source = bench.source()
+    for target in ("/etc", "/", "/workspacex/a", "/run/codebox/x", "/wordpress/../etc", "/workspace/../etc", "/workspace//a"):
+        bench.run("--mount", f"{source}:{target}", *PHP).expect(1, "wp_codebox_mount_target_invalid")
+
+
+def test_targets_overlap(bench):
+    first, second = bench.source("one"), bench.source("two")
+    for target in ("/workspace/a", "/workspace/a/b"):
+        bench.run("--mount", f"{first}:/workspace/a", "--mount", f"{second}:{target}", *PHP).expect(
+            1, "wp_codebox_mount_target_overlap")
+    both = bench.run("--mount", f"{first}:/workspace/a", "--mount", f"{second}:/workspace/ab", *PHP)
+    both.expect(0)
+
+
+def test_mount_malformed(bench):
+    for text in ("/tmp", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
+        bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
+
+
+def test_command_unknown(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy")
+    must(answer.code in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(answer))
+    must(answer.exit != 0, str(answer))
+
+
+def test_policies(bench):
+    source, folder = bench.source(), os.path.join(os.path.dirname(__file__), "..", "fixtures", "policies")
+    for name, exit_code, code in (
+        ("allows-run-php.json", 0, None),
+        ("allows-nothing.json", 126, "runtime-command-disallowed"),
+        ("malformed.json", 126, "runtime-policy-invalid"),
+        ("network-allow.json", 126, "wp_codebox_policy_unenforceable"),
+    ):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", os.path.join(folder, name), *PHP)
+        answer.expect(exit_code, code)
+    with open(os.path.join(folder, "allows-run-php.json"), encoding="utf-8") as file:
+        misspelt = json.dumps({**json.load(file), "isolation_flors": {"memory": "enforced"}})
+    answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", misspelt, *PHP)
+    answer.expect(126, "runtime-policy-invalid")
+    must("isolation_flors" in str(answer), str(answer))
+    bench.run("--mount", f"{source}:/workspace/plugin", "--policy", "{not json", *PHP).expect(126, "runtime-policy-invalid")
+    bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
+
+
+def test_limits_out_of_range(bench):
+    source = bench.source()
+    for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
+
+
+def test_a_duration_without_a_unit_is_refused_with_both_readings(bench):
+    """Some flags read a bare number as milliseconds and others as seconds; none may run with either."""
+    source = bench.source()
+    store = ["--state", bench.state, "--site", bench.site]
+    place = [*bench.paths(), "--site", bench.site]
+    run = lambda *flags: bench.run_arguments("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+    for flag, arguments in (
+        ("--timeout", run("--timeout", "90")),
+        ("--hold", run("--hold", "90")),
+        ("--hold-max", run("--hold", "90s", "--hold-max", "90")),
+        ("--hold-idle", run("--hold", "90s", "--hold-idle", "90")),
+        ("--preview-hold", run("--preview-hold", "90")),
+        ("--hold", ["boot", *place, "--hold", "90"]),
+        ("--ttl", ["episode", "start", *place, "--ttl", "90"]),
+        ("--idle", ["episode", "start", *place, "--idle", "90"]),
+        ("--max-age", ["gc", *store, "--dry-run", "--max-age", "90"]),
+        ("--artifacts-max-age", ["gc", *store, "--dry-run", "--artifacts-max-age", "90"]),
+        ("--snapshots-max-age", ["gc", *store, "--dry-run", "--snapshots-max-age", "90"]),
+    ):
+        answer = bench.call(*arguments, *([] if "--json" in arguments else ["--json"]))
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), f"{flag}: {answer}")
+        must(answer.json["error"]["message"].startswith(f'{flag} "90" ') and "90sec or 90ms" in answer.stdout, f"{flag}: {answer}")
+    bench.call("gc", *store, "--dry-run", "--max-age", "90s", "--json").expect(0)
+
+
+def test_previews_out_of_range(bench):
+    source = bench.source()
+    for flags in (["--preview-port", "8080"], ["--preview-hold", "0s"], ["--preview-hold", "2h"],
+                  ["--preview-hold", "9s", "--preview-bind", "localhost"],
+                  ["--preview-hold", "9s", "--preview-public-url", "https://example.org/below"]):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
+
+
+def test_state_too_open(bench):
+    path = os.path.join(bench.directory, "state-open")
+    os.mkdir(path)
+    bench.own(path)
+    os.chmod(path, 0o777)
+    answer = bench.agent("true", state=path).expect(125, "wp_codebox_state_dir_invalid")
+    os.chmod(path, 0o700)
+    must("chmod" in answer.stdout, f"the fix is not named\n{answer}")
+
+
+def test_state_of_root(bench):
+    if os.geteuid() != 0:
+        bench.agent("true", state="/root").expect(125, "wp_codebox_state_dir_invalid")
+        return
+    path = os.path.join(bench.directory, "state-root")
+    os.mkdir(path, 0o700)
+    answer = bench.agent("true", state=path).expect(125, "wp_codebox_state_dir_invalid")
+    must("chown" in answer.stdout, f"the fix is not named\n{answer}")
+
+
+def test_state_missing(bench):
+    bench.agent("true", state=os.path.join(bench.directory, "absent", "state")).expect(125, "wp_codebox_state_dir_invalid")
+
+
+def test_launcher_missing(bench):
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", *PHP)
+    arguments[arguments.index("--launcher") + 1] = "/nonexistent/launcher"
+    answer = bench.call(*arguments)
+    must(answer.exit == 125, str(answer))
+    must(answer.code in ("wp_codebox_config_invalid", "wp_codebox_sandbox_start_failed"), str(answer))
+
+
+def test_refusals_leave_the_source_alone(bench):
+    source = bench.source()
+    before = tree(source)
+    bench.run("--mount", f"{source}:/etc", *PHP).expect(1)
+    must(tree(source) == before, "the source changed")

@@ -1,0 +1,363 @@
+"""Control groups, and what a collection removes."""
+
+import json
+import os
+import pwd
+import subprocess
+
+from harness import await_count, kill_and_wait, must, skip_unless_root, sleeper, wake
+from harness.frames import awaited
+from harness.processes import ancestor
+from harness.users import users_bench
+
+
+def axis(answer, name):
+    return next(row for row in answer.result["isolation"]["axes"] if row["axis"] == name)
+
+
+def groups():
+    found = set()
+    for directory, names, _files in os.walk("/sys/fs/cgroup"):
+        found |= {os.path.join(directory, name) for name in names if name.startswith("wp-codebox-run_")}
+    return found
+
+
+def own_runs(bench):
+    """Runs of this site: other suites make groups meanwhile, and announce them."""
+    return set(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs")))
+
+
+def own_groups(bench):
+    return {path for path in groups() if os.path.basename(path).removeprefix("wp-codebox-") in own_runs(bench)}
+
+
+def announced(bench):
+    return sorted(own_runs(bench) & set(os.listdir(os.path.join(bench.state, "cgroups"))))
+
+
+def inhabited(paths):
+    """Groups in which something lives."""
+    found = []
+    for path in paths:
+        try:
+            with open(os.path.join(path, "cgroup.procs"), encoding="ascii") as file:
+                found += [path] if file.read() else []
+        except OSError:
+            continue
+    return found
+
+
+def own_group(controller):
+    """This process's own directory of a version 1 hierarchy."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file:
+            _number, controllers, path = line.strip().split(":", 2)
+            if controller in controllers.split(","):
+                return f"/sys/fs/cgroup/{controller}{path}".rstrip("/")
+    return None
+
+
+def grouped(bench):
+    """Root can make groups wherever a memory hierarchy is mounted."""
+    if os.geteuid() != 0:
+        skip_unless_root("groups of its own need root or a delegated group")
+    must(own_group("memory"), "this machine has no version 1 memory hierarchy")
+
+
+def test_memory_is_limited_by_a_group_of_the_run(bench):
+    grouped(bench)
+    answer = bench.agent("echo x > x.txt; cat /proc/self/cgroup", "--memory", "300M", "--disk", "100M").expect(0)
+    memory, pids = axis(answer, "memory"), axis(answer, "pids")
+    must(memory["enforced"] == "enforced" and str(400 << 20) in memory["evidence"], json.dumps(memory))
+    must("pids cgroup" in pids["by"], json.dumps(pids))
+    said = answer.result["transcript"]["executions"][0]["stdout"]
+    must("memory:/\n" in said and "wp-codebox" not in said, f"the guest sees where its group is: {said}")
+    must(answer.result["run_id"] not in " ".join(groups()), "the group is still there")
+    must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
+
+
+def test_the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
+    grouped(bench)
+    # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
+    hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
+    answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
+    answer.expect(1, "wp_codebox_memory_limit")
+    must([e["path"] for e in answer.result["changed_files"]] == ["/workspace/plugin/early.txt"], str(answer))
+    bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
+
+
+def test_doctor_has_a_group_of_its_own(bench):
+    grouped(bench)
+    before = groups()
+    for more, word in (([], "ok"), (["--cgroup", "/nonexistent"], "warning")):
+        answer = bench.call("doctor", *bench.paths(), *more, "--json").expect(0)
+        rows = {row["id"]: row["status"] for row in answer.json["checks"]}
+        must((rows["cgroups"], rows["axis-memory"]) == (word, word), f"{more}: {rows}")
+    # Those of runs of other suites go with their runs; one that is left stays.
+    new = groups() - before
+    awaited(lambda: sorted(groups() & new), lambda left: not left, 120)
+
+
+def test_kernel_memory_behind_sockets_counts_in_a_group(bench):
+    grouped(bench)
+    # No process maps it, no file holds it: only the group sees what lies in socket buffers.
+    source = bench.source()
+    with open(os.path.join(source, "flood.php"), "w", encoding="ascii") as file:
+        file.write("""<?php
+$bytes = 0;
+$held  = [];
+for ( $i = 0; $i < 450; $i++ ) {
+	$held[] = $pair = stream_socket_pair( STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0 );
+	stream_set_blocking( $pair[0], false );
+	while ( ( $count = @fwrite( $pair[0], str_repeat( 'x', 65536 ) ) ) > 0 ) {
+		$bytes += $count;
+	}
+}
+exit( $bytes > 60 << 20 ? 0 : 3 );
+""")
+    os.chmod(os.path.join(source, "flood.php"), 0o644)
+    bench.agent("php flood.php", "--memory", "64M", "--disk", "16M", source=source).expect(1, "wp_codebox_memory_limit")
+    bench.agent("php flood.php", "--memory", "600M", "--disk", "16M", source=source).expect(0)
+
+
+def script(bench, name, text):
+    """A source directory with one Python program."""
+    source = bench.source()
+    with open(os.path.join(source, name), "w", encoding="ascii") as file:
+        file.write(text)
+    os.chmod(os.path.join(source, name), 0o644)
+    return source
+
+
+def test_tcp_buffers_count_in_a_group(bench):
+    grouped(bench)
+    # Nobody reads: what is sent stays in the buffers of loopback connections.
+    source = script(bench, "flood.py", """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=512)
+total, held = 0, []
+for _ in range(450):
+    client = socket.create_connection(server.getsockname())
+    held += [client, server.accept()[0]]
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    client.setblocking(False)
+    try:
+        while True:
+            total += client.send(bytes(65536))
+    except BlockingIOError:
+        pass
+print("held", total >> 20, "MiB")
+sys.exit(0 if total > 100 << 20 else 3)
+""")
+    limits = ("--memory", "192M", "--disk", "64M")
+    flood = bench.agent("python3 flood.py & python3 flood.py; first=$?; wait $!; exit $(( $? | first ))", *limits, source=source)
+    said = flood.result["transcript"]["executions"][0]["stdout"]
+    must(flood.exit == 1 and "held" in said, f"{flood.exit} {said}")
+    peak = flood.result["cost"]["peak_memory_bytes"]
+    must(20 << 20 < peak < 192 << 20, f"{peak} bytes at the peak; {said}")
+    memory = axis(flood, "memory")
+    must(f"{24 << 20} of them for TCP buffers" in memory["evidence"] and str(256 << 20) in memory["evidence"], json.dumps(memory))
+    # Control: connections that are read carry any amount.
+    relay = script(bench, "relay.py", """
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+def feed():
+    with socket.create_connection(server.getsockname()) as client:
+        for _ in range(3200):
+            client.sendall(bytes(65536))
+threading.Thread(target=feed).start()
+peer, total = server.accept()[0], 0
+while part := peer.recv(65536):
+    total += len(part)
+assert total == 200 << 20, total
+""")
+    bench.agent("python3 relay.py && echo x > x.txt", *limits, source=relay).expect(0)
+
+
+def test_watches_of_epoll_count_in_a_group(bench):
+    grouped(bench)
+    # 450 descriptors watched by as many instances, in each process: kernel memory that the host counts per user.
+    source = script(bench, "watch.py", """
+import os, select, sys
+files = [os.eventfd(0) for _ in range(450)]
+held = []
+for _ in range(int(sys.argv[1])):
+    held.append(select.epoll())
+    for file in files:
+        held[-1].register(file, select.EPOLLIN)
+print("up", flush=True)
+sys.stdin.readline()
+""")
+    many = "mkfifo /tmp/end; for i in 1 2 3 4 5 6 7 8; do python3 watch.py {} < /tmp/end > up.$i & done; exec 9> /tmp/end; " \
+           "while [ $(cat up.* | wc -l) -lt 8 ]; do sleep 0.1; done; exec 9>&-; wait; rm up.*; echo x > x.txt"
+    limits = ("--memory", "256M", "--disk", "900M", "--timeout", "60s")
+    # The watches stay until the limit ends it.
+    bench.agent(many.format(450).replace("exec 9>&-; ", ""), *limits, source=source).expect(1, "wp_codebox_memory_limit")
+    bench.agent(many.format(40), *limits, source=source).expect(0)
+
+
+def test_names_and_inodes_that_the_kernel_only_caches_do_not_count(bench):
+    grouped(bench)
+    # 60,000 files that were made, read and removed, and many looked up: caches, which the kernel gives back.
+    many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
+           "find /usr / -xdev > /dev/null; cat */* > /dev/null; cd .. && rm -r d && echo x > x.txt"
+    bench.agent(many, "--memory", "96M", "--disk", "400M").expect(0)
+
+
+def test_files_and_memory_have_budgets_of_their_own(bench):
+    grouped(bench)
+    # As many bytes of files as the disk limit allows do not make the memory limit bite.
+    answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
+    answer.expect(0)
+
+
+def test_without_a_group_the_report_says_why(bench):
+    grouped(bench)
+    # A read-only cgroup file system, in a mount namespace of the test's own.
+    inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo x > x.txt'")
+    command = ["unshare", "-m", "sh", "-c", inside, "sh", bench.environment["CODEBOX"], *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+    answer = bench.finish(command, process).expect(0)
+    memory = axis(answer, "memory")
+    must(memory["enforced"] == "best-effort" and "no writable memory cgroup" in memory["evidence"], json.dumps(memory))
+    must("Read-only file system" in memory["evidence"], json.dumps(memory))
+    must(announced(bench) == [], "an announcement stayed")
+
+
+def test_a_directory_of_the_operator_is_used(bench):
+    grouped(bench)
+    parent = os.path.join(own_group("memory"), f"operator-{os.getpid()}")
+    os.mkdir(parent)
+    try:
+        answer = bench.agent("echo x > x.txt; sleep 0.2", "--cgroup", parent).expect(0)
+        must(axis(answer, "memory")["enforced"] == "enforced", str(answer))
+        must("pids cgroup" not in axis(answer, "pids")["by"], "only the named hierarchy is used")
+    finally:
+        os.rmdir(parent)
+    answer = bench.agent("echo x > x.txt", "--cgroup", "/tmp").expect(0)
+    must("no cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
+
+
+def test_a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
+    grouped(bench)
+    owner = pwd.getpwnam(bench.owner)
+    parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
+    os.mkdir(parent)
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt'", "--cgroup", parent)
+    command = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups", bench.environment["CODEBOX"], *arguments]
+    def run():
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={"PATH": "/usr/bin:/bin"}, cwd="/")
+        return axis(bench.finish(command, process).expect(0), "memory")
+    try:
+        memory = run()
+        must(memory["enforced"] == "best-effort" and "Permission denied" in memory["evidence"], f"not delegated yet: {memory}")
+        os.chown(parent, owner.pw_uid, owner.pw_gid)
+        memory = run()
+        must(memory["enforced"] == "enforced", json.dumps(memory))
+        must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+    finally:
+        os.rmdir(parent)
+
+
+def test_a_guest_with_an_id_of_its_users_is_in_its_group(bench):
+    """Version 1 lets a user move its own processes only, and the guest is none of them."""
+    grouped(bench)
+    parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
+    with users_bench(bench, (1_912_348_000, 64)) as user:
+        os.mkdir(parent)
+        try:
+            os.chown(parent, user.owner, user.owner)
+            answer = user.agent("echo x > x.txt", "--identity", "own", "--cgroup", parent, "--check", "test -e x.txt").expect(0)
+            must(axis(answer, "identity")["enforced"] == "enforced", json.dumps(axis(answer, "identity")))
+            must(axis(answer, "memory")["enforced"] == "enforced", json.dumps(axis(answer, "memory")))
+            must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+        finally:
+            os.rmdir(parent)
+
+
+def test_a_group_outlives_nobody(bench):
+    grouped(bench)
+    before = own_groups(bench)
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", f"sh -c '{sleeper(63)}'")
+    process = bench.start(arguments)
+    await_count(1, sleeper(63))
+    made = own_groups(bench) - before
+    must(made and announced(bench), "the control: no group was made")
+    keepers, supervisors = processes("keep-cgroups"), processes("supervise")
+    kill_and_wait(*keepers, *supervisors)
+    process.communicate()
+    await_count(0, sleeper(63))
+    awaited(lambda: inhabited(made), lambda left: not left)
+    must(groups() & made, "the control: without its keeper the group stays")
+    bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
+    must(not groups() & made, f"still there: {groups() & made}")
+    must(announced(bench) == [], "the announcement stayed")
+
+
+def processes(word):
+    """Processes of this test's own runs: those whose client is a child of this process."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().decode().split("\0")
+        except OSError:
+            continue
+        if len(words) > 1 and words[1] == word and ancestor(int(pid), os.getpid()):
+            found.append(int(pid))
+    return found
+
+
+def test_gc_by_age(bench):
+    run = bench.agent("echo x > x.txt").expect(0).result["run_id"]
+    directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
+    bundle = os.path.join(bench.state, "sites", bench.site, "artifacts", run)
+    base = ["gc", "--state", bench.state, "--site", bench.site, "--json"]
+    answer = bench.call(*base, "--max-age", "1h").expect(0)
+    must(answer.json["schema"] == "wp-codebox/gc/v1" and answer.json["success"] is True, str(answer))
+    must(run not in [item["id"] for item in answer.json["removed"]] and os.path.isdir(directory), "a young run was removed")
+    os.utime(os.path.join(directory, "run.json"), (1, 1))
+    answer = bench.call(*base, "--max-age", "1h", "--dry-run").expect(0)
+    must(run in [item["id"] for item in answer.json["removed"]] and os.path.isdir(directory), "a dry run removed, or did not list")
+    bench.call(*base, "--max-age", "1h").expect(0)
+    must(not os.path.exists(directory), "an old run is still there")
+    bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)
+    must(bench.call(*base, "--max-age", "1h", "--artifacts-max-age", "1h").exit == 0 and os.path.isdir(bundle), "a young bundle was removed")
+    bench.call(*base, "--artifacts-max-age", "0s").expect(0)
+    must(not os.path.exists(bundle), "a bundle stays although its age was named")
+
+
+def test_gc_says_what_stays_and_why(bench):
+    base = ["gc", "--state", bench.state, "--site", bench.site, "--dry-run"]
+    bench.agent("echo x > x.txt").expect(0)
+    answer = bench.call(*base, "--max-age", "0s", "--json").expect(0)
+    stayed = {row["kind"]: row for row in answer.json["stayed"]}
+    must(stayed["template"]["reason"] == "recently-used" and stayed["artifact"]["reason"] == "only-on-request", str(answer))
+    words = bench.call(*base, "--max-age", "0s").expect(0).stderr
+    must("removed only with --artifacts-max-age" in words and "whatever --max-age says" in words, words)
+    answer = bench.call(*base, "--max-age", "0s", "--artifacts-max-age", "0s", "--json").expect(0)
+    must("artifact" not in [row["kind"] for row in answer.json["stayed"]], str(answer))
+
+
+def test_gc_refuses_nonsense(bench):
+    for code, *flags in (["wp_codebox_input_invalid", "--max-age", "soon"], ["wp_codebox_limit_invalid", "--max-bytes", "1T"],
+                         ["wp_codebox_input_invalid", "--site", "../x"], ["wp_codebox_input_invalid", "--artifacts-max-age=x"]):
+        answer = bench.call("gc", "--state", bench.state, "--json", *flags)
+        must(answer.exit == 1 and answer.code == code, f"{flags}: {answer}")
+
+
+def test_gc_leaves_the_living_alone(bench):
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+                                    f"sh -c 'echo x > x.txt; {sleeper(64)}; echo y > y.txt'")
+    process = bench.start(arguments)
+    await_count(1, sleeper(64))
+    answer = bench.call("gc", "--state", bench.state, "--site", bench.site, "--max-age", "0s", "--max-bytes", "0", "--json").expect(0)
+    must(answer.json["alive"] == 1, str(answer))
+    wake(sleeper(64))
+    answer = bench.finish(arguments, process).expect(0)
+    must(len(answer.result["changed_files"]) == 2, str(answer))

@@ -1,0 +1,564 @@
+"""Runs and what they come to: outcomes, limits, salvage, bundles."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFORMANCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance")
+# Other suites use this module, too.
+sys.path.append(CONFORMANCE)
+import verify_bundle
+
+from harness import await_count, must, running, skip_unless_root, sleeper, tree, wake
+from harness.bundles import bundle_of, changed, kept
+from harness.frames import Conversation
+
+VECTORS = os.path.join(CONFORMANCE, "vectors")
+
+
+def test_succeeded(bench):
+    source = bench.source()
+    before = tree(source)
+    answer = bench.agent("echo four >> lib/a.txt; echo new > added.txt; rm plugin.php", source=source).expect(0)
+    must(answer.result["outcome"] == "succeeded", str(answer))
+    base = "/workspace/plugin/"
+    must(changed(answer) == [base + "added.txt", base + "lib/a.txt", base + "plugin.php"], str(changed(answer)))
+    path = kept(bench, answer, "succeeded", "promote")
+    must(tree(source) == before, "the host directory was written")
+    # The patch makes of the baseline exactly what the guest left.
+    with open(os.path.join(path, "files", "patch.diff"), "rb") as patch:
+        subprocess.run(["git", "apply", "-p1"], cwd=source, stdin=patch, check=True, capture_output=True)
+    after = tree(source)
+    must(after["lib/a.txt"][1] == b"one\ntwo\nthree\nfour\n" and after["added.txt"][1] == b"new\n", "wrong content")
+    must("plugin.php" not in after, "plugin.php is still there")
+
+
+def test_plugin_target_is_the_workspace(bench):
+    answer = bench.agent("pwd; echo x > from-workspace.txt; cat /wordpress/wp-content/plugins/plugin/from-workspace.txt",
+                         target="/wordpress/wp-content/plugins/plugin").expect(0)
+    must("/workspace/plugin" in json.dumps(answer.result["transcript"]), str(answer))
+    must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/from-workspace.txt"], str(changed(answer)))
+
+
+def test_run_php(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
+                       "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';").expect(0)
+    must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
+
+
+def test_run_wp_cli(bench):
+    answer = bench.run("--mount", f"{bench.source('sample')}:/wordpress/wp-content/plugins/sample", "--command",
+                       "wordpress.wp-cli", "--arg", "command=plugin list --field=name").expect(0)
+    must("sample" in json.dumps(answer.json["execution"]) or "plugin" in answer.stdout, str(answer))
+
+
+def test_inspect_mounts(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "inspect-mounted-inputs").expect(0)
+    must("/workspace/plugin" in answer.stdout, str(answer))
+
+
+def test_human_output(bench):
+    source = bench.source()
+    arguments = [a for a in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--command", "wordpress.run-php",
+                                                "--arg", "code=echo 'only this';") if a != "--json"]
+    answer = bench.call(*arguments).expect(0)
+    must(answer.stdout == "only this", f"standard output is for data only\n{answer}")
+    must("bundle artifact-bundle-sha256-" in answer.stderr, str(answer))
+
+
+def test_text_mode_keeps_the_programs_output_apart(bench):
+    """An agent's standard output was talk, so nothing could be piped on."""
+    agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'echo out; echo err >&2; echo x > x.txt'"]
+    answer = bench.call(*(a for a in bench.run_arguments(*agent) if a != "--json")).expect(0)
+    must(answer.stdout == "out\n", f"standard output is the program's\n{answer}")
+    must("err\n" in answer.stderr and "x.txt" in answer.stderr and "out\n" not in answer.stderr, str(answer))
+
+
+def test_nothing_changed(bench):
+    answer = bench.agent("true").expect(0)
+    must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))
+    kept(bench, answer, "partial", "review")
+    must(answer.result["agent_result"]["actionable"] is False, str(answer.result["agent_result"]))
+
+
+def test_agent_fails_after_changes(bench):
+    answer = bench.agent("echo half > half.txt; exit 7").expect(1)
+    must(answer.result["outcome"] == "failed" and changed(answer) == ["/workspace/plugin/half.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+def test_agent_fails_without_changes(bench):
+    answer = bench.agent("exit 7").expect(1)
+    kept(bench, answer, "failed", "retry")
+
+
+def test_success_codes(bench):
+    bench.agent("echo x > x.txt; exit 1").expect(1)
+    bench.agent("echo x > x.txt; exit 1", "--agent-success-codes", "0,1").expect(0)
+
+
+def test_program_missing(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "no-such-program --x")
+    answer.expect(125, "wp_codebox_agent_program_missing")
+    must("no-such-program" in answer.json["error"]["message"], str(answer))
+
+
+def test_work_before_a_missing_program_is_kept(bench):
+    written = "file_put_contents( '/workspace/plugin/before.txt', 'kept' );"
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
+                       "--arg", f"code={written}", "--agent-command", "no-such-program --x")
+    answer.expect(1, "wp_codebox_agent_program_missing")
+    must(changed(answer) == ["/workspace/plugin/before.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+def test_checks_run_fresh(bench):
+    answer = bench.agent("echo done > done.txt; echo junk > /tmp/junk", "--check", "test -f done.txt",
+                         "--check", "test ! -e /tmp/junk").expect(0)
+    must([c["status"] for c in answer.result["checks"]] == ["passed", "passed"], str(answer.result["checks"]))
+    answer = bench.agent("echo done > done.txt", "--check", "test -f absent.txt").expect(3)
+    must(answer.result["outcome"] == "partial" and answer.result["checks"][0]["status"] == "failed", str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+def test_timeout(bench):
+    began = time.monotonic()
+    answer = bench.agent("echo early > early.txt; sleep 120", "--timeout", "25s").expect(124, "wp_codebox_run_timeout")
+    must(time.monotonic() - began < 100, "it took far too long")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+# PHP leaves half of what it maps for such strings untouched; the limit is on what is used.
+HOG = "$a = []; while (true) { $a[] = str_repeat(chr(65), 1048576); }"
+
+
+def test_memory_limit(bench):
+    hog = f"echo early > early.txt; php -d memory_limit=-1 -r '{HOG}'"
+    answer = bench.agent(hog, "--memory", "160M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    # The same program within its limit is no failure: the limit is what stopped it.
+    calm = "echo early > early.txt; php -r '$a = str_repeat(chr(65), 20971520); echo strlen($a);'"
+    bench.agent(calm, "--memory", "160M", "--timeout", "60s").expect(0)
+
+
+def test_memory_limit_of_all_processes_together(bench):
+    # Each of four processes stays far below the limit; their sum does not.
+    part = "php -d memory_limit=-1 -r '$a = []; for ($i = 0; $i < 70; $i++) { $a[] = str_repeat(chr(65), 1048576); } sleep(20);' &"
+    script = "echo early > early.txt; " + part * 4 + " wait"
+    answer = bench.agent(script, "--memory", "200M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    bench.agent(script.replace("sleep(20)", "usleep(1)"), "--memory", "900M", "--timeout", "60s").expect(0)
+
+
+def test_disk_limit(bench):
+    fill = "echo early > early.txt; head -c 30000000 /dev/zero > big.bin"
+    bench.agent(f"{fill} || exit 9", "--disk", "16M").expect(1, "wp_codebox_disk_limit")
+    bench.agent(fill, "--disk", "64M").expect(0)
+
+
+def test_output_limit(bench):
+    # Of output beyond the limit beginning and end are kept, with a notice; the work itself is not lost.
+    def notices(size):
+        script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
+        answer = bench.agent(script, "--output-limit", "4K").expect(0)
+        execution = answer.result["transcript"]["executions"][0]
+        text = execution["stdout"]
+        must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
+        must(text.startswith("first\nx") and text.endswith("x\nlast\n") and execution["stderr"] == "why\n", text[:20] + text[-20:] + execution["stderr"])
+        must((" bytes left out …]" in text) == (size > 4096), "no mark, or one without a reason")
+        must(execution.get("stdoutBytes") == (size + 12 if size > 4096 else None) and "stderrTruncated" not in execution, str(list(execution)))
+        with open(os.path.join(bundle_of(answer), "events.jsonl"), encoding="utf-8") as file:
+            events = [json.loads(line)["data"] for line in file]
+        journal = "".join(data["text"] for data in events if data.get("stream") == "stdout")
+        must(journal.startswith("first\n") and journal.endswith("\nlast\n") and len(journal) < 6000, f"the journal has {len(journal)} bytes")
+        must([data["stdoutBytes"] for data in events if data.get("stdoutTruncated")] == ([size + 12] if size > 4096 else []), "command.finished does not tell")
+        must(execution.get("outputTruncated", False) == (size > 4096), f"the transcript does not tell what is missing: {list(execution)}")
+        with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
+            row = json.loads(file.readline())
+        must(row.get("outputTruncated", False) == (size > 4096), f"commands.jsonl does not tell what is missing: {list(row)}")
+        return " ".join(answer.result.get("notices", []))
+    must("wp_codebox_output_limit" in notices(200000), "no notice")
+    must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
+
+
+def test_json_of_300_kilobytes_is_whole(bench):
+    write = "php -r 'echo json_encode( array_fill( 0, 30000, \"0123456\" ) );'"
+    answer = bench.agent(f"echo x > x.txt; {write}").expect(0)
+    row = answer.result["transcript"]["executions"][0]
+    must(len(row["stdout"]) == 300001 and row["parsed"] == ["0123456"] * 30000, f"{len(row['stdout'])} bytes, {list(row)}")
+    must(not any("Truncated" in name for name in row), str(list(row)))
+    must(answer.json["execution"]["stdout"] == row["stdout"], "run --json says something else")
+
+
+def test_output_without_room_in_the_answer_keeps_both_ends(bench):
+    answer = bench.agent("echo x > x.txt; echo first; head -c 4400000 /dev/zero | tr '\\0' x; echo; echo last").expect(0)
+    row = answer.result["transcript"]["executions"][0]
+    text = row["stdout"]
+    must(text.startswith("first\n") and text.endswith("\nlast\n") and " bytes left out …]" in text, text[:20] + text[-20:])
+    must(row["stdoutTruncated"] and row["stdoutBytes"] == 4400012 and len(text) < 4.1 * 2**20, str(list(row)))
+    must("outputTruncated" not in row, "the run's limit was not reached")
+    with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
+        kept = json.loads(file.readline())
+    must(len(kept["stdout"]) == 4400012 and not kept.get("outputTruncated"), f"the bundle has {len(kept['stdout'])} bytes")
+
+
+def test_capture_limit(bench):
+    many = "for ($i = 0; $i < 50100; $i++) { touch(\"f$i\"); }"
+    answer = bench.agent(f"php -r '{many}'").expect(1, "wp_codebox_capture_limit")
+    must(changed(answer) == [], str(answer))
+    kept(bench, answer, "failed", "retry")
+    bench.agent(f"php -r '{many.replace('50100', '400')}'").expect(0)
+
+
+def test_process_limit(bench):
+    bomb = "php -r '$n = 0; for ($i = 0; $i < 60; $i++) { $p = @proc_open([\"sleep\", \"60\"], [], $x); if ($p) { $n++; $all[] = $p; } } foreach ($all as $p) { proc_terminate($p, 9); } echo \"started=$n\\n\";'"
+    def started(*flags):
+        answer = bench.agent(f"echo x > x.txt; {bomb}", *flags)
+        return int(answer.result["transcript"]["executions"][0]["stdout"].split("started=")[1])
+    must(started("--processes", "20") < 20, "the limit did not bite")
+    must(started("--processes", "100") == 60, "the control did not start them all")
+
+
+def test_baseline_changed(bench):
+    source = bench.source()
+    waits = sleeper(60)
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                    f"sh -c 'echo x > x.txt; {waits}; true'")
+    process = bench.start(arguments)
+    await_count(1, waits)
+    with open(os.path.join(source, "lib", "a.txt"), "a", encoding="utf-8") as file:
+        file.write("changed by the host\n")
+    wake(waits)
+    answer = bench.finish(arguments, process)
+    must(answer.result["approvable"] is False, f"it can still be approved\n{answer}")
+    must("wp_codebox_baseline_changed" in answer.stdout or "baseline-changed" in answer.stdout, str(answer))
+    bundle_of(answer)
+
+
+def test_the_cost_counts_from_when_the_caller_began_to_ask(bench):
+    began = time.monotonic()
+    for minutes, least in [(0, 0), (10, 600000), (-10, 0)]:
+        run = Conversation(bench, "true")
+        run.first = {"asked_ns": time.monotonic_ns() - minutes * 60 * 10**9}
+        frame = run.spawn().accepted().last()
+        must(frame["type"] == "result", f"{frame}")
+        run.ended()
+        # A time in the future is no time that a caller began to ask.
+        most = least + (time.monotonic() - began) * 1000
+        wall = frame["result"]["cost"]["wall_ms"]
+        must(least <= wall <= most, f"asked {minutes} minutes ago: {wall} ms, not from {least} to {most}")
+
+
+def test_the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("only root has files that are not the owner's")
+    source = tempfile.mkdtemp(prefix="large-", dir=bench.directory)
+    os.chmod(source, 0o755)
+    for number in range(3000):
+        with open(os.path.join(source, f"file-{number}.txt"), "w", encoding="utf-8") as file:
+            file.write("one\n")
+    os.chown(os.path.join(source, "file-0.txt"), 64_998, 64_998)
+    waits = sleeper(60)
+    run = Conversation(bench, f"echo x > x.txt; {waits}; true", mounts=[
+        {"source": source, "target": "/workspace/large", "mode": "readwrite"}])
+    copy = os.path.join(run.directory, "scratch", "mount-0")
+    view = run.spawn().accepted().until("runtime.mounted")["data"]["view"]
+    await_count(1, waits)
+    must(view == "copy" and len(os.listdir(copy)) == 3000, f"the source was not copied: {view}")
+    wake(waits)
+    run.until("runtime.artifacts.collected")
+    must(not os.path.exists(copy), "the copy is still there when the cost is taken")
+    must(run.last()["type"] == "result", "no result")
+    run.ended()
+
+
+def test_tampered_bundle(bench):
+    path = bundle_of(bench.agent("echo x >> lib/a.txt").expect(0))
+    verify = ["artifacts", "verify", "--bundle", path, "--state", bench.state, "--json"]
+    answer = bench.call(*verify).expect(0)
+    must(answer.json["valid"] is True, "it does not verify")
+    must(answer.json["signature"]["coverage"] == "manifest", str(answer))
+    must(answer.json["bundleDirectory"] == os.path.realpath(path), str(answer))
+    patch = os.path.join(path, "files", "patch.diff")
+    with open(patch, "rb") as file:
+        original = file.read()
+    with open(patch, "wb") as file:
+        file.write(original.replace(b"+x", b"+y"))
+    answer = bench.call(*verify)
+    must(answer.exit == 1 and answer.json["valid"] is False and answer.json["violations"], str(answer))
+    preflight = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json",
+                 "--approved-file", "/workspace/plugin/lib/a.txt"]
+    must(bench.call(*preflight).exit == 1, "a tampered bundle passed the preflight")
+    with open(patch, "wb") as file:
+        file.write(original)
+    bench.call(*preflight).expect(0)
+    # A key that is no part of the list of files, with every hash made to fit again.
+    manifest = os.path.join(path, "manifest.json")
+    with open(manifest, encoding="utf-8") as file:
+        document = json.load(file)
+    document["cases"] = [{"id": "a", "artifacts": [
+        {"path": "events.jsonl", "kind": "x", "publicUrl": "https://example.org/x"}]}]
+    other = verify_bundle.Bundle(path)
+    other.manifest = verify_bundle.parse(json.dumps(document).encode())
+    document["files"][0]["sha256"]["value"] = other.self_hash()
+    with open(manifest, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    answer = bench.call(*verify)
+    codes = [row["code"] for row in answer.json["violations"]]
+    must(answer.exit == 1 and codes == ["attestation-invalid"], str(answer))
+    must(bench.call(*preflight).exit == 1, "a manifest with another key passed the preflight")
+    # The control: a bundle that was signed before signatures covered such keys says so.
+    before = os.path.join(VECTORS, "signed-before", "bundle")
+    answer = bench.call("artifacts", "verify", "--bundle", before, "--json").expect(0)
+    must(answer.json["signature"]["coverage"] == "files", str(answer))
+    answer = bench.call("artifacts", "verify", "--bundle", before).expect(0)
+    must("are not covered" in answer.stdout, str(answer))
+
+
+def test_preflight(bench):
+    path = bundle_of(bench.agent("echo x >> lib/a.txt; echo y > b.txt").expect(0))
+    base = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json"]
+    must(bench.call(*base).exit == 1, "no approved file was accepted")
+    must(bench.call(*base, "--approved-file", "/workspace/plugin/other.txt").exit == 1, "an unknown file was accepted")
+    refused = bench.call(*base, "--approved-file", "/workspace/plugin/other.txt").json
+    answer = bench.call(*base, "--approved-files", "/workspace/plugin/b.txt").expect(0)
+    for document in (refused, answer.json):
+        named = {document["bundleDirectory"], document["verification"]["bundleDirectory"]}
+        must(named == {os.path.realpath(path)}, str(named))
+    must("lib/a.txt" not in json.dumps(answer.json.get("patch", "")), "the patch has an unapproved file")
+    bench.call("artifact", "verify", "--bundle", path, "--state", bench.state).expect(0)
+    must(bench.call("artifacts", "verify", "--bundle", bench.directory + "/absent", "--json").exit == 1, "no bundle verified")
+
+
+def test_exported_bundle(bench):
+    target = os.path.join(bench.directory, "out")
+    answer = bench.agent("echo x > x.txt", "--artifacts", target).expect(0)
+    path = bundle_of(answer)
+    must(path.startswith(target), path)
+    bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+
+
+def test_caller_killed(bench):
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                    f"sh -c 'echo x > x.txt; {sleeper(61)}'")
+    process = bench.start(arguments)
+    await_count(1, sleeper(61))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    await_count(0, sleeper(61))
+
+
+def test_cancelled_by_signal(bench):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        source = bench.source()
+        arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                        f"sh -c 'echo x > x.txt; {sleeper(62)}'")
+        process = bench.start(arguments)
+        await_count(1, sleeper(62))
+        process.send_signal(number)
+        answer = bench.finish(arguments, process).expect(130, "wp_codebox_run_cancelled")
+        must(changed(answer) == ["/workspace/plugin/x.txt"], f"the work is lost: {answer}")
+        must(not running(sleeper(62)), "the guest outlived the run")
+
+
+def test_no_host_path_in_the_bundle(bench):
+    path = bundle_of(bench.agent("echo x > x.txt").expect(0))
+    needles = [os.fsencode(p) for p in (bench.directory, bench.state, bench.environment["CODEBOX_WORDPRESS"])]
+    for directory, _, files in os.walk(path):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                content = file.read()
+            for needle in needles:
+                must(needle not in content, f"{name} names {needle.decode()}")
+
+
+def test_disk_full_while_the_bundle_is_written(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("a small file system needs root to mount")
+    # 24 MiB are free: the smaller change still fits beside the bundle that does not, the larger one no more.
+    for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
+        answer = written_with(bench, size)
+        must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
+        must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
+    # One bundle fits, but not beside the one for the case that the supervisor dies.
+    written_with(bench, 5_000_000).expect(0)
+
+
+def test_a_state_directory_in_wordpress_is_refused(bench):
+    site = os.path.join(bench.directory, "site")
+    state = os.path.join(site, "wp-content", "state")
+    os.makedirs(state, mode=0o700)
+    shutil.chown(state, bench.owner)
+    # A link outside of it, and a directory behind the link that would be made.
+    link = os.path.join(bench.directory, "link-into-site")
+    os.symlink(os.path.join(site, "wp-content"), link)
+    for place in (state, os.path.join(link, "state"), os.path.join(link, "absent")):
+        answer = bench.call("run", "--state", place, "--wordpress", site, "--share", bench.environment["CODEBOX_SHARE"],
+                            "--launcher", bench.environment["CODEBOX_LAUNCH"], "--site", bench.site, "--json",
+                            "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
+        must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid", str(answer))
+        must("lies in WordPress" in answer.json["error"]["message"], str(answer))
+    must(os.listdir(state) == [] and os.listdir(os.path.dirname(state)) == ["state"], "something was written there")
+    bench.agent("true").expect(0)
+
+
+def written_with(bench, size_of_change):
+    state = os.path.join(bench.directory, f"small-state-{size_of_change}")
+    os.mkdir(state)
+    template = os.path.join(bench.state, "templates")
+    size = sum(os.lstat(os.path.join(d, f)).st_blocks * 512 for d, _, fs in os.walk(template) for f in fs)
+    arguments = bench.run_arguments(
+        "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+        f"sh -c 'head -c {size_of_change} /dev/urandom > big.bin'", state=state)
+    script = 'mount -t tmpfs -o size="$1",mode=0700,uid="$2" small "$3" && cp -a "$4" "$3/" && chown "$2" "$3" && shift 4 && exec "$@"'
+    uid = str(int(subprocess.run(["id", "-u", bench.owner], capture_output=True, text=True, check=True).stdout))
+    command = ["unshare", "-m", "sh", "-c", script, "sh", str(size + 24 * 1024 * 1024), uid, state, template,
+               bench.environment["CODEBOX"], *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+    return bench.finish(command, process, 900)
+
+
+def test_doctor(bench):
+    answer = bench.call("doctor", *bench.paths(), "--json").expect(0)
+    must(answer.json["schema"] == "wp-codebox/doctor/v1" and answer.json["level"] == "full", str(answer))
+    broken = bench.paths()
+    broken[broken.index("--launcher") + 1] = "/nonexistent/launcher"
+    answer = bench.call("doctor", *broken, "--json")
+    must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
+
+
+def test_verify_finds_the_state_by_itself(bench):
+    answer = bench.agent("echo x > x.txt").expect(0)
+    verify = ["artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"]]
+    place = {"PATH": "/usr/bin:/bin", "WP_CODEBOX_STATE_DIR": bench.state}
+    own = bench.call(*verify, "--json", environment=place).expect(0)
+    must(own.json["signature"]["status"] == "signed-by-this-host" and not own.stderr, str(own))
+    nowhere = {**place, "WP_CODEBOX_STATE_DIR": "/nonexistent/state"}
+    other = bench.call(*verify, environment=nowhere).expect(0)
+    must("signed-by-unknown" in other.stdout and "no signature counts as this host's" in other.stderr, str(other))
+    bench.call(*verify, "--state", "/nonexistent/state", "--json").expect(125, "wp_codebox_state_dir_invalid")
+
+
+def test_doctor_names_every_cause_at_once(bench):
+    """A wrong state directory used to be the only row."""
+    paths = bench.paths()
+    for name, wrong in (("--state", "/nonexistent/state"), ("--php", "/nonexistent/php"), ("--wordpress", "/usr")):
+        paths[paths.index(name) + 1] = wrong
+    before = os.listdir("/tmp")
+    answer = bench.call("doctor", *paths, "--json")
+    must(answer.exit == 1, str(answer))
+    rows = {row["id"]: row for row in answer.json["checks"]}
+    for name in ("state-dir", "php", "guest-wordpress"):
+        must(rows[name]["status"] == "error", f"{name}: {answer}")
+    must(rows["share-dir"]["status"] == "ok" and answer.json["level"] == "full", str(answer))
+    must("host-key" not in rows, "a key was made although there is no state directory")
+    left = [name for name in set(os.listdir("/tmp")) - set(before) if name.startswith("wp-codebox-doctor-")]
+    must(not left, f"it left {left}")
+
+
+def test_a_line_for_a_shell_gets_a_hint(bench):
+    agent = lambda line: bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
+
+    def text(line):
+        arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
+        return bench.call(*[argument for argument in arguments if argument != "--json"])
+
+    for line in ("'ls | wc'", "ls | wc"):
+        answer = agent(line)
+        must(answer.exit != 0 and "there is no shell" in answer.stdout, f"{line}: {answer}")
+        answer = text(line)
+        must(answer.exit != 0 and "hint: there is no shell" in answer.stderr, f"{line} in text mode: {answer}")
+    answer = agent("false")
+    must(answer.exit != 0 and "there is no shell" not in answer.stdout, str(answer))
+    must("hint:" not in text("false").stderr, "a hint for a line without operators")
+    agent("sh -c 'ls | wc'").expect(0)
+
+
+def test_the_name_of_a_file_is_one_row(bench):
+    """A line end in a name made two rows, in a pipe too; a mark of direction made it look like another."""
+    source = bench.source()
+    # What the guest does not get is named as well.
+    os.symlink("/etc/hostname", os.path.join(source, "out\n  added     \u202eforged"))
+    bench.own(source)
+    agent = ["--mount", f"{source}:/workspace/plugin", "--agent-command", "php -r '" + 'touch("a\\nforged"); touch("x\\u{202e}y"); touch("é");' + "'"]
+    arguments = [a for a in bench.run_arguments(*agent) if a != "--json"]
+    answer = bench.call(*arguments).expect(0)
+    rows = [line.split(None, 1)[1] for line in answer.stderr.splitlines() if line.startswith("  added")]
+    expected = ['"/workspace/plugin/a\\nforged"', '"/workspace/plugin/x\\342\\200\\256y"', "/workspace/plugin/é"]
+    must(sorted(rows) == sorted(expected), f"{rows}")
+    notes = [line for line in answer.stderr.splitlines() if line.endswith("forged\")")]
+    must(len(notes) == 1 and "1 link that leads out of it" in notes[0] and "\u202e" not in answer.stderr, str(answer))
+    raw = bench.run(*agent).expect(0).result["changed_files"]
+    must("/workspace/plugin/a\nforged" in [row["path"] for row in raw], f"JSON has the name itself: {raw}")
+
+
+def test_repeated_bundles_have_one_id(bench):
+    first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
+    second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
+    must(first["id"] == second["id"] and first["directory"] != second["directory"], f"{first} {second}")
+    parts = []
+    for name in (b"files/changed-files.json", b"files/patch.diff"):
+        with open(os.path.join(os.fsencode(first["directory"]), name), "rb") as file:
+            parts += [name, file.read()]
+    content = b"wp-codebox/artifact-content/v1\n" + b"\n".join(parts)
+    must(first["id"] == "artifact-bundle-sha256-" + hashlib.sha256(content).hexdigest(), "the id is not the digest")
+
+
+def rows(answer):
+    """What was put around each guest's launcher, from the bundle; the result says the same."""
+    with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
+        found = json.load(file)["sandboxAudits"]
+    must(found == answer.result["sandboxAudits"], json.dumps(found))
+    return found
+
+
+def test_without_an_outer_sandbox(bench):
+    found = rows(bench.agent("echo x > a", "--check", "test -f a").expect(0))
+    must([row["kind"] for row in found] == ["none", "none"], json.dumps(found))
+    must(all(row["wrappedArgs"] == [] and row["wrappedCmd"] == "wp-codebox-launch" for row in found), json.dumps(found))
+
+
+def test_inside_bubblewrap(bench):
+    bare = bench.agent("echo x > a", "--check", "test -f a").expect(0)
+    source = bench.source()
+    answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
+    path = kept(bench, answer, "succeeded", "promote")
+    must(answer.result["isolation"] == bare.result["isolation"], "the guest inside reports something else")
+    found = rows(answer)
+    must([row["kind"] for row in found] == ["bubblewrap"] * 2, json.dumps(found))
+    for row in found:
+        must(row["wrapperName"] == "bwrap" and "/workspace/plugin" in row["mounts"], json.dumps(row))
+    text = json.dumps(found)
+    for host in (bench.directory, bench.state, source, bench.environment["CODEBOX_LAUNCH"]):
+        must(host not in text, f"{host} in {text}")
+    must(os.path.isdir(path), path)
+
+
+def test_a_wrapper_that_is_missing(bench):
+    missing = ("--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/nonexistent/bwrap")
+    refused = bench.agent("echo x > a", *missing).expect(125, "wp_codebox_sandbox_wrapper_missing")
+    must(refused.json["error"].get("hints"), str(refused))
+    answer = bench.agent("echo x > a", *missing, "--outer-sandbox-optional").expect(0)
+    must(any("without it" in notice for notice in answer.result["notices"]), str(answer))
+    (row,) = rows(answer)
+    must(row["kind"] == "none" and "bubblewrap" in row["reason"], json.dumps(row))
+
+
+def test_inside_gvisor_is_refused(bench):
+    """Its kernel lacks what level full is made of; the control is the run inside bubblewrap."""
+    refused = bench.agent("echo x > a", "--outer-sandbox", "gvisor").expect(125, "wp_codebox_sandbox_start_failed")
+    must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))
+
+
+def test_an_unknown_outer_sandbox(bench):
+    bench.agent("true", "--outer-sandbox", "docker").expect(1, "wp_codebox_input_invalid")
+    bench.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "bwrap").expect(1, "wp_codebox_input_invalid")

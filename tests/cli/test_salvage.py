@@ -1,0 +1,165 @@
+"""kill -9 of the supervisor at each phase of a run: the record, what is saved, what is left behind."""
+
+import json
+import os
+import time
+
+from harness import must
+from harness.frames import Conversation, awaited, runs
+
+WORK = "for i in $(seq 300); do echo $i > file-$i.txt; done; echo four >> lib/a.txt; echo ready"
+BASE = "/workspace/plugin/"
+
+
+def settled(run):
+    """The record of a run whose supervisor was killed, and that nothing but it is left."""
+    bench = run.bench
+    view = run.look()
+    must(view["status"] == "ended" and view["outcome"] and view["summary"], json.dumps(view))
+    must(run.look() == view, "a second look sees something else")
+    extra = set(os.listdir(run.directory)) - {"run.json", "events.jsonl", "lease", "result.json"}
+    must(not extra, f"left in the run directory: {extra}")
+    site = os.path.dirname(os.path.dirname(run.directory))
+    must(run.run_id not in os.listdir(os.path.join(site, "active")), "the marker stays")
+    artifacts = os.path.join(site, "artifacts")
+    hidden = [name for name in os.listdir(artifacts) if name.startswith(".")] if os.path.isdir(artifacts) else []
+    must(not hidden, f"left among the bundles: {hidden}")
+    awaited(lambda: processes(run), lambda left: not left, 60)
+    must(("bundle_id" in view) == os.path.isdir(os.path.join(artifacts, run.run_id)), "record and bundle disagree")
+    cgroups = os.path.join(bench.state, "cgroups")
+    awaited(lambda: [n for n in os.listdir(cgroups) if n == run.run_id] if os.path.isdir(cgroups) else [], lambda left: not left, 60)
+    return view
+
+
+def processes(run):
+    """Processes that still use the run's directory or plugin, by what they were started with or hold open."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read().decode(errors="replace")
+        except OSError:
+            continue
+        if run.run_id in line or f"plugin-{run.run_id[4:12]}" in line:
+            found.append(line.replace("\0", " ")[:120])
+    return found
+
+
+def salvaged(run, view, changed):
+    """The bundle is whole and verifies, unsigned, and nobody can approve or apply it."""
+    bench = run.bench
+    must(view["salvaged"] is True and view["outcome"] == "failed", json.dumps(view))
+    must(view["error"]["code"] == "wp_codebox_runner_unavailable" and "result" not in view, json.dumps(view))
+    path = os.path.join(os.path.dirname(os.path.dirname(run.directory)), "artifacts", run.run_id)
+    answer = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0).json
+    must(answer["attestation"]["status"] == "unsigned" if isinstance(answer.get("attestation"), dict) else "unsigned" in json.dumps(answer),
+         json.dumps(answer)[:600])
+    with open(os.path.join(path, "manifest.json"), encoding="utf-8") as file:
+        must(json.load(file)["id"] == view["bundle_id"], "another bundle than the record's")
+    with open(os.path.join(path, "files", "review.json"), encoding="utf-8") as file:
+        review = json.load(file)
+    must(review["approval"]["approvable"] is False and review["approval"]["code"] == "wp_codebox_runner_unavailable", json.dumps(review["approval"]))
+    with open(os.path.join(path, "files", "changed-files.json"), encoding="utf-8") as file:
+        found = sorted(entry["path"] for entry in json.load(file)["files"])
+    must(found == sorted(changed), f"{len(found)} changed: {found[:5]}")
+    refused = bench.call("artifacts", "apply-preflight", "--bundle", path, "--approved-file", found[0], "--state", bench.state, "--json")
+    must(refused.exit == 1 and "wp_codebox_artifact_untrusted" in refused.stdout + refused.stderr
+         or refused.exit == 1 and "wp_codebox_runner_unavailable" in refused.stdout, str(refused))
+    return path
+
+
+EVERYTHING = [f"{BASE}file-{n}.txt" for n in range(1, 301)] + [f"{BASE}lib/a.txt"]
+
+
+def test_killed_while_it_begins(bench):
+    """Before and around `accepted`: no record, or a terminal one; never a run that runs for ever."""
+    seen = set()
+    # However slow or quick a machine is: the first is killed before it is asked for a run, the last one after it has said yes.
+    moments = [None, *(step * 0.004 for step in range(24)), "accepted"]
+    for moment in moments:
+        run = Conversation(bench, "sleep 60", mode="detached")
+        if moment is None:
+            run.begin = lambda run=run: run
+        run.spawn()
+        if moment == "accepted":
+            run.accepted()
+        elif moment is not None:
+            time.sleep(moment)
+        run.kill()
+        known = runs(bench, "get", run.run_id)
+        if known.exit == 0:
+            view = settled(run)
+            must(view["outcome"] == "failed" and not view["salvaged"], json.dumps(view))
+            seen.add(view["summary"])
+        else:
+            must(known.code == "wp_codebox_run_not_found", str(known))
+            seen.add("nothing")
+    must("nothing" in seen and len(seen) > 1, f"only one kind of moment was met: {seen}")
+    must(runs(bench, "list", "--status", "running").json["total"] == 0, "a dead run runs")
+
+
+def test_killed_while_the_agent_works(bench):
+    run = Conversation(bench, "echo half > half.txt; echo ready; sleep 60").spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    run.kill()
+    view = settled(run)
+    must(view["outcome"] == "failed" and not view["salvaged"] and "bundle_id" not in view, json.dumps(view))
+    must("only its journal is left" in view["summary"] and view["last_event"] > 2, json.dumps(view))
+    must("ready" in json.dumps(runs(bench, "events", run.run_id).json["events"]), "the journal is gone")
+
+
+def test_killed_during_the_checks(bench):
+    for mode in ("attached", "detached"):
+        run = Conversation(bench, WORK, mode=mode, checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
+        run.until("runtime.command.output", "checking")
+        must(os.path.isdir(os.path.join(run.directory, "salvage", run.run_id)), "nothing was saved in time")
+        run.kill()
+        salvaged(run, settled(run), EVERYTHING)
+
+
+def test_killed_while_it_writes_the_bundle(bench):
+    """After the guests are gone: its own bundle, signed, or else the salvaged one."""
+    kinds = []
+    # More of them only while the writing was not met.
+    for number, delay in enumerate([0, 0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] + [0] * 24):
+        if number >= 8 and True in kinds:
+            break
+        run = Conversation(bench, WORK).spawn().accepted()
+        run.until("runtime.destroyed")
+        time.sleep(delay)
+        run.kill()
+        view = settled(run)
+        if view["salvaged"]:
+            salvaged(run, view, EVERYTHING)
+        else:
+            must(view["outcome"] == "succeeded" and view["bundle_id"], json.dumps(view))
+            path = os.path.join(os.path.dirname(os.path.dirname(run.directory)), "artifacts", run.run_id)
+            verified = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+            must("unsigned" not in json.dumps(verified.json), str(verified))
+        kinds.append(view["salvaged"])
+    must(True in kinds, f"no kill met the writing: {kinds}")
+
+
+def test_a_secret_is_not_salvaged(bench):
+    token = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d"
+    run = Conversation(bench, f"echo harmless > a.txt; echo 'token={token}' > b.txt",
+                       checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
+    run.until("runtime.command.output", "checking")
+    run.kill()
+    view = settled(run)
+    must(view["salvaged"] and view["outcome"] == "blocked" and "secret" in view["summary"], json.dumps(view))
+    path = os.path.join(os.path.dirname(os.path.dirname(run.directory)), "artifacts", run.run_id)
+    bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+    for directory, _, files in os.walk(path):
+        for name in files:
+            with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
+                must(token not in file.read(), f"{name} holds the secret")
+
+
+def test_nothing_is_left_of_the_salvage_when_all_goes_well(bench):
+    run = Conversation(bench, WORK, checks=["true"]).spawn().accepted()
+    last = run.last()
+    must(last["result"]["outcome"] == "succeeded", json.dumps(last)[:300])
+    must(not os.path.exists(os.path.join(run.directory, "salvage")), "the salvage stays")
+    view = run.look()
+    must(view["salvaged"] is False and view["bundle_id"] == last["result"]["artifacts"]["bundle_id"], json.dumps(view)[:400])

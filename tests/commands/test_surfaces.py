@@ -1,0 +1,465 @@
+"""Tests of plugins, the database, content, inventories, pages, blocks, observations, state."""
+
+import json
+
+import pytest
+from steps import Group, Step, cases, equal
+
+from harness import must
+
+SLUG = "surfaces-plugin"
+SECRET = "surfaces-planted-secret"
+DB = "wordpress.db-operation"
+CRUD = "wordpress.crud-operation"
+ADMIN_PAGE = "wordpress.simulated-admin-page-load"
+PAGE = "wordpress.simulated-frontend-page-load"
+SERVER = "wordpress.server-page-load"
+PHPUNIT = "wordpress.phpunit"
+INVALID = "wp_codebox_input_invalid"
+FAILED = "wp_codebox_command_failed"
+UNSUPPORTED = "wp_codebox_command_unsupported"
+
+
+def printed(row):
+    """The document beside an error."""
+    return json.loads(row["stdout"])
+
+
+def has(**wanted):
+    """Values by path; two underscores part its names."""
+    def check(document):
+        if "stdout" in document and "call" not in document and isinstance(document.get("stdout"), str):
+            document = printed(document)
+        for name, value in wanted.items():
+            found = document
+            for part in name.split("__"):
+                found = found[int(part)] if isinstance(found, list) else found.get(part)
+            equal(found, value, name)
+    return check
+
+
+def both(*checks):
+    def check(document):
+        for one in checks:
+            one(document)
+    return check
+
+
+def named(items, name, key="name"):
+    found = [item for item in items if item[key] == name]
+    must(len(found) == 1, f"{len(found)} of {name} in {json.dumps(items)[:800]}")
+    return found[0]
+
+
+def sorted_by(items, *keys):
+    values = [tuple(str(item.get(key) or "") for key in keys) for item in items]
+    must(values == sorted(values), f"not sorted: {values[:20]}")
+
+
+def no_secret(document):
+    must(SECRET not in json.dumps(document), "a secret is told")
+
+
+def db(operation, expect=None, **more):
+    return Step(DB, {"operation-json": operation}, expect, **more)
+
+
+def crud(operation, expect=None, **more):
+    return Step(CRUD, {"operation-json": operation}, expect, **more)
+
+
+def php(code, expect, name):
+    return Step("wordpress.run-php", {"code": code}, expect, name=name)
+
+
+def bytes_of_payload(document):
+    equal(document["rows"][1]["payload"]["base64"], "//4A", "bytes that are no UTF-8")
+    equal(document["truncated"], {"rows": False, "bytes": False})
+
+
+def bytes_bound(document):
+    must(document["truncated"]["bytes"] and document["rowCount"] < 40, f"not cut: {document['rowCount']}")
+
+
+ITEMS = [{"column": "id", "direction": "asc"}]
+
+DATABASE = [
+    db({"operation": "select", "table": "surfaces_items", "orderBy": ITEMS}, both(has(table="wp_surfaces_items", rowCount=2, rows__0__name="plain"), bytes_of_payload)),
+    db({"operation": "select", "sql": "SELECT post_title FROM {prefix}posts WHERE ID = %d AND post_title LIKE 'Hello%'", "values": [1]}, has(rows__0__post_title="Hello world!"), name="a statement with values"),
+    db({"operation": "select", "sql": "SELECT ';' AS mark"}, has(rows__0__mark=";"), name="a semicolon within quotes"),
+    db({"operation": "select", "sql": "SELECT 1; DELETE FROM wp_posts"}, fails=INVALID, says="semicolon", name="two statements"),
+    db({"operation": "select", "sql": "DELETE FROM wp_posts"}, fails=INVALID, says="must begin with SELECT", name="a statement that writes"),
+    db({"operation": "select", "sql": "SELECT %d", "values": []}, fails=INVALID, says="1 placeholders", name="values that are missing"),
+    db({"operation": "select", "sql": "SELECT no_such FROM wp_posts"}, fails=FAILED, says="no such column", name="a column that is not there"),
+    db({"operation": "insert", "table": "surfaces_items", "values": {"name": "it's 5% new"}}, has(affectedRows=1, insertId=3), name="insert"),
+    db({"operation": "update", "table": "surfaces_items", "values": {"name": "changed"}, "where": {"id": 3}}, has(affectedRows=1), name="update"),
+    db({"operation": "delete", "table": "surfaces_items", "where": {"id": 3}, "readOnly": True}, fails=INVALID, says="readOnly", name="read only refuses delete"),
+    db({"operation": "delete", "table": "surfaces_items"}, fails=INVALID, says="every row", name="delete without where"),
+    db({"operation": "select", "table": "surfaces_items", "where": {"id": 3}}, has(rows__0__name="changed"), name="and nothing was deleted"),
+    db({"operation": "delete", "table": "surfaces_items", "where": {"id": 3}}, has(affectedRows=1), name="delete"),
+    db({"operation": "explain", "sql": "SELECT * FROM wp_posts WHERE ID = 1"}, lambda d: must("wp_posts" in json.dumps(d["rows"]), f"plan: {d}"), name="explain"),
+    db({"operation": "select", "table": "users", "columns": ["user_login", "user_pass"]}, has(rows__0__user_pass="[redacted]"), name="a password"),
+    db({"operation": "select", "table": "no_such"}, fails=INVALID, says="there are wp_commentmeta", name="a table that is not there"),
+    db({"operation": "select", "sql": "SELECT a.ID FROM wp_posts a, wp_options b, wp_options c", "limit": 20}, has(rowCount=20, truncated={"rows": True, "bytes": False}), name="rows are bounded"),
+    db({"operation": "select", "sql": "SELECT '" + "y" * 4000 + "' AS big FROM wp_options LIMIT 40", "maxBytes": 20000}, bytes_bound, name="bytes are bounded"),
+    db({"operation": "select", "table": "surfaces_items", "order": ITEMS}, fails=INVALID, says='no member "order"', name="a select with an unknown member"),
+    db({"operation": "select", "sql": "SELECT 1", "offset": 1}, fails=INVALID, says='no member "offset"', name="a statement as text with an offset"),
+    db({"operation": "update", "table": "surfaces_items", "values": {"name": "x"}, "where": {"id": 1}, "limit": 1}, fails=INVALID, says='no member "limit"', name="an update with a limit"),
+    db({"operation": "select", "table": "surfaces_items", "where": {"id": {"op": ">", "value": 1, "not": True}}}, fails=INVALID, says='no member "not"', name="a condition with an unknown member"),
+    db({"operation": "select", "table": "surfaces_items", "orderBy": [{"column": "id", "dir": "desc"}]}, fails=INVALID, says='no member "dir"', name="an order with an unknown member"),
+    db({"operation": "drop", "table": "posts"}, fails=INVALID, says="must be one of", name="an operation that is not there"),
+]
+
+CONTENT = [
+    crud({"operation": "create", "type": "post", "data": {"post_title": "It's \\ 5%", "post_status": "publish", "post_content": "known"}}, has(item__post_title="It's \\ 5%", item__post_status="publish")),
+    crud({"operation": "update", "type": "post", "id": 1, "data": {"post_title": "Changed"}}, has(previous__post_title="Hello world!", item__post_title="Changed"), name="update a post"),
+    crud({"operation": "list", "type": "post", "query": {"post_type": "post"}, "limit": 1}, has(count=1, truncated=True, items__0__ID=1), name="list posts"),
+    crud({"operation": "read", "type": "post", "id": 99999}, fails=FAILED, says="no post 99999", name="a post that is not there"),
+    crud({"operation": "delete", "type": "post", "id": 1, "forced": True}, fails=INVALID, says='no member "forced"', name="a deletion with an unknown member"),
+    crud({"operation": "create", "type": "post", "taxonomy": "category", "data": {"post_title": "x"}}, fails=INVALID, says='no member "taxonomy"', name="a post with the member of a term"),
+    crud({"operation": "read", "type": "post"}, fails=INVALID, says="id is 0", name="read without an id"),
+    crud({"operation": "create", "type": "term", "taxonomy": "post_tag", "data": {"name": "one"}}, has(item__slug="one"), name="create a term"),
+    crud({"operation": "create", "type": "term", "taxonomy": "post_tag", "data": {"name": "one"}}, fails=FAILED, says="term_exists", name="create it again"),
+    crud({"operation": "create", "type": "user", "data": {"user_login": "bob", "user_email": "bob@example.org", "role": "editor"}}, has(item__roles=["editor"], id=2), name="create a user"),
+    crud({"operation": "create", "type": "comment", "data": {"comment_post_ID": 1, "comment_content": "hi"}}, has(item__comment_content="hi"), name="create a comment"),
+    crud({"operation": "create", "type": "meta", "objectType": "post", "objectId": 1, "data": {"key": "mark", "value": "m"}}, has(item__values=["m"]), name="create meta"),
+    crud({"operation": "create", "type": "option", "data": {"name": "surfaces_new", "value": {"a": 1, "password": SECRET}}}, both(has(item__value__a=1, item__value__password="[redacted]"), no_secret), name="create an option"),
+    crud({"operation": "delete", "type": "option", "id": "surfaces_new"}, has(deleted=True, previous__value__a=1), name="delete an option"),
+    crud({"operation": "read", "type": "option", "id": "surfaces_object"}, has(item__value__class="Surfaces_Trap", item__value__properties__left=1), name="a stored object is no object"),
+    php("echo json_encode(['sprung' => file_exists(sys_get_temp_dir() . '/surfaces-trap')]);", has(sprung=False), "and its class was not woken"),
+    php("unserialize('O:13:\"Surfaces_Trap\":0:{}'); echo json_encode(['sprung' => file_exists(sys_get_temp_dir() . '/surfaces-trap')]);", has(sprung=True), "control: unserialize() wakes it"),
+    crud({"operation": "rename", "type": "post"}, fails=INVALID, says="must be one of create", name="an operation on content that is not there"),
+]
+
+
+def discovered(document):
+    plugin = named(document["plugins"]["items"], f"{SLUG}/{SLUG}.php", "file")
+    equal((plugin["version"], plugin["active"]), ("3.2.1", True), "the plugin")
+    equal((document["runtime"]["wordpress"]["multisite"], document["runtime"]["database"]["engine"]), (False, "sqlite"))
+    must("surfaces" in document["content"]["shortcodes"] and document["abilities"]["available"], "shortcode or abilities")
+
+
+def surfaces(document):
+    kinds = {row["kind"]: row for row in document["surfaces"]}
+    equal(sorted(kinds), ["ability", "admin-ajax", "admin-post", "block-render", "cron", "rest", "shortcode", "xmlrpc"])
+    equal(named(kinds["admin-post"]["items"], "surfaces_post")["loggedIn"], False)
+    named(kinds["block-render"]["items"], "surfaces/box")
+    named(kinds["shortcode"]["items"], "surfaces")
+
+
+def routes(document):
+    sorted_by(document["items"], "route")
+    must(document["cut"]["bytes"] > 100000 and document["total"] > 100 and document["cut"]["file"].endswith("rest-route-inventory.json"), f"cut: {document['cut']}")
+    route = named(document["items"], "/surfaces/v1/slow/(?P<id>\\d+)", "route")
+    equal((route["methods"], route["endpoints"][0]["permission"], route["endpoints"][0]["arguments"]), (["GET"], "__return_true", [{"name": "depth", "required": False, "type": "integer"}]))
+
+
+def pages(document):
+    sorted_by(document["items"], "path", "title")
+    equal(named(document["items"], "/wp-admin/admin.php?page=surfaces-page", "path")["source"], "plugin")
+    equal(named(document["items"], "/wp-admin/options-general.php", "path")["capability"], "manage_options")
+
+
+def actions(document):
+    form = [row for row in document["forms"]["items"] if row["action"] == "surfaces_post"]
+    equal([(row["method"], row["target"], row["nonce"], "title" in row["fields"]) for row in form], [("POST", "/wp-admin/admin-post.php", True, True)], "the form")
+    equal(document["pages"]["loaded"], 1)
+    named(document["adminAjax"]["items"], "surfaces_do")
+
+
+def tables(document):
+    sorted_by(document["items"], "name")
+    own = named(document["items"], "wp_surfaces_items")
+    equal((own["core"], own["rows"], [c["name"] for c in own["columns"]], own["indexes"][0]["columns"]), (False, 2, ["id", "name", "payload"], ["id"]))
+    equal(named(document["items"], "wp_options")["core"], True)
+
+
+def owned(document):
+    plugin = named(document["plugins"]["items"], f"{SLUG}/{SLUG}.php", "plugin")
+    equal([o["name"] for o in plugin["options"]][:2], ["surfaces_api_key", "surfaces_object"])
+    equal(plugin["options"][0]["value"], "[redacted]")
+    equal(plugin["tables"], [{"name": "wp_surfaces_items", "rows": 2}])
+    no_secret(document)
+
+
+def urls(document):
+    sorted_by(document["items"], "kind", "url")
+    must({"home", "singular", "author", "feed", "search"} <= {row["kind"] for row in document["items"]}, f"kinds: {document}")
+
+
+INVENTORIES = [
+    Step("wordpress.runtime-discovery", {}, discovered),
+    Step("wordpress.runtime-discovery", {"surface": "users"}, lambda d: must("plugins" not in d and d["users"]["total"] == 2, f"users: {d}"), name="one surface"),
+    Step("wordpress.execution-surfaces", {}, surfaces),
+    Step("wordpress.rest-route-inventory", {}, routes),
+    php("$d = json_decode(file_get_contents('/tmp/codebox-artifacts/wordpress-rest-route-inventory.json'), true); echo json_encode(['whole' => $d['total'] === count($d['items'])]);", has(whole=True), "a document that is too large is a file"),
+    Step("wordpress.admin-page-inventory", {}, pages),
+    Step("wordpress.admin-action-inventory", {"max-pages": "1"}, actions),
+    Step("wordpress.inventory-database", {}, tables),
+    Step("wordpress.inventory-plugin-module-options-tables", {}, owned),
+    Step("wordpress.inventory-plugin-module-options-tables", {"read_only": "false"}, fails=INVALID, says="only reads", name="an inventory that writes"),
+    Step("wordpress.frontend-url-inventory", {}, urls),
+]
+
+
+def page(kind, **wanted):
+    return Step(PAGE, {"path": f"/?surfaces={kind}"}, has(**wanted), name=f"a page: {kind}")
+
+
+def warned(document):
+    equal(document["status"], 200)
+    equal(document["php"]["messages"][0]["message"], "careful")
+    must(document["php"]["messages"][0]["file"].endswith(f"/{SLUG}.php"), "where")
+
+
+def fatal(document):
+    equal((document["status"], document["outcome"]), (500, "fatal"))
+    must("surfaces_is_not_defined" in document["fatal"]["message"], f"fatal: {document['fatal']}")
+
+
+def as_user(document):
+    equal((document["status"], document["request"]["user"], document["actedAs"]["login"]), (200, "admin", "admin"))
+    must(document["title"].startswith("Posts ") and document["queries"]["count"] > 5 and document["queries"]["fingerprints"], f"page: {json.dumps(document)[:600]}")
+
+
+PAGES = [
+    Step(PAGE, {"path": "/"}, both(has(status=200, outcome="rendered", title="Codebox", php__total=0), lambda d: must(d["body"]["bytes"] > 10000, "body"))),
+    page("none", status=200),
+    Step(PAGE, {"path": "/?p=98765"}, has(status=404, outcome="rendered"), name="a page that is not there"),
+    Step(PAGE, {"path": "/wp-login.php"}, fails=INVALID, says="no page of the front end", name="no front end"),
+    Step(PAGE, {"url": "http://example.org/"}, fails=INVALID, says="page of this sandbox", name="another site"),
+    Step(PAGE, {"path": "/?surfaces=warn"}, warned, name="a page that warns"),
+    Step(PAGE, {"path": "/?surfaces=fatal"}, fatal, name="a page with a fatal error"),
+    page("memory", status=500, outcome="fatal"),
+    page("exit", status=200, body__bytes=7),
+    page("shutdown", status=200, title="Codebox"),
+    page("redirect", status=301, outcome="redirected", redirect="http://localhost/elsewhere"),
+    page("die", status=403, outcome="died", died__message="no entry"),
+    page("unbuffered", schema="wp-codebox/wordpress-page-load-result/v1", body__bytes=33),
+    Step(PAGE, {"path": "/?surfaces=kill"}, fails=FAILED, says="signal 9", name="a page that kills PHP"),
+    Step(ADMIN_PAGE, {"path": "edit.php", "user": "admin", "capture-diagnostics": "true"}, as_user),
+    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(status=403, outcome="died", actedAs__login="bob"), name="a page for others"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "user": "admin", "capture-diagnostics": "true"}, as_user, name="a plugin that asks who is logged in while the session is made"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(status=200, actedAs__login="admin"), name="the same with the default administrator"),
+    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 403), fails=FAILED, says="answered with 403, but 200", name="a page for others where it was to be seen"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=fatal"}, lambda row: fatal(printed(row)), fails=FAILED, says="surfaces_is_not_defined", name="a fatal error of an admin page fails"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=fatal", "expect-status": "500"}, fatal, name="a fatal error that is expected"),
+    Step(PAGE, {"path": "/?p=98765", "expect-status": "404"}, has(status=404), name="a status that is expected"),
+    Step(PAGE, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 500), fails=FAILED, says="answered with 500, but 200", name="another status of a simulated page than expected"),
+    Step("wordpress.session", {"session": "boss", "user": "admin"}),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(status=200, actedAs__login="admin"), name="the same with a session"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that was refused to somebody else fails"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=ended", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (302, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that leads to the login fails"),
+    Step(PAGE, {"path": "/?surfaces=nobody", "user": "admin"}, has(status=200, actedAs=None), name="a page that is shown to somebody else says so"),
+    Step(ADMIN_PAGE, {"path": "/wp-admin/no-such.php"}, fails=INVALID, says="no page", name="no page of the admin area"),
+    Step(ADMIN_PAGE, {"path": "edit.php", "user": "nobody"}, fails="user-missing", name="no user"),
+    Step(SERVER, {"path": "/", "expect-status": "200"}, both(has(mode="server", title="Codebox"), lambda d: must(d["queries"]["count"] > 5 and "content-type" in d["headers"], f"server: {json.dumps(d)[:600]}"))),
+    Step(SERVER, {"surface": "admin"}, has(status=302, outcome="redirected"), name="the admin area without a user"),
+    Step(SERVER, {"path": "/?surfaces=fatal", "expect-status": "200"}, lambda row: equal(printed(row)["status"], 500), fails=FAILED, says="answered with 500", name="another status than expected"),
+    Step(SERVER, {"path": "/wp-content/database/.ht.sqlite"}, has(status=403), name="the database is not served"),
+]
+
+
+def slow(document):
+    equal(document["status"], 200)
+    hook = document["hooks"]["slowest"][0]
+    must(hook["hook"] == "surfaces_slow" and hook["selfMs"] >= 40, f"hooks: {document['hooks']}")
+    repeated = [row for row in document["queries"]["fingerprints"] if "COUNT(*) FROM wp_surfaces_items WHERE name <> ?" in row["query"]]
+    equal([row["count"] for row in repeated], [7], "the query in the loop")
+    must(document["timing"]["wallMs"] >= 40 and document["memory"]["peakBytes"] > 0, "time and memory")
+
+
+def churned(document):
+    equal(document["transients"], {"hit": 1, "miss": 1, "set": 1, "delete": 1})
+    equal(document["options"]["update"] + document["options"]["add"] > 0, True)
+    equal(named(document["rewritten"], "surfaces:a", "key")["writes"], 3)
+    equal((document["caseId"], len(document["samples"]), document["truncated"]), ("c-1", 5, True))
+
+
+BLOCKS = [
+    Step("wordpress.block-render", {"block-name": "surfaces/box", "attrs-json": {"size": 3}}, has(html='<div class="box">3</div>', dynamic=True)),
+    Step("wordpress.block-render", {"block-name": "surfaces/none"}, lambda row: equal(printed(row)["registered"], False), fails=FAILED, says="no block", name="a block that is not there"),
+    Step("wordpress.block-render", {"block-name": "surfaces/box", "markup": "<!-- wp:paragraph --><p>a</p><!-- /wp:paragraph -->"}, fails=INVALID, says="core/paragraph", name="markup of another block"),
+    Step("wordpress.block-exercise", {"block-name": "surfaces/box", "attrs-json": {"size": 3}}, lambda d: equal([c["status"] for c in d["checks"]], ["passed"] * 3)),
+    Step("wordpress.block-exercise", {"block-name": "surfaces/box", "attrs-json": {"size": "big", "other": 1}}, fails=FAILED, says="attributes-known, attributes-valid", name="attributes that do not fit"),
+    Step("wordpress.rest-performance-observation", {"path": "/wp-json/surfaces/v1/slow/1"}, slow),
+    Step("wordpress.rest-performance-observation", {"path": "/surfaces/v1/none"}, has(status=404), name="a route that is not there"),
+    Step("wordpress.rest-performance-observation", {"path": "/surfaces/v1/slow/1", "user": "nobody"}, fails="user-missing", name="observed as nobody we know"),
+    Step("wordpress.cache-churn-observation", {"path": "/surfaces/v1/slow/1", "sample-limit": "5", "case-id": "c-1"}, churned),
+    Step("wordpress.cache-churn-observation", {"path": "/surfaces/v1/none"}, has(status=404, transients__set=0), name="a quiet request"),
+]
+
+
+def tested(document):
+    equal(document["summary"], {"total": 3, "passed": 2, "failed": 0, "skipped": 1, "unknown": 0})
+    equal((document["status"], document["runner"]["name"], document["exitCode"]), ("passed", "phpunit", 0))
+
+
+def wrong(row):
+    failure = printed(row)["failures"][0]
+    equal((failure["test"], failure["file"], failure["line"]), ("test_is_wrong", "bad/WrongTest.php", 15))
+    equal(printed(row)["summary"]["failed"], 1)
+
+
+OWN_TEST = """final class OwnTest extends PHPUnit\\Framework\\TestCase {
+	public function test_given(): void { $this->assertSame( array( 'from outside', 'e' ), array( SURFACES_DEFINED, getenv( 'SURFACES_ENV' ) ) ); }
+}"""
+
+TESTS = [
+    Step(PHPUNIT, {"plugin-slug": SLUG}, tested),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "test-file": "bad/WrongTest.php"}, wrong, fails=FAILED, says="1 of 1 tests failed", name="a test that fails"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "test-file": "bad/FatalTest.php"}, fails=FAILED, says="before its log was complete", name="a test that ends PHP with status 0"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "phpunit-args-json": ["--filter", "nothing"]}, fails=FAILED, says="no tests ran", name="no test runs"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "discovery-only": "true"}, has(tests=["AddTest::test_adds", "AddTest::test_has_wordpress", "AddTest::test_skips"]), name="tests are listed"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "code": OWN_TEST, "wp-config-defines-json": {"SURFACES_DEFINED": "from outside"}, "env-json": {"SURFACES_ENV": "e"}}, has(summary__passed=1), name="a test of the caller's"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "changed-tests-json": ["tests/AddTest.php", "bad/WrongTest.php"]}, lambda row: equal(printed(row)["summary"]["total"], 4), fails=FAILED, says="1 of 4", name="changed tests"),
+    Step(PHPUNIT, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it at", name="a plugin that is not there"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "phpunit-args-json": ["--log-junit=/tmp/x"]}, fails=INVALID, says="sets itself", name="an argument of ours"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "env-json": {"LD_PRELOAD": "x"}}, fails=INVALID, says="LD_PRELOAD", name="an environment of ours"),
+    Step(PHPUNIT, {"plugin-slug": SLUG, "multisite": "true"}, fails=UNSUPPORTED, says="multisite", name="a network of sites"),
+    Step("wordpress.core-phpunit", {}, fails=UNSUPPORTED, says="core-root"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "5"}, lambda d: must(d["scenarios"][0]["id"] == "sum" and len(d["scenarios"][0]["samples"]["wallMs"]) == 5 and d["scenarios"][0]["metrics"]["wallMs"]["p95"] >= d["scenarios"][0]["metrics"]["wallMs"]["p50"], f"bench: {d}")),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "boom", "code": "throw new Exception('boom');"}]}, fails=FAILED, says="boom", name="a workload that throws"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "one", "code": "1;", "iterations": 3}]}, fails=INVALID, says='no member "iterations"', name="a workload with an unknown member"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "lifecycle-json": {"setup": {"code": "1;", "once": True}}}, fails=INVALID, says='lifecycle-json.setup has no member "once"', name="a setup with an unknown member"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="a workload that is not there"),
+]
+
+# Neither checker can be had here: what is tried is that their absence is told, how they are started, and how their answers are read.
+STAND_INS = """
+$dir = WP_PLUGIN_DIR;
+mkdir("$dir/plugin-check"); mkdir("$dir/theme-check");
+file_put_contents("$dir/plugin-check/plugin.php", <<<'X'
+<?php
+/* Plugin Name: Plugin Check
+ * Version: 0.0.1 */
+if (defined('WP_CLI')) { WP_CLI::add_command('plugin check', function ($args, $options) {
+	$checks = $options['checks'] ?? '';
+	if ('none' === $checks) { return; }
+	if (class_exists('Early_Stand_In', false)) { Early_Stand_In::check($checks); }
+	WP_CLI::line('FILE: a.php'); WP_CLI::line('[{"line":4,"column":2,"type":"' . (in_array($checks, array('warn', 'static'), true) ? 'WARNING' : 'ERROR') . '","code":"c","message":"m"}]');
+	if ('odd' === $checks) { WP_CLI::line('something else'); }
+}); }
+X);
+file_put_contents("$dir/theme-check/checkbase.php", <<<'X'
+<?php
+global $themechecks;
+class Stand_In { function getError() { return get_option('surfaces_theme') ? array() : array('<span>REQUIRED</span>: no readme'); } }
+$themechecks = array(new Stand_In());
+function run_themechecks_against_theme($theme, $slug) { return (bool) get_option('surfaces_theme'); }
+X);
+echo '{"made":true}';
+"""
+# As the checker does: it is early, knows its command by the first two arguments, and leaves a drop-in for the time of a check.
+EARLY = """
+$tool = WP_PLUGIN_DIR . '/plugin-check';
+mkdir("$tool/vendor"); file_put_contents("$tool/vendor/autoload.php", '<?php');
+file_put_contents("$tool/cli.php", <<<'X'
+<?php
+define('EARLY_STAND_IN', ! function_exists('did_action') || ! did_action('muplugins_loaded'));
+WP_CLI::add_hook('after_wp_config_load', function () { Early_Stand_In::drop_in(true); });
+final class Early_Stand_In {
+	static function drop_in($put) {
+		$file = ABSPATH . 'wp-content/object-cache.php';
+		$ours = "<?php define('WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION', 1);";
+		if ($put && ! file_exists($file)) { file_put_contents($file, $ours); }
+		if (! $put && file_get_contents($file) === $ours) { unlink($file); }
+	}
+	static function check($checks) {
+		if ('fatal' === $checks) { WP_CLI::error('it broke'); }
+		self::drop_in(false);
+		$known = array('plugin', 'check') === array_slice($_SERVER['argv'], 1, 2);
+		if (EARLY_STAND_IN && $known && defined('WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION') && 'static' !== $checks) { WP_CLI::line('Setting up runtime environment.'); }
+	}
+}
+X);
+echo '{"made":true}';
+"""
+LEFT = "echo json_encode(array('left' => file_exists(WP_CONTENT_DIR . '/object-cache.php')));"
+
+
+def left_out(why):
+    def judge(document):
+        equal(document["status"], "passed")
+        must(document["runtime"]["ran"] is False and why in document["runtime"]["reason"], f"runtime: {document['runtime']}")
+    return judge
+
+
+def kept(row):
+    refs = row.get("artifactRefs", [])
+    must(any(ref["role"] == "plugin-check" for ref in refs), f"no file: {json.dumps(row)[:800]}")
+
+
+def finding(row):
+    equal(printed(row)["findings"], [{"file": "a.php", "line": 4, "column": 2, "type": "ERROR", "code": "c", "message": "m"}])
+
+
+ACTIVE = Step("wordpress.ensure-plugin-active", {"plugin": SLUG}, has(active=True))
+THEME = "wordpress.theme-check"
+CHECK = "wordpress.plugin-check"
+CHECKS = [
+    Step(CHECK, {"plugin-slug": SLUG}, fails=UNSUPPORTED, says="plugins/plugin-check", name="no Plugin Check"),
+    Step(THEME, {"theme": "twentytwentyfive"}, fails=UNSUPPORTED, says="plugins/theme-check", name="no Theme Check"),
+    Step(THEME, {"theme": "no-such"}, fails=INVALID, says="twentytwentyfive", name="no theme"),
+    php(STAND_INS, has(made=True), "stand-ins are put there"),
+    Step(CHECK, {"plugin-slug": SLUG}, finding, fails=FAILED, says="found 1 errors", name="a plugin with errors"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", summary={"errors": 0, "warnings": 1}), name="a plugin with warnings"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("has no cli.php"), name="a checker without an early file"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not come to an end", name="an answer that is not understood"),
+    Step(CHECK, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it", name="no plugin to check"),
+    php("touch(WP_PLUGIN_DIR . '/plugin-check/composer.json'); echo '{}';", None, "the checker is a checkout"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, fails=UNSUPPORTED, says="composer install --no-dev", name="a checkout without its libraries"),
+    php(EARLY, has(made=True), "the checker has its libraries and an early file"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", runtime={"ran": True}), name="checks that run the plugin are prepared early"),
+    Step("wordpress.plugin-setup", {"slug": SLUG, "action": "deactivate"}, has(active=False), name="the plugin is deactivated"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "static"}, left_out("is not active"), name="a plugin that is not active"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "fatal"}, fails=FAILED, says="it broke (checks that run the plugin were left out: the plugin is not active", name="a check that was left out is not there"),
+    ACTIVE,
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "static"}, left_out("none of the named checks"), name="checks that do not run the plugin"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "fatal"}, fails=FAILED, says="it broke", name="a checker that breaks off"),
+    php(LEFT, has(left=False), "its object cache is gone"),
+    php("file_put_contents(WP_CONTENT_DIR . '/object-cache.php', '<?php // mine'); echo '{}';", None, "an object cache of the guest's"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("belongs to something else"), name="no room for the checker's"),
+    php(LEFT, has(left=True), "the guest's own stays"),
+    Step(THEME, {"theme": "twentytwentyfive"}, lambda row: equal(printed(row)["summary"]["required"], 1), fails=FAILED, says="1 required", name="a theme with errors"),
+    php("update_option('surfaces_theme', 1); echo '{}';", None, "the theme is put right"),
+    Step(THEME, {"theme": "twentytwentyfive"}, has(status="passed", checks=1), name="a theme without errors"),
+]
+
+CAPTURE = {"snapshot-include-wp-content": f"plugins/{SLUG}", "snapshot-exclude-wp-content": "*/bad"}
+
+
+def captured(document):
+    paths = [item["path"] for item in document["files"]["items"]]
+    must(f"plugins/{SLUG}/{SLUG}.php" in paths and not any("/bad/" in path for path in paths), f"files: {paths}")
+    must(all(len(item["sha256"]) == 64 for item in document["files"]["items"]), "digests")
+    equal(named(document["database"]["tables"], "wp_surfaces_items")["rows"], 2)
+    must(document["options"]["masked"] >= 1, f"options: {document['options']}")
+    no_secret(document)
+
+
+def replay(document):
+    equal(document["steps"]["importWxr"], 1)
+    must(document["steps"]["writeFile"] >= 3 and document["id"] == "replay-export-package-sha256-" + document["digest"]["value"], f"package: {document}")
+
+
+STATE = [
+    Step("wordpress.capture-state-bundle", CAPTURE, captured),
+    php("echo json_encode(['planted' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'surfaces-planted' . '-secret'), 'hash' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), get_userdata(1)->user_pass), 'object' => str_contains(file_get_contents('/tmp/codebox-artifacts/wordpress-state.json'), 'Surfaces_Trap')]);",
+        has(planted=False, hash=False, object=True), "the file holds no secret"),
+    Step("wordpress.capture-state-bundle", {"snapshot-database-tables": "no_such"}, fails=INVALID, says="no table", name="a table to capture that is not there"),
+    Step("wordpress.capture-state-bundle", {"snapshot-include-wp-content": "../wp-config.php"}, fails=INVALID, says="below wp-content", name="files outside wp-content"),
+    Step("wordpress.export-replay-package", {**CAPTURE, "label": "mine", "landing-page": "/wp-admin/"}, replay),
+    Step("wordpress.export-replay-package", {"landing-page": "http://example.org/"}, fails=INVALID, says="path of the site", name="a landing page elsewhere"),
+]
+
+GROUPS = [
+    Group("surfaces", [ACTIVE, *DATABASE, *CONTENT, *INVENTORIES, *BLOCKS, *STATE], fixture=SLUG),
+    Group("pages", [ACTIVE, crud({"operation": "create", "type": "user", "data": {"user_login": "bob", "user_email": "bob@example.org", "role": "subscriber"}}, name="a subscriber"), *PAGES], fixture=SLUG),
+    Group("tests", [*TESTS, *CHECKS], fixture=SLUG),
+]
+
+
+@pytest.mark.parametrize("case", cases(GROUPS))
+def test_surfaces(bench, case):
+    case(bench)

@@ -1,0 +1,48 @@
+"""What every suite has: the exports of `make env`, a bench, and the closing line that `tests/run` reads.
+
+A suite is a directory: `eval "$(make env)"; python3 -m pytest tests/cli -k git -n 2`.
+"""
+
+import os
+import sys
+
+import pytest
+
+from harness import Bench
+
+sys.dont_write_bytecode = True
+
+NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
+
+
+def pytest_sessionstart():
+    missing = [name for name in NEEDED if not os.environ.get(name)]
+    if missing:
+        pytest.exit(f"{', '.join(missing)} not set; run: eval \"$(make env)\"", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def environment():
+    """The exports of `make env`, and nothing else."""
+    return {name: value for name, value in os.environ.items() if name.startswith("CODEBOX")}
+
+
+@pytest.fixture(scope="session")
+def bench(environment):
+    """A directory, a site and a plugin of this process."""
+    bench = Bench(environment)
+    yield bench
+    bench.close()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """The twenty slowest cases, and `<suite>: N passed, N failed`. A case that was skipped counts neither way."""
+    reports = [report for key in ("passed", "failed", "error") for report in terminalreporter.getreports(key)]
+    seconds = {}
+    for report in reports:
+        seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
+    for case, spent in sorted(seconds.items(), key=lambda row: -row[1])[:20]:
+        terminalreporter.write_line(f"slow {spent:.1f} s {case}")
+    count = {key: len(terminalreporter.getreports(key)) for key in ("passed", "failed", "error")}
+    suite = os.path.basename(os.path.abspath(config.args[0].split("::")[0]).rstrip("/")) if config.args else "tests"
+    terminalreporter.write_line(f"{suite}: {count['passed']} passed, {count['failed'] + count['error']} failed")

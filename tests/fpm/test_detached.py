@@ -1,0 +1,243 @@
+"""Runs that outlive their request: handles, cursors, cancelling, the limit, and servers that go."""
+
+import os
+import signal
+import time
+
+import pytest
+from calls import journal, settled, sockets, together, trouble
+from world import SLEEP, command, read
+
+from harness import must
+from harness.servers import can_listen, children, wait_until
+
+UNKNOWN = "run_" + "0" * 32
+FOLLOWING = (("get-run", "GET"), ("list-run-events", "GET"), ("cancel-run", "POST"))
+
+
+def detach(world, script, user="admin", **more):
+    """Starts a run and does not wait; answers its id."""
+    handle = world.run(script, user, wait=False, **more).expect(200).json
+    must(handle["schema"] == "wp-codebox/run-handle/v1" and handle["status"] == "running" and handle["success"] is True, handle)
+    return handle["run_id"]
+
+
+def get(world, run, user="admin"):
+    return world.ability("get-run", {"run_id": run}, user, "GET")
+
+
+def until_ended(world, run, seconds=60):
+    """The view of a run after its end."""
+    wait_until(lambda: get(world, run).expect(200).json["run"]["status"] == "ended", seconds, f"{run} did not end")
+    return get(world, run).json
+
+
+def test_a_handle_is_answered_at_once(world):
+    run = detach(world, "true")
+    until_ended(world, run)
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        run = detach(world, f"echo x >x.txt; {SLEEP}")
+        took.append(time.monotonic() - began)
+        must(get(world, run).json["run"]["status"] == "running", "it can be found from the handle on")
+        world.guest_is_up()
+        world.wake()
+        ended = until_ended(world, run)
+        must(ended["run"]["outcome"] == "succeeded" and ended["result"]["success"] is True, ended)
+        must([row["relativePath"] for row in ended["result"]["changed_files"]] == ["x.txt"], ended["result"]["changed_files"])
+    world.gone([run])
+    must(min(took) < 1, f"a handle took {took}")
+
+
+def test_a_long_run_is_answered_with_its_handle_after_20_seconds(world):
+    answer = world.run(f"echo x >x.txt; {SLEEP}; echo late", sandbox_session_id="outer-1").expect(200)
+    must(18 <= answer.seconds <= 40, f"it took {answer.seconds:.1f} s")
+    handle = answer.json
+    must(handle["schema"] == "wp-codebox/run-handle/v1" and handle["success"] is True, handle)
+    must(handle.get("sandbox_session_id") == "outer-1", "the caller's own id is not echoed")
+    must(get(world, handle["run_id"]).json["run"]["status"] == "running", "it goes on")
+    world.wake()
+    ended = until_ended(world, handle["run_id"])
+    must(ended["run"]["outcome"] == "succeeded", ended["run"])
+    stored = read(os.path.join(world.site_directory(), "runs", handle["run_id"], "run.json"))
+    must("outer-1" not in stored, "the caller's id was stored")
+    world.gone([handle["run_id"]])
+
+
+def test_events_are_read_by_cursor_each_once_and_in_order(world):
+    # It sleeps until a line of it was read: then it still runs.
+    run = detach(world, f"i=0; while [ $i -lt 60 ]; do echo line-$i; i=$((i+1)); [ $i != 30 ] || {SLEEP}; sleep 0.03; done")
+    seen, cursor, pages, live = [], 0, 0, False
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "per_page": 7}, method="GET").expect(200).json
+        must(len(page["events"]) <= 7 and page["cursor"] >= cursor, page)
+        seen += page["events"]
+        cursor, pages = page["cursor"], pages + 1
+        if not live and page["status"] == "running" and any(event["type"] == "runtime.command.output" for event in page["events"]):
+            live = True
+            world.guest_is_up()
+            world.wake()
+        if page["status"] == "ended" and not page["more"]:
+            break
+        if not page["events"]:
+            time.sleep(0.05)
+    numbers = [event["seq"] for event in seen]
+    must(numbers == list(range(1, len(numbers) + 1)), f"not each once and in order: {numbers}")
+    must(numbers == [event["seq"] for event in journal(world, run)], "the pages are not the journal")
+    output = "".join(event.get("data", {}).get("text", "") for event in seen if event["type"] == "runtime.command.output")
+    # The shell says how its sleep ended.
+    must([word for word in output.split() if word != "Killed"] == [f"line-{number}" for number in range(60)], output[-200:])
+    must(live and pages > 8, f"the output was not read while it ran: {pages} pages")
+    # The last page again: the same, and nothing new.
+    again = world.ability("list-run-events", {"run_id": run, "after": cursor}, method="GET").expect(200).json
+    must(again["events"] == [] and again["cursor"] == cursor, again)
+
+
+def test_large_output_is_read_in_pages(world):
+    run = detach(world, "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo")
+    until_ended(world, run)
+    text, cursor, more = "", 0, True
+    while more:
+        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "per_page": 1000}, method="GET").expect(200).json
+        text += "".join(event.get("data", {}).get("text", "") for event in page["events"])
+        cursor, more = page["cursor"], page["more"]
+    must(text.count("o") >= 1 << 20, f"{len(text)} bytes arrived")
+
+
+def test_cancelling_twice_is_one_cancellation(world):
+    run = detach(world, f"echo x >x.txt; {SLEEP}")
+    world.guest_is_up()
+    first = world.ability("cancel-run", {"run_id": run}).expect(200).json
+    second = world.ability("cancel-run", {"run_id": run}).expect(200).json
+    must(first["answer"] == "requested" and second["answer"] in ("requested", "already_ended"), (first, second))
+    world.gone([run])
+    ended = until_ended(world, run)
+    must(ended["run"]["outcome"] == "cancelled", ended["run"])
+    must([row["relativePath"] for row in ended["result"]["changed_files"]] == ["x.txt"], "the work so far is lost")
+    must(world.ability("cancel-run", {"run_id": run}).expect(200).json["answer"] == "already_ended", "a third time")
+
+
+def test_another_administrator_may_look_and_others_learn_nothing(world):
+    run = detach(world, SLEEP)
+    must(get(world, run, "second").expect(200).json["run"]["run_id"] == run, "another administrator")
+    listed = world.ability("list-runs", {"status": "running"}, "second", "GET").expect(200).json
+    must(run in [row["run_id"] for row in listed["runs"]], listed)
+    for name, verb in FOLLOWING:
+        # The runner may run tasks; the others may not even ask.
+        for user, status in (("runner", 404), ("subscriber", 403), ("editor", 403), (None, 401)):
+            guessed = world.ability(name, {"run_id": run}, user, verb)
+            none = world.ability(name, {"run_id": UNKNOWN}, user, verb)
+            must(guessed.status == status, f"{name} as {user}: {guessed}")
+            must((guessed.status, guessed.body.replace(run.encode(), b"")) == (none.status, none.body.replace(UNKNOWN.encode(), b"")), f"{guessed} {none}")
+        world.ability(name, {"run_id": run[:12]}, "runner", verb).expect(404, "wp_codebox_run_not_found")
+        world.ability(name, {"run_id": UNKNOWN}, "second", verb).expect(404, "wp_codebox_run_not_found")
+    must(get(world, run).json["run"]["status"] == "running", "somebody stopped it")
+    # The runner's own run is the runner's to see and to stop, and nobody else's is listed.
+    own = detach(world, SLEEP, "runner")
+    must([row["run_id"] for row in world.ability("list-runs", None, "runner", "GET").expect(200).json["runs"]] == [own], "the list")
+    for name, verb in FOLLOWING:
+        world.ability(name, {"run_id": own}, "runner", verb).expect(200)
+    world.ability("cancel-run", {"run_id": run}, "second").expect(200)
+    for ended in (run, own):
+        until_ended(world, ended)
+    world.gone([run, own])
+
+
+def test_over_the_limit_a_run_is_refused(world):
+    runs = [detach(world, SLEEP) for _ in range(world.max_runs)]
+    try:
+        for more in ({"wait": False}, {}):
+            refused = world.run("true", **more).expect(429, "wp_codebox_busy")
+            must(refused.seconds < 20, refused)
+    finally:
+        for run in runs[1:]:
+            world.ability("cancel-run", {"run_id": run})
+    until_ended(world, runs[1])
+    world.run("true").expect(200)
+    world.ability("cancel-run", {"run_id": runs[0]})
+    world.gone(runs)
+
+
+def test_two_that_start_at_the_limit_do_not_both_run(world):
+    runs = [detach(world, SLEEP) for _ in range(world.max_runs - 1)]
+    answers = together(*[lambda user=user: world.run(SLEEP, user, wait=False) for user in ("admin", "second", "admin", "second")])
+    statuses = sorted(answer.status for answer in answers)
+    for answer in answers:
+        if answer.status == 200:
+            runs.append(answer.json["run_id"])
+    for run in runs:
+        world.ability("cancel-run", {"run_id": run})
+    world.gone(runs)
+    must(statuses == [200, 429, 429, 429], f"one fits, of four at once: {statuses}")
+
+
+# --- what a detached run survives -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ("exit", "memory", "time", "throw", "segfault"))
+def test_a_detached_run_survives(world, how):
+    answer, run = trouble(world, how, "detached", f"echo begun; {SLEEP}; echo x >x.txt")
+    must(answer.seconds < 20, answer)
+    world.guest_is_up()
+    must(get(world, run).expect(200).json["run"]["status"] == "running", "it was ended with its caller")
+    world.wake()
+    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.gone([run])
+
+
+def test_a_detached_run_survives_its_worker(world):
+    note = world.path("tags", "detached")
+    answer = world.run(f"{SLEEP}; echo x >x.txt", headers={"X-Test-Tag": "detached"}, wait=False).expect(200)
+    world.guest_is_up()
+    worker = int(read(note))
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: worker not in children(world.fpm.pid), 60, "the worker is still there")
+    world.wake()
+    must(until_ended(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "it did not end well")
+    world.gone()
+
+
+def test_a_detached_run_survives_php_fpm_and_holds_no_port(world):
+    run = detach(world, f"{SLEEP}; echo x >x.txt")
+    world.guest_is_up()
+    theirs = set().union(*(sockets(pid) for pid in [world.fpm.pid, *children(world.fpm.pid), world.nginx.pid, *children(world.nginx.pid)]))
+    for pid in world.processes():
+        must(not sockets(pid) & theirs, f"{command(pid)[:60]} has a socket of the web server")
+    world.nginx.stop(signal.SIGTERM)
+    world.fpm.stop(signal.SIGTERM)
+    try:
+        for port in (world.port, world.pool_port, world.short_pool_port):
+            must(can_listen(port), f"port {port} is held by the run")
+        must(world.processes(), "the run was ended with php-fpm")
+        world.wake()
+    finally:
+        world.fpm.start()
+        world.nginx.start()
+    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.gone([run])
+
+
+def test_a_detached_run_survives_a_reload(world):
+    run = detach(world, f"{SLEEP}; echo x >x.txt")
+    world.guest_is_up()
+    before = set(children(world.fpm.pid))
+    world.fpm.send(signal.SIGUSR2)
+    wait_until(lambda: len(set(children(world.fpm.pid)) - before) >= len(before), 60, "no new workers")
+    world.wake()
+    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.gone([run])
+
+
+def test_a_killed_runner_of_a_detached_run_is_told(world):
+    run = detach(world, f"echo x >x.txt; {SLEEP}")
+    family = world.guest_is_up()
+    runner = next(pid for pid in family if " supervise" in command(pid))
+    os.kill(runner, signal.SIGKILL)
+    world.gone([run])
+    ended = get(world, run).expect(200).json
+    must(ended["run"]["status"] == "ended" and ended["run"]["outcome"] == "failed" and "result" not in ended, ended)
+    settled(world, run, ("failed",))
+
+

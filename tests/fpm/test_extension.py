@@ -1,0 +1,379 @@
+"""The extension in real php-fpm workers, over raw FastCGI: what ends a caller ends its attached run
+and leaves a detached one alone, and no child of a worker holds its sockets.
+
+The case of a panic needs a debug build of the extension and makes one.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+from extension_world import ROOT, SITE, Page, detectors, eventually, must, sockets
+
+
+@pytest.fixture
+def world(extension):
+    return extension
+
+
+@pytest.fixture
+def fpm(extension):
+    return extension.pool
+
+
+def attached(fpm, do, act=None, finished=None, **more):
+    """Something ends the caller of an attached run, and the run ends with it."""
+    page = Page(fpm, do, **more)
+    page.working()
+    if act is not None:
+        act(page)
+    page.gone()
+    if finished is not None:
+        finished(page)
+    # The pool still works.
+    eventually(lambda: fpm.get(do="pid"), 60, "php-fpm does not answer any more")
+
+
+def kill_worker(page):
+    os.kill(page.worker, signal.SIGKILL)
+
+
+def same_worker(page):
+    must(page.worker in page.server.workers(), "the worker died")
+
+
+def noted(word, text):
+    def look(page):
+        must(page.expect(word) == text, f"{word}: {page.noted(word)} instead of {text}")
+        same_worker(page)
+
+    return look
+
+
+def script_ended(page):
+    """The script is over; its shutdown functions run. From here the time counts."""
+    page.expect("shutdown")
+
+
+@pytest.mark.parametrize(("how", "act", "finished"), (
+    pytest.param("exit", script_ended, noted("shutdown", "0"), id="exit"),
+    pytest.param("memory", script_ended, same_worker, id="memory_limit"),
+    pytest.param("time", script_ended, same_worker, id="time_limit"),
+    pytest.param("throw", script_ended, same_worker, id="exception"),
+    pytest.param("wait", kill_worker, None, id="kill_of_the_worker"),
+    # 1 is PHP's CONNECTION_ABORTED: its shutdown functions still run, and can tell.
+    pytest.param("wait", lambda page: page.request.abort(), noted("shutdown", "1"), id="client_abort"),
+))
+def test_the_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
+    attached(fpm, how, act, finished)
+
+
+def test_client_abort_over_tcp_ends_an_attached_run(world):
+    fpm = world.fpm(listen="tcp")
+    attached(fpm, "wait", lambda page: page.request.abort(), noted("shutdown", "1"))
+    fpm.stop(signal.SIGTERM)
+
+
+def test_client_that_ends_its_writing_is_still_there(world, fpm):
+    page = Page(fpm, "wait")
+    page.working()
+    page.request.half_close()
+    world.wake()
+    must(page.request.answer() == "end of page", "the page did not end well")
+    must(page.noted("result") == "succeeded", f"result {page.noted('result')}")
+
+
+def test_ignore_user_abort_is_honoured(world, fpm):
+    page = Page(fpm, "ignore-abort")
+    page.working()
+    page.request.abort()
+    world.wake()
+    must(page.expect("result") == "succeeded", "the run was cancelled")
+
+
+def test_a_finished_request_has_no_client_to_lose(world, fpm):
+    page = Page(fpm, "finish")
+    page.working()
+    # The worker goes on only when its client has read the end.
+    must(page.request.answer() is not None, "no answer")
+    page.expect("finished")
+    must(page.noted("result") is None, "the request was not finished while the run went on")
+    world.wake()
+    must(page.expect("result") == "succeeded", "the run was cancelled")
+
+
+def test_terminate_timeout_ends_an_attached_run(world):
+    fpm = world.fpm(pool={"request_terminate_timeout": "8s"})
+    # Its own template and first start are not to count.
+    page = Page(fpm, "wait")
+    page.working()
+    must(page.request.answer() is None, "the page answered")
+    page.gone()
+    must("request_terminate" in open(fpm.log, encoding="utf-8").read() or "timed out" in open(fpm.log, encoding="utf-8").read(), "the log does not say so")
+    fpm.stop(signal.SIGTERM)
+
+
+def test_a_panic_ends_the_run_and_not_the_worker(world):
+    fpm = world.fpm(extension=debug_extension(world), pool={"pm.max_children": 1})
+    page = Page(fpm, "panic", resolved_agent={"argv": ["sh", "-c", f"while sleep 0.3; do echo {world.token}; done"]})
+    page.working()
+    must(page.expect("error") == "wp_codebox_internal", f"error {page.noted('error')}")
+    page.gone()
+    page.request.answer()
+    must(fpm.get(do="pid") == str(page.worker), "another worker answers")
+    page = Page(fpm, "wait")
+    page.working()
+    world.wake()
+    must(page.result() == "succeeded", "the next run of this worker did not work")
+    fpm.stop(signal.SIGTERM)
+
+
+def debug_extension(world):
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+    built = os.path.join(target, "debug", "libwp_codebox.so")
+    build = subprocess.run(["cargo", "build", "--quiet", "-p", "wp-codebox-ext"], cwd=ROOT, stderr=subprocess.PIPE, check=False)
+    must(build.returncode == 0, "the debug build failed: " + build.stderr.decode()[-300:])
+    path = world.path("bin", "debug.so")
+    shutil.copy(built, path)
+    return path
+
+
+def test_a_wait_is_not_bounded_by_the_time_limit_and_costs_nothing(world, fpm):
+    page = Page(fpm, "idle")
+    page.run = page.expect("run")
+    spent = int(page.expect("waited"))
+    must(spent < 300_000, f"3 s of waiting used {spent} µs")
+    page.request.answer()
+    world.nothing_left()
+
+
+def test_no_process_of_a_run_holds_a_socket_of_the_worker(world, fpm):
+    page = Page(fpm, "wait")
+    page.working()
+    held = sockets(page.worker)
+    must(len(held) >= 3, f"the worker holds {held}; expected listener, client and runner")
+    # Positive control: the master holds the listener as well.
+    must(held & sockets(fpm.process.pid), "the master shares nothing with its worker")
+    family = world.processes()
+    must(len(family) >= 3, "expected runner, launcher and guest")
+    shared = {pid: held & sockets(pid) for pid in family if held & sockets(pid)}
+    must(not shared, f"shared: {shared}")
+    world.wake()
+    must(page.result() == "succeeded", "the run did not end well")
+
+
+def test_the_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
+    fpm = world.fpm(listen="tcp")
+    page = Page(fpm, "wait", mode="detached")
+    page.working()
+    # Positive control: now it is taken.
+    must(not can_bind(fpm.address), "the port could be bound while php-fpm has it")
+    fpm.stop(signal.SIGTERM)
+    must(fpm.process.poll() is not None, "php-fpm did not stop")
+    must(can_bind(fpm.address), "the port is not free")
+    page.survived()
+
+
+def can_bind(address):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+            probe.listen()
+        except OSError:
+            return False
+        return True
+
+
+@pytest.mark.parametrize(("how", "act", "pool"), (
+    pytest.param("exit", script_ended, {}, id="exit"),
+    pytest.param("memory", script_ended, {}, id="memory_limit"),
+    pytest.param("time", script_ended, {}, id="time_limit"),
+    pytest.param("throw", script_ended, {}, id="exception"),
+    pytest.param("leave", script_ended, {}, id="end_of_its_request"),
+    pytest.param("wait", lambda page: page.request.abort(), {}, id="client_abort"),
+    pytest.param("wait", kill_worker, {}, id="kill_of_the_worker"),
+    pytest.param("wait", lambda page: page.request.answer(), {"request_terminate_timeout": "8s"}, id="terminate_timeout"),
+    pytest.param("wait", lambda page: page.server.process.send_signal(signal.SIGUSR2), {"pm.max_children": 2}, id="reload"),
+))
+def test_a_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
+    own = world.fpm(pool=pool) if pool else fpm
+    page = Page(own, how, mode="detached")
+    page.working()
+    act(page)
+    page.survived()
+    if pool:
+        own.stop(signal.SIGTERM)
+
+
+def test_a_run_detached_while_it_works_survives(world, fpm):
+    page = Page(fpm, "detach")
+    page.working()
+    page.expect("shutdown")
+    page.survived()
+
+
+def test_a_detached_run_survives_its_idle_worker(world):
+    fpm = world.fpm(pool={"pm": "ondemand", "pm.process_idle_timeout": "1s"})
+    page = Page(fpm, "leave", mode="detached")
+    page.working()
+    must(page.request.answer() == "end of page", "the page did not end")
+    eventually(lambda: page.worker not in fpm.workers(), 60, "the idle worker stays")
+    page.survived()
+    fpm.stop(signal.SIGTERM)
+
+
+def test_stopping_php_fpm_ends_an_attached_run(world):
+    fpm = world.fpm()
+    page = Page(fpm, "wait")
+    page.working()
+    fpm.process.send_signal(signal.SIGTERM)
+    page.gone()
+    fpm.stop(signal.SIGKILL)
+    must(page.request.answer() is None, "the page answered after a stop")
+
+
+def test_reloading_php_fpm_leaves_no_attached_run(world):
+    # Without process_control_timeout a reload ends the workers at once; with it they finish.
+    fpm = world.fpm()
+    page = Page(fpm, "wait")
+    page.working()
+    fpm.process.send_signal(signal.SIGUSR2)
+    page.gone()
+    eventually(fpm.answers, 60, "php-fpm does not answer after a reload")
+    fpm.stop(signal.SIGTERM)
+    patient = world.fpm(main=["process_control_timeout = 60s"])
+    page = Page(patient, "wait")
+    page.working()
+    patient.process.send_signal(signal.SIGUSR2)
+    world.wake()
+    must(page.request.answer() == "end of page", "a graceful reload cut the page")
+    must(page.noted("result") == "succeeded", f"result {page.noted('result')}")
+    patient.stop(signal.SIGTERM)
+
+
+def test_four_at_once_in_four_workers(world, fpm):
+    pages = [Page(fpm, "wait") for _ in range(4)]
+    for page in pages:
+        page.go()
+    eventually(lambda: len(detectors.asleep(world.token)) == 4, 60, "four agents do not work at once")
+    world.wake()
+    must([page.request.answer() for page in pages] == ["end of page"] * 4, "a page did not end well")
+    must([page.noted("result") for page in pages] == ["succeeded"] * 4, f"results {[page.noted('result') for page in pages]}")
+    must(len({page.noted("worker") for page in pages}) == 4, "they did not run in four workers")
+
+
+def test_over_the_limit_a_site_is_busy(world):
+    fpm = world.fpm(ini={"wp_codebox.max_runs": 1})
+    first = Page(fpm, "wait")
+    first.working()
+    second = Page(fpm, "wait", seconds=1)
+    must(second.expect("refused") == "wp_codebox_busy 429 125", f"refused {second.noted('refused')}")
+    world.wake()
+    must(first.result() == "succeeded", "the first did not end well")
+    third = Page(fpm, "wait")
+    third.working()
+    world.wake()
+    must(third.result() == "succeeded", "there is room again, and it was not used")
+    fpm.stop(signal.SIGTERM)
+
+
+def test_several_runs_are_waited_for_in_turn(world, fpm):
+    page = Page(fpm, "many", seconds=1)
+    must(page.request.answer() == "end of page", "the page did not end well")
+    must(page.count("one succeeded") == 3, f"{page.count('one succeeded')} of 3 succeeded")
+    must(page.count("seen all") == 3, f"events were lost or came twice: {page.noted('seen')}")
+
+
+def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
+    page = Page(fpm, "leave", mode="detached")
+    run = page.working()
+    must(page.request.answer() == "end of page", "the page did not end")
+    rows = fpm.runs("list", SITE, {"status": "running"})["runs"]
+    must([row["run_id"] for row in rows] == [run], f"running: {rows}")
+    view = fpm.runs("get", SITE, run[:12])
+    must((view["status"], view["mode"]) == ("running", "detached") and "success" not in view, f"{view}")
+    seen, cursor = [], 0
+    while (events := fpm.runs("events", SITE, run, cursor, 2))["events"]:
+        seen += [event["seq"] for event in events["events"]]
+        cursor = events["cursor"]
+    must(seen == list(range(1, len(seen) + 1)) and len(seen) > 3, f"events {seen}")
+    must(fpm.runs("cancel", SITE, run)["answer"] == "requested", "not cancelled")
+    page.gone()
+    must(fpm.runs("cancel", SITE, run)["answer"] == "already_ended", "cancelled twice")
+    view = fpm.runs("get", SITE, run)
+    must((view["outcome"], view["success"], view["exit_status"]) == ("cancelled", False, 130), f"{view}")
+    must(view["result"]["run_id"] == run, "there is no result")
+    must(fpm.runs("get", SITE, "run_zz")["code"] == "wp_codebox_run_not_found", "an unknown run was found")
+    must(fpm.runs("get", SITE, "run_")["code"] == "wp_codebox_run_ambiguous", "a common prefix named one run")
+    must(fpm.runs("get", "site-2", run)["code"] == "wp_codebox_run_not_found", "another site found it")
+
+
+def test_a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
+    page = Page(fpm, "wait")
+    run = page.working()
+    supervisors = [pid for pid in world.processes() if "supervise" in detectors.command(pid)]
+    must(len(supervisors) == 1, f"supervisors {supervisors}")
+    os.kill(supervisors[0], signal.SIGKILL)
+    world.nothing_left()
+    must(page.expect("error") == "wp_codebox_runner_unavailable", f"error {page.noted('error')}")
+    page.request.answer()
+    must(world.record(run).get("status") != "ended", "somebody settled it already: nothing was shown")
+    view = fpm.runs("get", SITE, run)
+    must(view["status"] == "ended" and not view["success"] and view["exit_status"] != 0, f"{view}")
+    must(world.lease_is_free(run), "the lease is still held")
+
+
+def test_a_runner_behind_a_socket_is_no_child_of_php_fpm(world):
+    service, path = world.socket()
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait")
+    page.working()
+    parents = {detectors.parent(pid) for pid in world.processes() if "supervise" in detectors.command(pid)}
+    must(service.pid in parents, f"the runner's parent is {parents}, not the service {service.pid}")
+    kill_worker(page)
+    page.gone()
+    page = Page(fpm, "wait", mode="detached")
+    page.working()
+    fpm.stop(signal.SIGKILL)
+    page.survived()
+    # Never a spawned one instead: the same settings without the service.
+    service.kill()
+    service.wait()
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait", seconds=1)
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    fpm.stop(signal.SIGTERM)
+
+
+def test_a_runner_that_root_serves_gives_guests_a_user_of_their_own(world):
+    owner = os.stat(world.state).st_uid
+    _service, path = world.socket("root")
+    for identity, other in (("own", True), ("shared", False)):
+        fpm = world.fpm(ini={"wp_codebox.runner_socket": path, "wp_codebox.identity": identity})
+        page = Page(fpm, "wait")
+        page.working()
+        agents = [pid for pid in world.processes() if world.token in detectors.command(pid) and "supervise" not in detectors.command(pid)]
+        uids = {re.search(r"^Uid:\s+(\d+)", detectors.read(f"/proc/{pid}/status"), re.M).group(1) for pid in agents}
+        must(len(uids) == 1 and (uids != {str(owner)}) == other and "0" not in uids, f"{identity}: agents run as {uids}, the owner is {owner}")
+        kill_worker(page)
+        page.gone()
+        fpm.stop(signal.SIGTERM)
+
+
+def test_a_socket_of_another_user_is_refused(world):
+    _service, path = world.socket("nobody")
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait", seconds=1)
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    must("belongs to user" in page.expect("because"), f"because {page.noted('because')}")
+    fpm.stop(signal.SIGTERM)
+
+
+def test_the_byte_code_cache_was_on(world, fpm):
+    must(json.loads(fpm.get(do="opcache")) is True, "opcache is off: these cases said nothing about it")

@@ -1,0 +1,153 @@
+"""Runs that a request waits for."""
+
+import os
+import signal
+import threading
+import time
+
+from calls import journal, sockets, together
+from world import SLEEP, WORKERS, command, program
+
+from harness import must
+from harness.detectors import parent
+from harness.servers import children, wait_until
+
+
+def test_what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
+    """Positive control of every case that says that nothing is left."""
+    before, answers = world.runs(), []
+    thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP)))
+    thread.start()
+    try:
+        world.guest_is_up()
+        run = (world.runs() - before).pop()
+        found = world.left([run])
+        for what in ("supervise", "wp-codebox-launch", SLEEP, "namespaces of process", f"lease of {run}"):
+            must(any(what in finding for finding in found), f"{what} is not seen: {found}")
+        world.wake()
+    finally:
+        thread.join()
+    answers[0].expect(200)
+    world.gone([run])
+
+
+def test_an_administrator_gets_the_change(world):
+    answer = world.run("echo new >new.txt", checks=["test -f new.txt"]).expect(200).json
+    must(answer["success"] is True and answer["schema"] == "wp-codebox/agent-task-run/v1", answer)
+    must([row["path"] for row in answer["changed_files"]] == ["/wordpress/wp-content/plugins/sample/new.txt"], answer["changed_files"])
+    must(not os.path.exists(world.path("site/wp-content/plugins/sample/new.txt")), "the site was changed")
+    world.gone([answer["run"]["run_id"]])
+    bundle = world.ability("get-artifact", {"artifact_id": answer["run"]["run_id"]}, method="GET")
+    if bundle.status != 200:
+        bundle = world.ability("get-artifact", {"artifact_id": answer["evidence_refs"]["artifact_bundle_id"]}, method="GET")
+    bundle.expect(200)
+
+
+def test_a_failed_run_is_an_answer(world):
+    answer = world.run("exit 7").expect(200).json
+    must(answer["success"] is False and answer["run"]["outcome"] == "failed", answer)
+
+
+def test_four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
+    before, answers = world.runs(), []
+    calls = [lambda user=user: world.run(f"{SLEEP}; echo x >x.txt", user) for user in ("admin", "second", "admin", "second", "admin")]
+    asking = threading.Thread(target=lambda: answers.extend(together(*calls)))
+    asking.start()
+    try:
+        # All four are alive at once, and as long as none ends there is no fifth.
+        world.guest_is_up(count=WORKERS)
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            must(len(world.runs() - before) == WORKERS, f"{len(world.runs() - before)} runs, there are {WORKERS} workers")
+            time.sleep(0.05)
+        world.wake()
+        wait_until(lambda: len(world.runs() - before) == WORKERS + 1, 60, "the fifth did not begin")
+        world.guest_is_up()
+        world.wake()
+    finally:
+        asking.join()
+    for answer in answers:
+        must(answer.expect(200).json["success"] is True, answer)
+    must(len({answer.json["run"]["run_id"] for answer in answers}) == 5, "two requests share a run")
+    world.gone()
+
+
+def test_open_batches_of_one_user_leave_workers_for_others(world):
+    """A batch holds its worker for as long as its tasks take; with four of one user the site would answer nobody."""
+    def batch(script, user="admin", headers=None):
+        return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)
+
+    def fanout(script):
+        return world.ability("run-agent-task-fanout", {"workers": [{"id": "one", **world.task(script)}]})
+
+    answers = []
+    asking = [threading.Thread(target=lambda: answers.append(batch(SLEEP))),
+              threading.Thread(target=lambda: batch(SLEEP, headers={"X-Test-Tag": "slot"}))]
+    for thread in asking:
+        thread.start()
+    try:
+        world.guest_is_up(count=2)
+        for refused in (batch("true"), fanout("true")):
+            refused.expect(429, "wp_codebox_busy")
+            must("wp_codebox.max_groups" in refused.json["message"], refused)
+        # What is open of one user takes nothing from another one, from single runs and from visitors.
+        batch("true", "second").expect(200)
+        world.run("true").expect(200)
+        world.request("GET", "/", None).expect(200)
+        # A worker that dies frees its slot.
+        os.kill(world.tagged("slot"), signal.SIGKILL)
+        asking[1].join()
+        fanout("true").expect(200)
+        world.wake()
+    finally:
+        for thread in asking:
+            thread.join()
+    answers[0].expect(200)
+    for _ in range(3):
+        batch("true").expect(200)
+    world.gone()
+
+
+def test_large_input_and_output_pass(world):
+    context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
+    script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
+    answer = world.run(script, context=context).expect(200).json
+    must(answer["run"]["outcome"] in ("succeeded", "no_op"), answer["run"])
+    events = journal(world, answer["run"]["run_id"])
+    output = "".join(event["data"].get("text", "") for event in events if event["type"] == "runtime.command.output")
+    must(output.count("o") >= 1 << 20, f"the output is not whole: {len(output)} bytes")
+    must(int(output.split()[-1]) > 512 * 1024, f"the guest did not get the whole task: {output[-80:]}")
+    # What nginx itself refuses never reaches PHP. It answers to the length alone, and may hang up on who sends on.
+    connection = world.connect()
+    connection.putrequest("POST", "/wp-json/wp-abilities/v1/abilities/wp-codebox/run-agent-task/run")
+    connection.putheader("Content-Length", str(9 << 20))
+    connection.endheaders()
+    refused = connection.getresponse().status
+    connection.close()
+    must(refused == 413, f"too long a body was answered {refused}")
+
+
+def test_no_process_of_a_run_has_a_socket_of_the_web_server(world):
+    """A child of a worker would otherwise keep its listener and its client's connection open."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP, headers={"X-Test-Tag": "sockets"})))
+    thread.start()
+    try:
+        worker = world.tagged("sockets")
+        family = world.guest_is_up()
+        roles = {os.path.basename(program(pid)) for pid in family}
+        must({"wp-codebox", "wp-codebox-launch"} <= roles, f"not all of the run was seen: {roles}")
+        servers = [world.fpm.pid, world.nginx.pid, *children(world.fpm.pid), *children(world.nginx.pid)]
+        theirs = set().union(*(sockets(pid) for pid in servers))
+        # Positive control: listener, client's connection and frame socket of the worker are seen.
+        must(len(sockets(worker)) >= 3, f"the worker's sockets are not seen: {sockets(worker)}")
+        for pid in family:
+            shared = sockets(pid) & theirs
+            must(not shared, f"{command(pid)[:60]} has {shared} of the web server")
+            must(parent(pid) not in servers, f"{command(pid)[:60]} is a child of the web server")
+        world.wake()
+    finally:
+        thread.join()
+    answers[0].expect(200)
+
+

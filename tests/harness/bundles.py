@@ -1,0 +1,38 @@
+"""What the bundle of a run says."""
+
+import json
+import os
+
+from .checks import must
+
+
+def changed(answer):
+    return sorted(entry["path"] for entry in answer.result["changed_files"])
+
+
+def bundle_of(answer):
+    path = answer.json["artifacts"]["directory"]
+    must(os.path.isfile(os.path.join(path, "manifest.json")), f"no bundle at {path}")
+    return path
+
+
+def kept(bench, answer, status, action):
+    """The bundle is there, verifies, and says what the run came to."""
+    path = bundle_of(answer)
+    bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+    outcome = answer.result["completion_outcome"]
+    must(outcome["status"] == status and outcome["nextAction"] == action, json.dumps(outcome))
+    return path
+
+
+def left_out(answer):
+    """Path and reason of what the bundle says was omitted."""
+    with open(os.path.join(bundle_of(answer), "files", "mounts.jsonl"), encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return sorted((row["path"], row["reason"]) for mount in rows for row in mount.get("omitted", []))
+
+
+def view_of(bench, answer):
+    path = os.path.join(bench.state, "sites", bench.site, "artifacts", answer.result["run_id"], "files/mounts.jsonl")
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line)["view"] for line in file]

@@ -1,0 +1,24 @@
+"""Ranges of uids for guests, and a file system without idmapped mounts."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+
+FIRST = 1_912_345_000
+
+
+@contextlib.contextmanager
+def without_idmapped_mounts(bench, lower):
+    """The directory on a file system that has none (EINVAL): an overlay."""
+    places = [os.path.join(bench.directory, f"overlay-{name}") for name in ("upper", "work", "merged")]
+    for place in places:
+        shutil.rmtree(place, ignore_errors=True)
+        os.mkdir(place)
+        shutil.chown(place, bench.owner, bench.owner)
+    upper, work, merged = places
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", merged], check=True)
+    try:
+        yield merged
+    finally:
+        subprocess.run(["umount", merged], check=True)

@@ -1,0 +1,42 @@
+"""The live protocol: what a client asks the supervisor of a run, on the run's control socket."""
+
+import json
+import os
+import socket
+
+from .checks import Failed
+
+#: Types of the frame that ends a conversation.
+FINAL = ("answer", "error", "exited")
+
+
+def connect(directory, seconds=120):
+    """A connection to the control socket in a run's directory. The path may be longer than a socket address can be."""
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(seconds)
+    opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        stream.connect(f"/proc/self/fd/{opened}/control.sock")
+    except BaseException:
+        stream.close()
+        raise
+    finally:
+        os.close(opened)
+    return stream
+
+
+def send(directory, request, actor="test", seconds=120):
+    """Sends a request; answers the open connection."""
+    stream = connect(directory, seconds)
+    stream.sendall(json.dumps({"live": 1, "actor": actor, "request": request}).encode() + b"\n")
+    return stream
+
+
+def ask(directory, request, actor="test", seconds=120):
+    """Sends a request; answers the frame that ends the conversation."""
+    with send(directory, request, actor, seconds) as stream:
+        for line in stream.makefile("rb"):
+            reply = json.loads(line)
+            if reply["type"] in FINAL:
+                return reply
+    raise Failed(f"the supervisor closed the connection without a final frame: {request}")

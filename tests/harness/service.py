@@ -1,0 +1,60 @@
+"""A socket-activated supervisor, started by `systemd-socket-activate` instead of a systemd unit."""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+
+from .checks import must, skip_unless_root
+from .frames import awaited
+
+
+class Activator:
+    """systemd's own activation without systemd: a listener that starts the program for each connection."""
+
+    def __init__(self, bench, *program, user=None, accept=True):
+        if not shutil.which("systemd-socket-activate"):
+            skip_unless_root("systemd-socket-activate")
+        place = os.path.join(bench.directory, "service")
+        shutil.rmtree(place, ignore_errors=True)
+        os.mkdir(place, 0o755)
+        if user:
+            shutil.chown(place, user)
+        self.address = os.path.join(place, "runner.sock")
+        program = program or (bench.environment["CODEBOX"], "supervise")
+        # The prefix stands for what the unit sets.
+        self.process = subprocess.Popen(
+            ["systemd-socket-activate", *(["--accept"] if accept else []), "-l", self.address,
+             "setpriv", "--no-new-privs", *program],
+            user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"},
+            start_new_session=True)
+        # It has its name before it listens: who connects in between is refused.
+        awaited(lambda: listens(self.address), bool)
+        os.chmod(self.address, 0o777)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def listens(path):
+    """Whether a unix socket at this path takes connections, by the kernel's own table."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
+        rows = [line.split() for line in table]
+    return any(len(row) > 7 and row[7] == path and int(row[3], 16) & 0x10000 for row in rows[1:])
+
+
+def said(address, frame, user):
+    """The first frame that a user is answered."""
+    program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n"
+               "try: s.sendall(sys.stdin.buffer.read())\nexcept BrokenPipeError: pass\nsys.stdout.write(s.makefile().readline())\n")
+    rights = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
+    done = subprocess.run([sys.executable, "-c", program, address], input=json.dumps(frame).encode() + b"\n", check=False, capture_output=True,
+                          timeout=30, **rights)
+    must(done.returncode == 0 and done.stdout, f"{user}: {done}")
+    return json.loads(done.stdout)

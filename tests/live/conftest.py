@@ -1,0 +1,11 @@
+"""Held sandboxes and their clients."""
+
+import pytest
+from house import Bench
+
+
+@pytest.fixture(scope="session")
+def bench(environment):
+    bench = Bench(environment)
+    yield bench
+    bench.close()

@@ -1,0 +1,315 @@
+"""`wp-codebox exec`: pipes, terminals, several clients, clients that go away."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+
+from house import SECRET, guest_processes, open_exec, sleep, until
+
+
+def test_streams_status_directory_and_environment_are_the_programs(bench):
+    run = bench.sandbox()
+    done = bench.exec(run, "--env", "ONE=1", "--env", "TWO", "--", "sh", "-c",
+                      "pwd; cat; echo $ONE-$TWO; echo err >&2; exit 7", input="in\n", env={"TWO": "2"})
+    assert done.returncode == 7, done
+    assert done.stdout == "/workspace/plugin\nin\n1-2\n" and done.stderr == "err\n", done
+    done = bench.exec(run[:12], "--cwd", "/wordpress", "--", "pwd")
+    assert (done.returncode, done.stdout) == (0, "/wordpress\n"), done
+    big = "x" * 3_000_000 + "\n"
+    assert bench.exec(run, "--", "cat", input=big).stdout == big
+    assert bench.exec(run, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
+    lines = [json.loads(line) for line in bench.exec(run, "--json", "--", "echo", "hi").stdout.splitlines()]
+    assert [line["type"] for line in lines] == ["started", "output", "exited"], lines
+    # What one client leaves is there for the next, and for the bundle.
+    assert bench.exec(run, "--", "sh", "-c", "echo second >b.txt").returncode == 0
+    assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
+
+
+def test_what_cannot_be_run_says_why(bench):
+    run = bench.sandbox()
+    for args, code, status in [
+        (["--", "no-such-program"], "wp_codebox_agent_program_missing", 125),
+        (["--env", "LD_PRELOAD=/x", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--env", "NOT_SET_HERE", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--cwd", "relative", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--timeout", "soon", "--", "true"], "wp_codebox_limit_invalid", 1),
+    ]:
+        done = bench.exec(run, "--json", *args)
+        try:
+            failure = json.loads(done.stdout)
+        except json.JSONDecodeError:
+            failure = json.loads(done.stdout.splitlines()[-1])
+        assert failure["error"]["code"] == code and done.returncode == status, (args, done)
+    for args in (["ls | wc"], ["ls", "|", "wc"]):
+        done = bench.exec(run, "--", *args)
+        assert done.returncode != 0 and "there is no shell" in done.stderr, done
+    done = bench.exec(run, "--", "false")
+    assert done.returncode == 1 and "no shell" not in done.stderr, done
+    done = bench.exec("run_" + "0" * 32, "--json", "--", "true")
+    assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
+
+
+def test_its_own_time_ends_a_program_and_not_the_sandbox(bench):
+    run = bench.sandbox()
+    started = time.monotonic()
+    done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
+    assert (done.returncode, done.stdout) == (124, "up\n"), done
+    assert time.monotonic() - started < 60
+    until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
+    assert bench.exec(run, "--", "true").returncode == 0
+
+
+def test_a_terminal_is_the_users(bench):
+    run = bench.sandbox()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "dumb"
+        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "bash", "--norc", "-i"))
+    try:
+        size(fd, 100, 30)
+        screen = Screen(fd)
+        screen.type("PS1='$ '; test -t 0 && test -t 1 && echo is-$((1+1))\r")
+        screen.until("is-2")
+        # A prompt has no line end, and comes all the same.
+        screen.type("read -p 'name''> ' x\r")
+        screen.until("name> ")
+        screen.type("carl\recho got-$x\r")
+        screen.until("got-carl")
+        size(fd, 132, 43)
+        os.kill(pid, signal.SIGWINCH)
+        screen.type("until [ \"$(stty size)\" = '43 132' ]; do sleep 0.05; done; echo seen-$((1+3))\r")
+        screen.until("seen-4")
+        # The key is a byte to us and a signal to the program.
+        screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
+        screen.until("begin-4")
+        until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
+        screen.type("\x03")
+        screen.type("echo status-$?-\r")
+        screen.until("status-130-")
+        raw = termios.tcgetattr(fd)
+        screen.type("exit 9\r")
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 9, status
+        after = termios.tcgetattr(fd)
+        assert not raw[3] & termios.ICANON and after[3] & termios.ICANON, "the terminal was not put back"
+    finally:
+        os.close(fd)
+
+
+def test_only_a_program_with_a_terminal_steers_the_users(bench):
+    """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
+    run = bench.sandbox()
+    hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
+    make = f"mkdir -p '/workspace/plugin/t/{hostile}'; echo 1 > '/workspace/plugin/t/{hostile}/f'"
+    assert bench.exec(run, "--", "sh", "-c", make).returncode == 0
+    mine = os.path.join(bench.work, "mine")
+    os.makedirs(mine)
+    # In the way of the guest's directory: the error names it.
+    with open(os.path.join(mine, hostile), "w") as file:
+        file.write("2")
+    side = f"{mine}:/workspace/plugin/t"
+    for args, held in (
+        (("sync", run, "status", side), 'to push   "x\\033]0;owned\\ay\\302\\233'),
+        (("sync", run, "status", side, "--json"), "x\\u001b"),
+        (("sync", run, "pull", side, "--write-back", "--on-conflict", "theirs"), "xy"),
+        (("exec", run, "--", "printf", hostile), "xy"),
+        (("exec", run, "--json", "--", "printf", hostile), "x\\u001b"),
+        (("exec", run, "--", hostile), "could not be started"),
+        (("runs", "events", run, "--limit", "1000", "--json"), "x\\u001b"),
+    ):
+        shown = on_a_terminal(bench.argv(*args))
+        # What is left of a title without its controls, where the output of a program is shown.
+        assert held in shown or held in shown.replace("]0;owned", ""), (args, shown)
+        assert not any(c in shown for c in "\x1b\x07\u009b\u202e\u200b\U000e0041"), (args, shown)
+    # The control: whoever asks for a terminal gets all of it.
+    assert hostile in on_a_terminal(bench.argv("exec", "--tty", run, "--", "printf", hostile))
+
+
+def on_a_terminal(argv):
+    """All that a command shows there, whichever stream it writes."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(argv[0], argv)
+    shown = b""
+    try:
+        while piece := os.read(fd, 65536):
+            shown += piece
+    except OSError:
+        pass
+    os.close(fd)
+    os.waitpid(pid, 0)
+    return shown.decode()
+
+
+def test_a_signal_puts_the_terminal_back(bench):
+    run = bench.sandbox()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", f"echo up; {sleep(71)}"))
+    try:
+        Screen(fd).until("up")
+        assert not termios.tcgetattr(fd)[3] & termios.ICANON
+        os.kill(pid, signal.SIGTERM)
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 128 + 15, status
+        assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
+        until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
+    finally:
+        os.close(fd)
+
+
+def test_two_clients_at_once_and_one_that_is_killed(bench):
+    run = bench.sandbox()
+    one = open_exec(bench, run, "--", "sh", "-c", f"read a; echo one $a; {sleep(72)}")
+    two = open_exec(bench, run, "--", "sh", "-c", "read a; echo two $a; read b; echo $b; exit 3")
+    for client, word in [(two, "b"), (one, "a")]:
+        client.stdin.write(f"{word}\n")
+        client.stdin.flush()
+    assert one.stdout.readline() == "one a\n" and two.stdout.readline() == "two b\n"
+    # A registry command beside them.
+    answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
+    assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
+    # What the cases before had started may still be written off.
+    until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
+    one.send_signal(signal.SIGKILL)
+    one.wait()
+    until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
+    two.stdin.write("still\n")
+    two.stdin.flush()
+    assert two.stdout.readline() == "still\n" and two.wait() == 3
+
+
+def test_a_client_may_leave_its_program(bench):
+    run = bench.sandbox()
+    client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
+    assert client.stdout.readline() == "up\n"
+    client.send_signal(signal.SIGKILL)
+    client.wait()
+    until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
+    until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
+
+
+def test_signals_of_a_client_reach_its_program(bench):
+    run = bench.sandbox()
+    client = open_exec(bench, run, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.1; done")
+    assert client.stdout.readline() == "up\n"
+    client.send_signal(signal.SIGINT)
+    assert client.stdout.readline() == "caught\n" and client.wait() == 5
+
+
+def test_secrets_are_replaced_on_every_way_out(bench):
+    run = bench.start("--policy", policy(bench), "--secret-env", "API_KEY", env={"API_KEY": SECRET})
+    # The guest has the value only because the policy exposes it: the control.
+    done = bench.exec(run, "--", "sh", "-c", "echo ${#API_KEY}; echo $API_KEY; printf %s $API_KEY; sleep 0.2; echo")
+    assert done.stdout.splitlines()[0] == str(len(SECRET)), done
+    assert SECRET not in done.stdout and done.stdout.count("REDACTED") == 2, done
+    done = bench.exec(run, "--tty", "--", "sh", "-c", "echo $API_KEY; printf '%s> ' $API_KEY; sleep 0.2")
+    assert SECRET not in done.stdout and done.stdout.count("REDACTED") == 2, done
+    bench.exec(run, "--", "sh", "-c", f"exit 0 # {SECRET}")
+    with open(os.path.join(bench.directory(run), "events.jsonl")) as file:
+        text = file.read()
+    assert SECRET not in text and text.count("REDACTED") >= 4
+    bench.ask(run, {"type": "close"})
+
+
+def test_a_slow_reader_holds_up_nobody(bench):
+    run = bench.sandbox()
+    call = {"live": 1, "actor": "slow", "request": {"type": "exec", "argv": ["sh", "-c", "yes | head -c 30000000"]}}
+    with bench.connect(run) as slow:
+        slow.sendall(json.dumps(call).encode() + b"\n")
+        time.sleep(0.5)
+        started = time.monotonic()
+        for _ in range(3):
+            assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
+        assert time.monotonic() - started < 60, "others waited for the one who does not read"
+    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+
+
+def test_readers_that_halt_lose_nothing(bench):
+    """The last words of a program lie in its pipe when it has ended, and its client takes them one by one."""
+    run = bench.start(hold="5m")
+    assert bench.exec(run, "--", "true").returncode == 0
+    # Of several lengths: where a pause must be to do harm, nobody knows.
+    clients = {bench.connect(run): 60_000 + 3_500 * number for number in range(8)}
+    answers = dict.fromkeys(clients, b"")
+    for client, last in clients.items():
+        call = {"live": 1, "actor": "halting", "request": {"type": "exec", "argv": ["seq", str(last)]}}
+        client.sendall(json.dumps(call).encode() + b"\n")
+    open_ones, pauses = list(clients), 0
+    while open_ones:
+        for client in list(open_ones):
+            piece = client.recv(48 * 1024)
+            answers[client] += piece
+            if not piece:
+                open_ones.remove(client)
+                client.close()
+        if max(map(len, answers.values())) > 150_000 and pauses < 9:
+            pauses += 1
+            time.sleep(1.3)
+    for client, last in clients.items():
+        replies = [json.loads(line) for line in answers[client].splitlines()]
+        whole = "".join(f"{number}\n" for number in range(1, last + 1))
+        said = "".join(reply.get("text", "") for reply in replies)
+        assert said == whole, f"{len(said)} of {len(whole)} came, and {replies[-1]}"
+        assert replies[-1]["type"] == "exited" and not replies[-1].get("output_truncated"), replies[-1]
+    bench.ask(run, {"type": "close"})
+
+
+def test_output_beyond_the_limit_keeps_both_ends_in_the_record(bench):
+    run = bench.start("--output-limit", "4K")
+    script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
+    done = bench.exec(run, "--", "sh", "-c", script)
+    # Its client gets all of it.
+    assert len(done.stdout) == 200012 and done.stdout.endswith("\nlast\n"), len(done.stdout)
+    bench.exec(run, "--", "echo", "short")
+    bench.ask(run, {"type": "close"})
+    bench.until_ended(run)
+    ends = [event["data"] for event in bench.events(run) if event["type"].endswith(".command.finished")]
+    long = [data for data in ends if data.get("outputTruncated")]
+    assert [(data["stdoutTruncated"], data["stdoutBytes"], "stderrTruncated" in data) for data in long] == [(True, 200012, False)], ends
+    text = "".join(event["data"]["text"] for event in bench.events(run) if event["data"].get("stream") == "stdout")
+    assert text.startswith("first\nx") and text.endswith("x\nlast\nshort\n") and " bytes left out …]" in text and len(text) < 6000, len(text)
+    shown = json.loads(bench.call("runs", "get", run, "--json").stdout)
+    assert any("wp_codebox_output_limit" in note and "stdout" in note for note in json.dumps(shown).split("\n")), shown
+
+
+def policy(bench):
+    path = os.path.join(bench.work, "policy.json")
+    with open(path, "w") as file:
+        json.dump({
+            "network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"],
+            "secrets": "connector-scoped", "approvals": "never", "expose_secrets": ["API_KEY"],
+        }, file)
+    return path
+
+
+def size(fd, columns, rows):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+class Screen:
+    """What a terminal shows."""
+
+    def __init__(self, fd):
+        self.fd, self.seen = fd, ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def until(self, text, patience=30):
+        end = time.monotonic() + patience
+        while text not in self.seen:
+            left = end - time.monotonic()
+            assert left > 0, f"no {text!r}: {self.seen!r}"
+            if select.select([self.fd], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    raise AssertionError(f"it ended without {text!r}: {self.seen!r}") from None
+        self.seen = self.seen.split(text, 1)[1]

@@ -1,0 +1,313 @@
+"""Input and output of `exec` that wait for each other, with nothing lost: CODEBOX_FULL=1 for minutes and a GiB."""
+
+import array
+import base64
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import termios
+import threading
+import time
+
+from house import guest_processes, sleep, until
+
+FULL = os.environ.get("CODEBOX_FULL") == "1"
+MIB = 1 << 20
+# More than the pipes, sockets and queues on the way hold together.
+SIZE = 1024 * MIB if FULL else 4 * MIB
+# Longer than the 20 s for which one side once waited for the other.
+PAUSE = 150 if FULL else 25
+PATIENCE = 3600 if FULL else 300
+
+
+def pattern(size):
+    """Bytes of a size that are no text and differ everywhere, made as they are needed."""
+    block = random.Random(size).randbytes(MIB)
+    for number in range(size // MIB):
+        yield number.to_bytes(8, "big") + block[8:]
+
+
+def digest(pieces):
+    whole = hashlib.sha256()
+    for piece in pieces:
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+@contextlib.contextmanager
+def client(bench, run, *args):
+    """The command, which a case that fails does not wait for."""
+    with subprocess.Popen(bench.argv("exec", run, *args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+        try:
+            yield command
+        finally:
+            command.kill()
+
+
+def shell(bench, run, script):
+    done = bench.exec(run, "--", "sh", "-c", script)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def waiting(fd):
+    """Bytes that wait in a pipe or a socket."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
+
+
+def fill(fd, pieces):
+    """Writes in odd sizes, at first so small that a full socket takes the line of one whole or not at all."""
+    sizes, written = random.Random(7), 0
+    with os.fdopen(fd, "wb", buffering=0) as file:
+        for piece in pieces:
+            at = 0
+            while at < len(piece):
+                while written < 2 * MIB and waiting(fd):
+                    time.sleep(0.0005)
+                count = file.write(piece[at:at + (1000 if written < 2 * MIB else sizes.randrange(1, 200_000))])
+                at, written = at + count, written + count
+
+
+def stuck(fd):
+    """Writes until nothing is taken any more; how much was."""
+    os.set_blocking(fd, False)
+    written, silent = 0, 0
+    while silent < 10:
+        try:
+            written += os.write(fd, b"x" * 65536)
+            silent = 0
+        except BlockingIOError:
+            _, ready, _ = select.select([], [fd], [], 0.1)
+            silent += not ready
+    os.set_blocking(fd, True)
+    return written
+
+
+class Raw:
+    """A program's client that speaks the protocol itself."""
+
+    def __init__(self, bench, run, argv, **request):
+        self.socket = bench.connect(run)
+        self.socket.settimeout(PATIENCE)
+        self.file = self.socket.makefile("rb")
+        self.say({"live": 1, "actor": "flow", "request": {"type": "exec", "argv": argv, **request}})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def say(self, message):
+        self.socket.sendall(message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
+
+    def replies(self):
+        """To the last one: what is said after that makes the kernel reset the connection."""
+        for line in self.file:
+            yield (reply := json.loads(line))
+            if reply["type"] in ("exited", "error"):
+                return
+
+    def next(self):
+        return json.loads(self.file.readline())
+
+
+def printed(reply):
+    return base64.b64decode(reply["base64"]) if "base64" in reply else reply.get("text", "").encode()
+
+
+def stdin(data):
+    return {"type": "stdin", "base64": base64.b64encode(data).decode()}
+
+
+def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
+    """Side by side: a program that reads late and a client that does; with CODEBOX_FULL=1 also both in turn."""
+    run = bench.start("--hold-max", "120m", hold="120m") if FULL else bench.sandbox()
+    wanted = digest(pattern(SIZE))
+    failures = []
+
+    def late_program():
+        feeder_in, feeder_out = os.pipe()
+        argv = bench.argv("exec", run, "--", "sh", "-c", f"sleep {PAUSE}; sha256sum")
+        with subprocess.Popen(argv, stdin=feeder_in, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
+            os.close(feeder_in)
+            fill(feeder_out, pattern(SIZE))
+            out, err = reader.communicate(timeout=PATIENCE)
+        assert (reader.returncode, out.split()[:1]) == (0, [wanted]), (reader.returncode, out, err)
+
+    def late_client():
+        # The guest's own random bytes: what it says of them is compared with what came.
+        count = SIZE // MIB
+        script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
+        with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
+            until(lambda: full(raw.socket), what="a full socket")
+            # No event tells that the time is up for a sandbox that counts it.
+            time.sleep(PAUSE)
+            whole, said, last = hashlib.sha256(), b"", {}
+            for last in raw.replies():
+                if last["type"] == "output" and last["stream"] == "stdout":
+                    whole.update(printed(last))
+                elif last["type"] == "output":
+                    said += printed(last)
+        assert last.get("code") == 3 and not last.get("output_truncated"), last
+        assert said.split()[:1] == [whole.hexdigest().encode()], (said, whole.hexdigest())
+
+    def both_in_turn():
+        script = f"head -c {MIB}; sleep {PAUSE}; cat"
+        with client(bench, run, "--", "sh", "-c", script) as both:
+            feeder = threading.Thread(target=fill, args=(os.dup(both.stdin.fileno()), pattern(SIZE)))
+            both.stdin.close()
+            feeder.start()
+            whole, seen, paused = hashlib.sha256(), 0, False
+            while piece := both.stdout.read1(MIB):
+                whole.update(piece)
+                seen += len(piece)
+                if seen > 2 * MIB and not paused:
+                    paused = True
+                    time.sleep(PAUSE)
+            feeder.join()
+            assert (both.wait(PATIENCE), whole.hexdigest()) == (0, wanted), (both.returncode, seen, both.stderr.read())
+
+    def guarded(side):
+        try:
+            began = time.monotonic()
+            side()
+            if FULL:
+                print(f"     {side.__name__}: {SIZE // MIB} MiB, pauses of {PAUSE} s, {time.monotonic() - began:.0f} s", flush=True)
+        except BaseException as error:  # The others go on.
+            failures.append((side.__name__, repr(error)))
+
+    late = (late_program, late_client, both_in_turn) if FULL else (late_program, late_client)
+    sides = [threading.Thread(target=guarded, args=(side,)) for side in late]
+    for side in sides:
+        side.start()
+    for side in sides:
+        side.join()
+    assert not failures, failures
+
+
+def test_a_signal_passes_a_full_input(bench):
+    run = bench.sandbox()
+    script = 'trap "exit 5" INT; echo up; while :; do sleep 0.1; done'
+    with client(bench, run, "--", "sh", "-c", script) as full:
+        assert full.stdout.readline() == b"up\n"
+        assert stuck(full.stdin.fileno()) > MIB // 2
+        full.send_signal(signal.SIGINT)
+        full.stdin.close()
+        assert full.wait(60) == 5, full.stderr.read()
+
+
+def test_a_signal_and_input_pass_a_full_output(bench):
+    """A client that does not read holds up its program's output, and nothing of what it says."""
+    run = bench.sandbox()
+    script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
+    with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
+        until(lambda: full(silent.socket), what="a full socket")
+        silent.say(stdin(b"words"))
+        until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
+        silent.say({"type": "signal", "signal": "USR1"})
+        # The program is over, and its status says so, before anybody reads its output.
+        until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+        *_, last = silent.replies()
+    assert last["type"] == "exited" and last.get("code") == 6, last
+
+
+def full(reader):
+    """Whether what waits in a socket has stopped growing."""
+    seen = []
+    for _ in range(5):
+        seen.append(waiting(reader))
+        time.sleep(0.1)
+    return seen[0] > 0 and len(set(seen)) == 1
+
+
+def test_a_client_that_dies_gives_no_end_of_input(bench):
+    run = bench.sandbox()
+    shell(bench, run, "rm -f flow-got flow-whole")
+    script = "cat >flow-got; echo whole >flow-whole"
+    with client(bench, run, "--", "sh", "-c", script) as dying:
+        dying.stdin.write(b"x" * MIB)
+        dying.stdin.flush()
+        until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
+        dying.kill()
+        dying.wait(60)
+    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took a part for the whole"
+    # The control: an end that is one.
+    assert bench.exec(run, "--", "sh", "-c", script, input="all").returncode == 0
+    assert shell(bench, run, "cat flow-got flow-whole") == "allwhole\n"
+
+
+def test_a_line_that_is_no_input_ends_the_program(bench):
+    run = bench.sandbox()
+    cut = json.dumps(stdin(b"lost")).encode()[:-9]
+    for bad in ({"type": "stdin", "base64": "!!"}, b'"x"\n', cut + json.dumps(stdin(b"next")).encode() + b"\n", {"type": "stdin"}):
+        with Raw(bench, run, ["sh", "-c", "cat; echo whole"]) as raw:
+            for message in (stdin(b"ok"), bad, stdin(b"more"), {"type": "stdin_end"}):
+                raw.say(message)
+            *others, last = raw.replies()
+        assert last["type"] == "error" and last["error"]["code"] == "wp_codebox_input_invalid", (bad, last)
+        assert "incomplete" in last["error"]["message"] and not any("whole" in r.get("text", "") for r in others), others
+    # More than was granted.
+    with Raw(bench, run, ["sleep", "60"], stdin="credit") as raw:
+        assert raw.next()["stdin"] == "credit"
+        granted = raw.next()["bytes"]
+        raw.say(stdin(b"x" * (granted // 2)))
+        raw.say(stdin(b"x" * (granted // 2 + 1)))
+        *_, last = raw.replies()
+    assert last["type"] == "error" and last["error"]["code"] == "wp_codebox_input_invalid", last
+    assert bench.exec(run, "--", "cat", input="alive").stdout == "alive"
+
+
+def test_clients_with_and_without_credit_get_the_same_bytes(bench):
+    """The plain one in lines that are cut at every byte."""
+    run = bench.sandbox()
+    words = [bytes([n]) * (n + 1) + b"\n" for n in range(64)]
+    for flow in ({}, {"stdin": "credit"}):
+        with Raw(bench, run, ["cat"], **flow) as raw:
+            for line in [*(json.dumps(stdin(word)) for word in words), json.dumps({"type": "stdin_end"})]:
+                for byte in line.encode() + b"\n" if not flow else [line.encode() + b"\n"]:
+                    raw.say(bytes([byte]) if isinstance(byte, int) else byte)
+            replies = list(raw.replies())
+        assert replies[0].get("stdin") == flow.get("stdin"), replies[0]
+        assert any(r["type"] == "stdin_credit" for r in replies) == bool(flow)
+        assert b"".join(printed(r) for r in replies if r["type"] == "output") == b"".join(words) and replies[-1]["code"] == 0
+
+
+def test_a_program_that_closes_its_input_stops_the_producer(bench):
+    run = bench.sandbox()
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as producer:
+        argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")
+        with subprocess.Popen(argv, stdin=producer.stdout, stdout=subprocess.PIPE) as consumer:
+            producer.stdout.close()
+            # It ends while the program goes on.
+            try:
+                assert producer.wait(60) == -signal.SIGPIPE
+                assert consumer.poll() is None and guest_processes(sleep(600))
+            finally:
+                producer.kill()
+                consumer.terminate()
+            assert consumer.wait(60) == 128 + signal.SIGTERM
+
+
+def test_input_that_cannot_be_read_kills_the_program(bench):
+    """A directory as standard input: the read fails, and a failed read is no end of input."""
+    run = bench.sandbox()
+    shell(bench, run, "rm -f flow-whole")
+    argv = bench.argv("exec", run, "--", "sh", "-c", "cat; echo whole >flow-whole")
+    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        done = subprocess.run(argv, stdin=root, capture_output=True, text=True, timeout=60)
+    finally:
+        os.close(root)
+    assert done.returncode == 1 and "standard input cannot be read" in done.stderr, done
+    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took nothing for the whole"

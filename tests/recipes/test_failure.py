@@ -1,0 +1,139 @@
+"""What must stop a recipe stops it, says so everywhere, and keeps what was done."""
+
+import json
+import os
+import signal
+import time
+
+import recipes
+from harness import must
+from recipes import honest, php, wp
+
+
+def test_a_step_that_fails_stops_the_run(bench):
+    path = recipes.write(bench, "stop", {
+        "before": [php("echo 'prepared';")],
+        "steps": [wp("option get no_such_option"), php("echo 'not reached';")],
+        "after": [php("echo 'cleaned up';")],
+    }, probes=[{"name": "late", "step": php("echo '{}';")}])
+    answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
+    document = honest(answer)
+    printed = [row["stdout"] for row in document["executions"]]
+    must(printed == ["prepared", "", "cleaned up"], f"printed {printed}")
+    must(document["stepFailures"][0]["classification"] == "error", str(document["stepFailures"]))
+    must(document["skippedSteps"] == 2 and document["probes"][0]["status"] == "skipped", str(document["probes"]))
+    must(document["error"]["data"]["reason"] == "verify-step-failed", str(document["error"]))
+    must(document["result"]["failed_phase"] == "run_workloads", str(document["result"].get("failed_phase")))
+    recipes.verified(bench, answer)
+
+
+def test_a_step_that_may_fail_does_not(bench):
+    """The control of the case before: the same step, allowed and as advice."""
+    for name in ("allowFailure", "advisory"):
+        path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
+        answer = recipes.run(bench, path).expect(0)
+        must(answer.json["executions"][-1]["stdout"] == "reached", str(answer))
+
+
+def test_a_probe_that_fails_fails_the_run_unless_it_may(bench):
+    for allowed, status in ((False, 1), (True, 0)):
+        probe = {"name": "shape", "step": php("echo 'no json';"), "expectJson": True, "allowFailure": allowed}
+        answer = recipes.run(bench, recipes.write(bench, f"probe-{status}", [php("echo 1;")], probes=[probe])).expect(status)
+        must(answer.json["probes"][0]["status"] == "failed", str(answer.json["probes"]))
+        if not allowed:
+            must(honest(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
+
+
+def test_a_step_has_its_own_time(bench):
+    path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 120 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
+    began = time.monotonic()
+    answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
+    document = honest(answer)
+    must(time.monotonic() - began < 100, "it took its time")
+    must(document["stepFailures"][0]["classification"] == "timeout", str(document["stepFailures"]))
+    must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
+
+
+def test_the_run_has_its_time(bench):
+    source = bench.source("timed")
+    path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
+                         inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
+    answer = recipes.run(bench, path, "--timeout", "20s").expect(124, "wp_codebox_run_timeout")
+    document = honest(answer)
+    must(document["result"]["status"] == "timeout", str(document["result"]["status"]))
+    must([row["path"] for row in document["changedFiles"]] == ["/workspace/w/made.txt"], "the work is lost")
+
+
+def started(bench, name):
+    """A recipe that waits in its step, and the process that runs it, once it waits."""
+    source = bench.source(name)
+    path = recipes.write(bench, name, [php("file_put_contents( '/workspace/w/made.txt', 'x' ); echo \"waiting\\n\", str_repeat( \".\\n\", 4096 ); sleep( 60 );")],
+                         inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
+    arguments = [word for word in recipes.arguments(bench, path) if word != "--json"]
+    process = bench.start(arguments, recipes.PLAIN)
+    seen = b""
+    while b"waiting" not in seen:
+        byte = process.stdout.read(1)
+        must(byte, f"it ended early: {seen}")
+        seen += byte
+    return arguments, process
+
+
+def runs(bench):
+    listed = bench.call("runs", "list", "--site", bench.site, "--state", bench.state, "--json").expect(0).json
+    return listed["runs"]
+
+
+def test_an_interrupt_ends_the_run_and_keeps_the_work(bench):
+    arguments, process = started(bench, "interrupt")
+    process.send_signal(signal.SIGINT)
+    answer = bench.finish(arguments, process)
+    must(answer.exit == 130, str(answer))
+    must("made.txt" in answer.stderr, f"the work is lost\n{answer}")
+
+
+def test_a_caller_that_dies_ends_the_run(bench):
+    _, process = started(bench, "killed")
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    until = time.monotonic() + 60
+    while True:
+        rows = [row for row in runs(bench) if row.get("status") in ("running", "queued")]
+        if not rows:
+            break
+        must(time.monotonic() < until, f"a run is still alive: {rows}")
+        time.sleep(0.2)
+    newest = runs(bench)[0]
+    must("cancelled" in json.dumps(newest), f"it came to {newest}")
+
+
+def test_a_loop_that_does_not_end_fails(bench):
+    arguments = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
+    step = {"command": "command-agent-run", "args": ["command=php", arguments, "parse-json=1"],
+            "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},
+                             "inputMappings": [{"from": "/result/n", "to": {"arg": "args-json", "pointer": "/2"}}]}}
+    answer = recipes.run(bench, recipes.write(bench, "endless", [step])).expect(1, "wp_codebox_step_failed")
+    document = honest(answer)
+    evidence = document["executions"][-1]["continuationEvidence"]
+    must(evidence["status"] == "exhausted" and evidence["iterations"] == 3, str(evidence))
+    must("max-iterations-exhausted" in document["error"]["message"], str(document["error"]))
+
+
+def test_declared_files_are_there_or_the_run_fails(bench):
+    secret = "sk-" + "A1b2C3d4" * 6
+    step = php(f"file_put_contents( '/tmp/a.json', '{{\"schema\":\"x/v1\"}}' ); file_put_contents( '/tmp/b.json', 'no json' ); file_put_contents( '/tmp/c.txt', 'OPENAI_API_KEY={secret}' );")
+    good = [{"name": "a", "type": "report", "path": "/tmp/a.json", "payloadSchema": "x/v1"}]
+    optional = [{"name": "gone", "path": "/tmp/gone.txt", "required": False}, {"name": "key", "path": "/tmp/c.txt"}]
+    answer = recipes.run(bench, recipes.write(bench, "collect", [step], artifacts={"typed": good, "paths": optional})).expect(0)
+    status = {row["name"]: row["status"] for row in answer.json["declaredArtifacts"]}
+    must(status == {"a": "collected", "gone": "missing", "key": "sensitive"}, str(status))
+    bundle = recipes.verified(bench, answer)
+    with open(os.path.join(bundle, "files/runtime-evidence/declared-artifacts.jsonl"), encoding="utf-8") as file:
+        kept = [json.loads(line) for line in file]
+    must([row["name"] for row in kept] == ["a"] and kept[0]["text"] == '{"schema":"x/v1"}', str(kept))
+    for name, artifact in (("missing", {"name": "m", "path": "/tmp/nothing"}), ("invalid", {"name": "b", "path": "/tmp/b.json", "parseJson": True})):
+        answer = recipes.run(bench, recipes.write(bench, f"collect-{name}", [step], artifacts={"paths": [artifact]}))
+        answer.expect(1, "wp_codebox_collection_failed")
+        must(honest(answer)["declaredArtifacts"][0]["status"] == name, str(answer))

@@ -1,0 +1,159 @@
+"""Judging without running, blueprints, and the workspace policy."""
+
+import json
+import os
+import re
+import subprocess
+import urllib.error
+import urllib.request
+
+import recipes
+from harness import must
+from recipes import honest, php
+
+
+def test_a_recipe_is_judged_and_planned(bench):
+    worked = os.path.join(recipes.FIXTURES, "plugin-activation", "recipe.json")
+    answer = bench.call("recipe", "validate", "--recipe", worked, *bench.paths(), "--json").expect(0)
+    must(answer.json["valid"] is True and answer.json["summary"]["extraPlugins"] == 1, str(answer))
+    plan = recipes.run(bench, worked, "--dry-run").expect(0)
+    must(plan.json["schema"] == "wp-codebox/recipe-run-dry-run/v1" and plan.json["plan"]["extra_plugins"][0]["pluginFile"] == "greeter/greeter.php", str(plan))
+    bad = recipes.write(bench, "bad", [{"command": "wordpress.no-such", "args": []}], inputs={"mounts": [{"source": "./missing", "target": "/etc"}]})
+    answer = bench.call("recipe", "validate", "--recipe", bad, *bench.paths(), "--json")
+    must(answer.exit == 1 and [row["code"] for row in answer.json["issues"]] == ["unsupported-command", "missing-source"], str(answer))
+    document = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
+    must(len(document["validation"]["issues"]) == 2 and document["executions"] == [], str(document))
+
+
+def test_a_policy_of_the_caller_binds(bench):
+    recipe = recipes.write(bench, "policy", [php("echo 1;")])
+    policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.wp-cli"], "secrets": "none", "approvals": "never"}
+    document = honest(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
+    must(document["validation"]["issues"][0]["code"] == "runtime-policy-missing-command", str(document["validation"]))
+    policy["commands"].append("wordpress.run-php")
+    recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
+
+
+def test_blueprints_become_steps(bench):
+    steps = [{"step": "login"}, {"step": "setSiteOptions", "options": {"blogname": "From a blueprint"}},
+             {"step": "defineWpConfigConsts", "consts": {"FROM_BLUEPRINT": "yes"}},
+             {"step": "mkdir", "path": "/wordpress/wp-content/made"},
+             {"step": "writeFile", "path": "/wordpress/wp-content/made/a.txt", "data": "it's"},
+             {"step": "runPHP", "code": "<?php require '/wordpress/wp-load.php'; update_option( 'by_php', 'done' );"},
+             {"step": "wp-cli", "command": ["wp", "option", "update", "by_cli", "two words"]}]
+    code = "echo wp_json_encode( array( get_option( 'blogname' ), FROM_BLUEPRINT, file_get_contents( WP_CONTENT_DIR . '/made/a.txt' ), get_option( 'by_php' ), get_option( 'by_cli' ) ) );"
+    recipe = recipes.write(bench, "blueprint", [php(code)], runtime={"blueprint": {"steps": steps}})
+    answer = recipes.run(bench, recipe).expect(0)
+    must(json.loads(answer.json["executions"][-1]["stdout"]) == ["From a blueprint", "yes", "it's", "done", "two words"], str(answer))
+    file = os.path.join(bench.directory, "blueprint.json")
+    for more, status in (([], 0), ([{"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "x"}}], 1)):
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump({"steps": steps + more}, out)
+        answer = bench.call("validate-blueprint", file, "--json")
+        must(answer.exit == status and answer.json["valid"] is (status == 0), str(answer))
+        must(answer.json["schema"] == "wp-codebox/blueprint-validation/v1", str(answer))
+
+
+def test_changes_outside_of_the_roots_are_told_or_stop(bench):
+    directory = os.path.join(bench.directory, "recipe-roots", "work")
+    os.makedirs(directory, exist_ok=True)
+    bench.own(directory)
+    inputs = {"workspaces": [{"target": "/workspace/work", "seed": {"type": "directory", "source": "./work"}}]}
+    step = php("mkdir( '/workspace/work/docs' ); file_put_contents( '/workspace/work/docs/a.md', 'x' ); file_put_contents( '/workspace/work/other.txt', 'x' );")
+    for roots, strict, status, passed in ((["docs/"], True, 1, False), (["docs/"], False, 0, False), (["docs/", "other.txt"], True, 0, True)):
+        policy = {"strict": strict, "writableRoots": roots}
+        answer = recipes.run(bench, recipes.write(bench, "roots", [step], inputs=inputs, artifacts={"workspacePolicy": policy})).expect(status)
+        result = answer.json["workspacePolicy"]
+        must(result["passed"] is passed, str(result))
+        if not passed:
+            must([row["path"] for row in result["violations"]] == ["/workspace/work/other.txt"], str(result))
+        if status:
+            must(honest(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
+
+
+def test_a_workspace_is_held_against_its_policy(bench):
+    root = os.path.join(bench.directory, "checked")
+    os.makedirs(os.path.join(root, "docs"))
+    for name in ("docs/a.md", "src.php"):
+        with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+            file.write("x\n")
+    check = ["workspace-policy", "check", "--workspace-root", root, "--json", "--writable-root"]
+    good = bench.call(*check, "docs/", "--writable-root", "src.php")
+    must(good.exit == 0 and good.json["passed"] is True, str(good))
+    bad = bench.call(*check, "docs/")
+    must(bad.exit == 1 and [(v["code"], v["path"]) for v in bad.json["violations"]] == [("path-outside-writable-roots", "src.php")], str(bad))
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", root]
+    subprocess.run([*git, "init", "-q"], check=True)
+    with open(os.path.join(root, ".gitignore"), "w", encoding="utf-8") as file:
+        file.write("*.log\n")
+    with open(os.path.join(root, "docs/a.log"), "w", encoding="utf-8") as file:
+        file.write("x\n")
+    seen = bench.call(*check, ".", "--git")
+    must([(v["code"], v["path"]) for v in seen.json["violations"]] == [("ignored-path", "docs/a.log")], str(seen))
+    # A filter of the repository's own configuration would be a program that a look at it starts.
+    mark = os.path.join(bench.directory, "filter-ran")
+    with open(os.path.join(root, ".gitattributes"), "w", encoding="utf-8") as file:
+        file.write("* filter=evil\n")
+    subprocess.run([*git, "config", "filter.evil.clean", f"touch {mark}; cat"], check=True)
+    refused = bench.call(*check, ".", "--git")
+    must(refused.exit == 1 and refused.code == "wp_codebox_input_invalid", str(refused))
+    must(not os.path.exists(mark), "a program of the repository ran")
+
+
+def test_a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
+    file = os.path.join(bench.directory, "boot.json")
+    place = [*bench.paths(), "--site", bench.site]
+    for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "defineSiteUrl", "siteUrl": "https://example.org"}], 1),
+                          ([{"step": "setSiteOptions", "options": {"blogname": "Booted"}}], 0)):
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump({"steps": steps}, out)
+        answer = bench.call("boot", *place, "--blueprint", file, "--hold", "2m", "--json").expect(status)
+    document = answer.json
+    must(document["schema"] == "wp-codebox/boot/v1" and document["success"] is True and document["state"] == "ready", str(answer))
+    try:
+        seen = bench.call("exec", document["id"], "--site", bench.site, "--state", bench.state, "--", "wp", "option", "get", "blogname")
+        must(seen.exit == 0 and seen.stdout == "Booted\n", str(seen))
+    finally:
+        ended = bench.call("runs", "cancel", document["id"], "--site", bench.site, "--state", bench.state, "--json")
+    must(ended.exit == 0, str(ended))
+
+
+def test_a_detached_preview_prints_its_link(bench):
+    """The command ends with the link in hand; the sandbox stays."""
+    place = [*bench.paths(), "--site", bench.site]
+    preview = ["--preview-hold", "2m", "--preview-token"]
+    mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
+    for arguments in (["boot", *place, *mount, "--hold", "2m", *preview], ["run", *place, *mount, "--detach", *preview]):
+        answer = bench.call(*arguments).expect(0)
+        run = answer.stdout.strip()
+        try:
+            said = re.search(r"^preview (http://127\.0\.0\.1:\d+/\S*) until \S+$", answer.stderr, re.M)
+            must(said, f"no link: {answer}")
+            visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with visitor.open(said[1], timeout=60) as page:
+                must(page.status == 200 and b"wp-includes" in page.read(), "the link shows no WordPress")
+            try:
+                urllib.request.urlopen(said[1].split("?")[0], timeout=60)
+                must(False, "the preview opens without the token of its link")
+            except urllib.error.HTTPError as refused:
+                must(refused.code == 401, str(refused))
+        finally:
+            bench.call("runs", "cancel", run, "--site", bench.site, "--state", bench.state, "--json").expect(0)
+    answer = bench.call("boot", *place, *mount, "--hold", "2m", *preview, "--preview-login", "--json").expect(0)
+    visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with visitor.open(answer.json["preview"]["loginUrl"], timeout=60) as page:
+        must(page.url.endswith("/wp-admin/") and b"wp-admin-bar" in page.read(), f"signed in to {page.url}")
+    bench.call("runs", "cancel", answer.json["id"], "--site", bench.site, "--state", bench.state, "--json").expect(0)
+    told = answer.json["preview"]
+    must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))
+
+
+def test_a_step_keeps_json_whole_and_both_ends_of_more_than_the_limit(bench):
+    flood = "echo 'first'; fwrite( STDERR, 'why' ); for ( $i = 0; $i < 9216; $i++ ) { echo str_repeat( 'x', 1024 ); } echo 'last';"
+    steps = [php("echo json_encode( array_fill( 0, 100000, '0123456' ) );"), php(flood)]
+    answer = recipes.run(bench, recipes.write(bench, "flood", steps)).expect(0)
+    whole, cut = answer.json["executions"][-2:]
+    must(json.loads(whole["stdout"]) == ["0123456"] * 100000 and not any("Truncated" in name for name in whole), str(list(whole)))
+    must(cut["stdout"].startswith("firstx") and cut["stdout"].endswith("xlast") and " bytes left out …]" in cut["stdout"], cut["stdout"][:20] + cut["stdout"][-20:])
+    must(cut["outputTruncated"] and cut["stdoutTruncated"] and cut["stdoutBytes"] == 9216 * 1024 + 9, str(cut.get("stdoutBytes")))
+    must(cut["stderr"] == "why" and "stderrTruncated" not in cut, cut["stderr"])

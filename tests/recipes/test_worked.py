@@ -1,0 +1,114 @@
+"""The worked recipes of the repository, each run and held against what it says of itself."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import recipes
+from harness import must
+
+
+def files(directory):
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with open(os.path.join(parent, name), "rb") as file:
+                yield os.path.join(parent, name), file.read()
+
+
+def worked(bench, name, environment=None):
+    """Runs a worked recipe and checks what every recipe must leave."""
+    directory = os.path.join(bench.directory, f"worked-{name}")
+    shutil.copytree(os.path.join(recipes.FIXTURES, name), directory)
+    bench.own(directory)
+    answer = recipes.run(bench, os.path.join(directory, "recipe.json"), environment=environment).expect(0)
+    document = answer.json
+    must(document["schema"] == "wp-codebox/recipe-run/v1" and document["success"] is True, str(answer))
+    must(document["outcome"] == "succeeded" and document["result"]["success"] is True, str(answer))
+    must(document["completionOutcome"]["status"] == "succeeded", str(answer))
+    bundle = recipes.verified(bench, answer)
+    for path, content in files(bundle):
+        must(bench.directory.encode() not in content, f"{path} holds a host path")
+    with open(os.path.join(bundle, "files/runtime-evidence/recipe-workflow.json"), encoding="utf-8") as file:
+        must(len(json.load(file)["executions"]) == len(document["executions"]), "the evidence is another")
+    expect = (json.loads(open(os.path.join(directory, "recipe.json"), encoding="utf-8").read()).get("metadata") or {}).get("expect", {})
+    if "lastStdout" in expect:
+        rows = recipes.executions(answer, "after") or recipes.executions(answer, "steps")
+        must(rows[-1]["stdout"] == expect["lastStdout"], f"last step printed {rows[-1]['stdout']!r}\n{answer}")
+    return answer, bundle, directory
+
+
+def test_worked_wp_cli(bench):
+    worked(bench, "wp-cli")
+
+
+def test_worked_code_file(bench):
+    worked(bench, "code-file")
+
+
+def test_worked_before_after(bench):
+    answer, _, _ = worked(bench, "before-after")
+    phases = [row["recipePhase"] for row in answer.json["executions"]]
+    must(phases == ["before", "steps", "after"], f"ran {phases}")
+
+
+def test_worked_plugin_activation(bench):
+    answer, _, _ = worked(bench, "plugin-activation")
+    names = [row["name"] for row in answer.json["phaseEvidence"]]
+    must(names == ["activate_plugins", "run_health_probes", "run_workloads"], f"phases {names}")
+
+
+def test_worked_staged_files(bench):
+    worked(bench, "staged-files")
+
+
+def test_worked_site_seed(bench):
+    answer, _, _ = worked(bench, "site-seed")
+    seeded = json.loads(recipes.executions(answer, "seed")[0]["stdout"])
+    must(seeded["created"] == {"users": 1, "posts": 1, "options": 2}, f"seeded {seeded}")
+    titles = recipes.executions(answer, "steps")[0]["stdout"].split("\n")
+    must("Shop" in titles, f"pages: {titles}")
+
+
+def test_worked_continuation(bench):
+    answer, _, _ = worked(bench, "continuation")
+    rows = recipes.executions(answer, "steps")
+    evidence = rows[-1]["continuationEvidence"]
+    must(evidence["status"] == "completed" and evidence["iterations"] == 3 and len(rows) == 3, str(evidence))
+
+
+def test_worked_failures(bench):
+    answer, _, _ = worked(bench, "failures")
+    document = answer.json
+    must([row["allowed"] for row in document["stepFailures"]] == [True], str(document["stepFailures"]))
+    must(len(document["advisoryFailures"]) == 1, "the advisory failure is not there")
+    must(document["probes"][0]["status"] == "passed" and "url" in document["probes"][0]["json"], str(document["probes"]))
+
+
+def test_worked_secret(bench):
+    secret = "a-secret-value-of-the-suite-4711"
+    answer, bundle, _ = worked(bench, "secret", {"MAILING_KEY": secret})
+    must(secret not in answer.stdout + answer.stderr, "the secret is in the output")
+    for path, content in files(bundle):
+        must(secret.encode() not in content, f"the secret is in {path}")
+
+
+def test_worked_workspace(bench):
+    """The change of a workspace is a patch that applies to the directory that it was made of."""
+    answer, bundle, directory = worked(bench, "workspace")
+    must(answer.json["declaredArtifacts"][0]["json"] == {"notes": open(os.path.join(directory, "notes/note.txt"), encoding="utf-8").read().strip()}, "the declared file is another")
+    verification = answer.json["verification"]
+    must(verification["valid"] is True, "it was not verified")
+    must(verification["bundleDirectory"] == bundle, f"{verification['bundleDirectory']} is not {bundle}")
+    must(answer.json["workspacePolicy"]["passed"] is True, str(answer.json["workspacePolicy"]))
+    paths = [row["path"] for row in answer.json["changedFiles"]]
+    must(paths == ["/workspace/site/report.json"], f"changed {paths}")
+    patches = [os.path.join(bundle, path) for path, _ in files(bundle) if path.endswith(".patch") or path.endswith(".diff")]
+    preflight = bench.call("artifacts", "apply-preflight", "--bundle", bundle, "--state", bench.state,
+                           "--approved-file", paths[0], "--json").expect(0).json
+    for row in preflight["payload"]["mountPatches"]:
+        if row["patch"]:
+            applied = subprocess.run(["patch", "-p1", "-d", os.path.join(directory, "site")], input=row["patch"], text=True,
+                                     capture_output=True, check=False)
+            must(applied.returncode == 0, f"the patch does not apply: {applied.stdout}{applied.stderr} {patches}")
+    must(os.path.isfile(os.path.join(directory, "site/report.json")), "the patch did not make the file")

@@ -1,0 +1,605 @@
+"""What may happen to the state of sandboxes: removed snapshots, deaths, races, and who is asked first."""
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import kill_and_wait, must, skip_unless_root
+from harness.frames import awaited
+from harness.reduced import forbid_user_namespaces
+from harness.repositories import MARKED, TOKEN, real, repository
+from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
+
+
+def site(bench, name=None):
+    return os.path.join(bench.state, "sites", name or bench.site)
+
+
+def foreign(bench, *names):
+    """What lies below the state directory and does not belong to its owner."""
+    owner = os.stat(bench.state).st_uid
+    found = []
+    for directory, directories, files in os.walk(os.path.join(bench.state, "sites", *names)):
+        for path in (os.path.join(directory, name) for name in directories + files):
+            # What is written anew while this looks is gone under its first name.
+            with contextlib.suppress(FileNotFoundError):
+                found += [path] if os.lstat(path).st_uid != owner else []
+    return found
+
+
+def test_a_sandbox_is_not_ended_when_it_cannot_be_made_again(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("echo kept > plugin.php")
+    good = box.snapshot("good")
+    second = Sandbox(bench, box.source, "10m", "null", "--from-snapshot", good["id"])
+    # Without WordPress there is nothing to make one on.
+    paths = bench.paths()
+    bare = ["sandbox", "recreate", box.id, *paths[paths.index("--state"):], "--site", bench.site, "--json"]
+    bench.call(*bare).expect(125, "wp_codebox_config_invalid")
+    must(box.sh("cat plugin.php") == "kept\n", "it was ended, and could not be made again")
+    # Its snapshot is not what was kept any more.
+    file = os.path.join(snapshots(bench), good["id"], "mount-0", "plugin.php")
+    with open(file, "r+b") as stream:
+        stream.write(b"KEPT")
+    second.do("recreate").expect(1, "wp_codebox_snapshot_invalid")
+    must(second.do("get").expect(0).json["state"] in ("ready", "active"), "it was ended, and could not be made again")
+    with open(file, "r+b") as stream:
+        stream.write(b"kept")
+    again = second.do("recreate").expect(0).json
+    must(again["identity"]["insteadOf"] == second.id, f"control: {again}")
+    for name in (box.id, again["id"]):
+        call(bench, "destroy", name).expect(0)
+
+
+def test_whoever_recreates_as_root_leaves_nothing_of_root_s(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("to be root")
+    box = Sandbox(bench)
+    kill_and_wait(box.supervisor())
+    again = box.do("recreate").expect(0).json
+    must(foreign(bench, bench.site) == [], f"{foreign(bench, bench.site)}")
+    call(bench, "destroy", again["id"]).expect(0)
+    fresh = f"{bench.site}-fresh"
+    try:
+        refused = bench.call("sandbox", "recreate", "run_00", *bench.paths(), "--site", fresh, "--json")
+        refused.expect(1, "wp_codebox_sandbox_not_found")
+        must(foreign(bench, fresh) == [], f"{foreign(bench, fresh)}")
+    finally:
+        subprocess.run(["rm", "-rf", site(bench, fresh)], check=False)
+
+
+def audited(bench):
+    """The records of the site's audit log about snapshots."""
+    try:
+        with open(os.path.join(site(bench), "audit.jsonl"), encoding="utf-8") as file:
+            return [row for row in map(json.loads, file) if row["event"] == "sandbox.snapshot.removed"]
+    except FileNotFoundError:
+        return []
+
+
+def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("echo one > plugin.php")
+    one, two = box.snapshot("one"), box.snapshot("two")
+    other = Sandbox(bench, box.source, "10m", "null", "--from-snapshot", one["id"])
+    box.do("restore", "two").expect(0)
+    for snapshot in (one, two):
+        refused = call(bench, "remove-snapshot", snapshot["id"]).expect(1, "wp_codebox_sandbox_in_use")
+        must(snapshot["id"] in refused.json["error"]["message"], refused.stdout)
+    # What it began with it may have to begin with again.
+    before = len(audited(bench))
+    other.ask({"type": "reset"})
+    call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
+    must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is made again from it")
+    must(len(audited(bench)) == before and len(kept(bench)) == 2, f"{kept(bench)} {audited(bench)}")
+    # A name counts only among those of one sandbox.
+    call(bench, "remove-snapshot", "two").expect(1, "wp_codebox_snapshot_not_found")
+    box.ask({"type": "reset"})
+    gone = call(bench, "remove-snapshot", "two", "--of", box.id).expect(0).json
+    must(gone["removed"] is True and gone["id"] == two["id"], f"{gone}")
+    must(kept(bench) == [one["id"]], f"{kept(bench)}")
+    record = audited(bench)[before:]
+    must(len(record) == 1 and record[0]["snapshot"] == two["id"] and record[0]["actor"] == "test:suite" and record[0]["digest"] == two["digest"], f"{record}")
+    again = call(bench, "remove-snapshot", two["id"]).expect(0).json
+    must(again["removed"] is False and len(audited(bench)) == before + 1, f"{again} {audited(bench)}")
+    call(bench, "remove-snapshot", two["id"][:12]).expect(1, "wp_codebox_snapshot_not_found")
+    box.do("snapshot", "--name", "snap_" + "0" * 32).expect(1, "wp_codebox_input_invalid")
+    # One whose document was edited is listed apart, and goes like any other.
+    bad = box.snapshot("bad")
+    with open(os.path.join(snapshots(bench), bad["id"], "snapshot.json"), "a", encoding="utf-8") as stream:
+        stream.write(" x")
+    listed = call(bench, "snapshots").expect(0).json
+    must(listed["damaged"] == [bad["id"]] and [row["id"] for row in listed["snapshots"]] == [one["id"]], f"{listed}")
+    must(call(bench, "remove-snapshot", bad["id"]).expect(0).json["removed"] is True, "a damaged one goes")
+    for row in call(bench, "list").expect(0).json["sandboxes"]:
+        call(bench, "destroy", row["id"]).expect(0)
+    must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: nobody needs it any more")
+    must(kept(bench) == [], f"{kept(bench)}")
+
+
+def test_costs_are_told_of_the_profile_first(bench):
+    path = profile(bench)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    other = os.path.join(bench.directory, "profile-other.yaml")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write(text.replace("version: 1.0.0", "version: 9.0.0"))
+    told = call(bench, "estimate-cost", "--profile", path).expect(0).json
+    must(told["basis"] == "profile" and told["samples"] >= 3 and told["measured"]["peakMemoryBytes"] > 0, f"{told}")
+    # Of this version none has ever been made.
+    less = call(bench, "estimate-cost", "--profile", other).expect(0).json
+    must(less["basis"] == "site" and less["samples"] >= told["samples"], f"{less}")
+    arguments = ["sandbox", "estimate-cost", "--profile", path, *bench.paths(), "--site", f"{bench.site}-none", "--json"]
+    none = bench.call(*arguments).expect(0).json
+    must(none["basis"] == "limits" and none["samples"] == 0 and none["measured"] is None, f"{none}")
+    subprocess.run(["rm", "-rf", site(bench, f"{bench.site}-none")], check=False)
+
+
+def document(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def lines(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("echo before the reset")
+    box.ask({"type": "reset"})
+    told = box.ask({"type": "step", "action": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo seen; echo bad >&2; exit 3"]']},
+                    "observation": {"type": "runtime-info"}})["answer"]
+    box.wp("option update kept held")
+    made = box.snapshot("one")
+    stream, answers = box.talk({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
+    must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
+    trace = box.ask({"type": "trace"})["answer"]
+    kill_and_wait(box.supervisor())
+    stream.close()
+    dead = box.do("get").expect(0).json
+    must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "held" in dead["tombstone"]["reason"], f"{dead}")
+    path = os.path.join(site(bench), "artifacts", box.id)
+    judged = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json")
+    must(judged.json["valid"] is True, f"{judged}")
+    commands = lines(path, "commands.jsonl")
+    must([(row["command"], row["exitCode"]) for row in commands]
+         == [("command-agent-run", 0), ("command-agent-run", 3), ("wordpress.wp-cli", 0), ("command-agent-run", None)], f"{commands}")
+    must(commands[1]["stdout"] == "seen\n" and commands[1]["stderr"] == "bad\n" and commands[3]["stdout"] == "running\n", f"{commands}")
+    must(commands[1]["args"] == told["action"]["args"], f"{commands[1]}")
+    events = lines(path, "events.jsonl")
+    must(any(e["type"] == "runtime.snapshot.created" and e["data"]["id"] == made["id"] for e in events), f"{[e['type'] for e in events]}")
+    # The trace is the one that was told while it went on, up to its cut.
+    kept_trace = document(path, "files", "runtime-episode-trace.json")
+    must(kept_trace["runtime"]["status"] == "interrupted", f"{kept_trace['runtime']}")
+    for part in ("reset", "steps", "snapshots"):
+        must(kept_trace[part] == trace[part], f"{part}: {kept_trace[part]}\n{trace[part]}")
+    must(len(kept_trace["steps"]) == 2 and kept_trace["steps"][0] == told and len(kept_trace["snapshots"]) == 1, f"{kept_trace}")
+    records = [row["type"] for row in lines(path, "files", "runtime-episode.jsonl")]
+    must(records == ["episode.reset", "episode.step", "episode.reset", "episode.step", "episode.step", "episode.snapshot"], f"{records}")
+    notes = document(path, "files", "completion-outcome.json")["riskNotes"]
+    must(any("exec-" in note for note in notes) and any("cut" in note for note in notes), f"{notes}")
+    review = document(path, "files", "review.json")
+    must(bench.state not in json.dumps(review) and box.source not in open(os.path.join(path, "metadata.json"), encoding="utf-8").read(), "a path of the host")
+    must(sorted(os.listdir(box.directory)) == ["events.jsonl", "lease", "run.json"], f"{os.listdir(box.directory)}")
+    # Control: one that ends orderly has a trace that is whole, and nothing of this is left.
+    other = Sandbox(bench, box.source)
+    other.sh("true")
+    result = other.end()
+    whole = document(result["artifacts"]["path"], "files", "runtime-episode-trace.json")
+    must(whole["runtime"]["status"] == "destroyed" and len(whole["steps"]) == 1, f"{whole['runtime']}")
+    must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
+
+
+def test_whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
+    forget(bench)
+    setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
+    making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
+                          "--site", bench.site, "--json"])
+    rows = awaited(lambda: [row for row in call(bench, "list").expect(0).json["sandboxes"] if row.get("state") != "destroyed"], lambda rows: rows)
+    must(len(rows) == 1 and rows[0].get("state") in ("requested", "provisioning"), f"{rows}")
+    call(bench, "destroy", rows[0]["id"]).expect(0)
+    answer = bench.finish(["create"], making)
+    must(answer.exit != 0, f"it was made although it was ended before: {answer}")
+    box = Sandbox(bench)
+    # Killed, and the kernel is slow to let go of what it held: copies of its locks stand in for that.
+    if os.geteuid() != 0:
+        skip_unless_root("to copy descriptors of a supervisor")
+    with contextlib.ExitStack() as dying:
+        for copy in locks_of(bench, box):
+            dying.callback(os.close, copy)
+        kill_and_wait(box.supervisor())
+        told = box.do("get").expect(0).json
+        must(told["state"] == "provisioning" and "tombstone" not in told, f"control: its locks are held: {told}")
+        asked_of, process = asked(bench, "get", box.id)
+        time.sleep(0.5)
+    told = bench.finish(asked_of, process).expect(0).json
+    # It waits for five seconds, which this process may have taken to let the locks go.
+    if told["state"] == "provisioning":
+        told = awaited(lambda: box.do("get").expect(0).json, lambda told: told["state"] != "provisioning")
+    must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
+
+
+def locks_of(bench, box):
+    """Copies of a supervisor's descriptors of its lease and its marker."""
+    pid, pidfd_getfd = box.supervisor(), 438
+    wanted = {os.path.join(box.directory, "lease"), os.path.join(site(bench), "active", box.id)}
+    handle = os.pidfd_open(pid)
+    try:
+        numbers = []
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            # A connection may close while this looks.
+            with contextlib.suppress(FileNotFoundError):
+                numbers += [int(name)] if os.readlink(f"/proc/{pid}/fd/{name}") in wanted else []
+        copies = [ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, handle, number, 0) for number in numbers]
+    finally:
+        os.close(handle)
+    must(len(copies) == 2 and min(copies) >= 0, f"{copies}: {os.strerror(ctypes.get_errno())}")
+    return copies
+
+
+def test_a_journal_that_cannot_be_written_any_more_loses_no_work(bench):
+    forget(bench)
+    words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
+    # What stands for a full disk is a limit on the size of files: with this signal ignored, writing beyond it is an error.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    process = subprocess.Popen([bench.environment["CODEBOX"], *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/bin:/bin"}, restore_signals=False)
+    box = Sandbox.of(bench, bench.finish(words, process).expect(0).json["id"])
+    # No other file becomes as large as its journal is now.
+    for _ in range(400):
+        must(box.ask({"type": "extend_ttl", "ttl_ms": 600000})["type"] == "answer", "its time is changed")
+    told = box.ask({"type": "sync_in", "path": "/workspace/plugin/later.txt", "base64": "bGF0ZXIK"})
+    must(told["type"] == "answer", f"{told}")
+    journal = os.path.join(box.directory, "events.jsonl")
+    size = os.path.getsize(journal)
+    owner = os.stat(bench.state)
+    become = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    subprocess.run(["prlimit", f"--pid={box.supervisor()}", f"--fsize={size}"], check=True, **become)
+    refused = box.ask({"type": "extend_ttl", "ttl_ms": 600000})
+    must(refused.get("error", {}).get("code") == "wp_codebox_run_failed" and os.path.getsize(journal) == size, f"control: nothing more is written: {refused}")
+    told = box.do("destroy").expect(0).json["tombstone"]
+    must(told["outcome"] == "failed" and any("scratch" in hint for hint in told["error"]["hints"]), f"{told}")
+    with open(os.path.join(box.directory, "scratch", "change-0", "later.txt"), encoding="utf-8") as file:
+        must(file.read() == "later\n", "the work is lost")
+
+
+MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
+
+
+def begun(bench, before, seconds=120):
+    """Waits until a snapshot is being written, or is there."""
+    awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
+
+
+@contextlib.contextmanager
+def halted(pid):
+    """A process that stands still, all of it; a signal alone is only on its way."""
+    def states():
+        found = set()
+        for name in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{name}/stat", encoding="utf-8") as file:
+                found.add(file.read().rsplit(")", 1)[1].split()[0])
+        return sorted(found)
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        awaited(states, lambda seen: seen == ["T"])
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def asked(bench, *arguments):
+    """A `sandbox` command that runs beside others."""
+    words = ["sandbox", *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:beside", "--json"]
+    return words, bench.start(words)
+
+
+def collected(bench, *arguments):
+    return bench.call("gc", "--state", bench.state, "--site", bench.site, *arguments, "--json").expect(0).json
+
+
+def whole(bench, source, snapshot, file, content):
+    """A sandbox that begins with it has what was kept."""
+    again = Sandbox(bench, source, "10m", "null", "--from-snapshot", snapshot)
+    must(again.sh(f"cat {file}") == content, f"{snapshot} is not whole")
+    again.do("destroy").expect(0)
+
+
+def test_destroyed_while_its_state_is_kept_it_ends_after_that(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh(MANY)
+    keeping = asked(bench, "snapshot", box.id, "--name", "x")
+    begun(bench, [])
+    gone = box.do("destroy").expect(0).json
+    must(gone["state"] == "destroyed" and gone["tombstone"]["actor"] == "test:suite", f"{gone}")
+    made = bench.finish(*keeping).expect(0).json
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    whole(bench, box.source, made["id"], "many/1199", "1199\n")
+
+
+def test_its_time_is_up_while_its_state_is_kept(bench):
+    """The snapshot is finished. Whoever asked for more time meanwhile gets it: he did not ask too late."""
+    forget(bench)
+    for more in (False, True):
+        box = Sandbox(bench)
+        box.sh(MANY)
+        for number in range(20):
+            before = kept(bench)
+            must(box.ask({"type": "extend_ttl", "ttl_ms": 10000})["type"] == "answer", "control: it lives")
+            up = time.monotonic() + 10
+            keeping, kept_answers = box.talk({"type": "snapshot", "name": f"x{number}"})
+            begun(bench, before)
+            # Halted in the midst of it, it is asked for more time and outlives what it had.
+            with halted(box.supervisor()):
+                within = not {name for name in set(kept(bench)) - set(before) if not name.startswith(".")}
+                if within:
+                    longer, longer_answers = box.talk({"type": "extend_ttl", "ttl_ms": 300000}) if more else (keeping, None)
+                    time.sleep(max(0.0, up - time.monotonic()) + 0.2)
+            made = json.loads(next(kept_answers))
+            must(made["type"] == "answer" and made["answer"]["id"] in kept(bench), f"{made} {kept(bench)}")
+            if within:
+                break
+            keeping.close()
+        must(within, "control: it was never seen while it kept its state")
+        if more:
+            reply = json.loads(next(longer_answers))
+            must(reply["type"] == "answer", f"{reply}")
+            must(box.sh("cat many/7") == "7\n", "it lives")
+            box.do("destroy").expect(0)
+        else:
+            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 300)
+            must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
+            whole(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
+        keeping.close()
+        longer.close()
+
+
+def test_several_keep_remove_collect_and_destroy_at_once(bench):
+    forget(bench)
+    box, other = Sandbox(bench), Sandbox(bench)
+    for one in (box, other):
+        one.sh("echo one > plugin.php")
+    first = box.snapshot("first")
+    calls = [asked(bench, "snapshot", one.id, "--name", f"s{n}") for one in (box, other) for n in range(3)]
+    calls += [asked(bench, "restore", box.id, first["id"]), asked(bench, "remove-snapshot", first["id"]), asked(bench, "remove-snapshot", first["id"])]
+    words = ["gc", "--state", bench.state, "--site", bench.site, "--snapshots-max-bytes", "1500K", "--json"]
+    calls.append((words, bench.start(words)))
+    calls += [asked(bench, "destroy", box.id), asked(bench, "destroy", box.id), asked(bench, "extend-ttl", other.id, "9m")]
+    answers = [bench.finish(*one) for one in calls]
+    known = (None, "wp_codebox_sandbox_not_held", "wp_codebox_sandbox_in_use", "wp_codebox_snapshot_not_found", "wp_codebox_busy")
+    must(all(answer.exit == 0 or answer.code in known for answer in answers), "\n".join(map(str, answers)))
+    must([answer.exit for answer in answers[-4:]] == [0, 0, 0, 0], "\n".join(map(str, answers[-4:])))
+    must(sum(answer.exit == 0 and answer.json["removed"] for answer in answers[7:9]) <= 1, "one snapshot was removed twice")
+    made = {answer.json["id"] for answer in answers[:6] if answer.exit == 0}
+    taken = {item["id"] for item in answers[9].json["removed"]}
+    must(made - taken == set(kept(bench)) - {first["id"]}, f"{made} {taken} {kept(bench)}")
+    must(other.sh("cat plugin.php") == "one\n", "control: the other one lives")
+    listed = call(bench, "snapshots").expect(0).json
+    must(listed["damaged"] == [] and {row["id"] for row in listed["snapshots"]} == set(kept(bench)), f"{listed}")
+    other.do("destroy").expect(0)
+
+
+def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
+    forget(bench)
+    source = bench.source("sandbox-plugin")
+    ended = 0
+    for tries, wait in enumerate(itertools.chain((0.0, 0.05, 0.2), itertools.repeat(0.0, 17)), 1):
+        box = Sandbox(bench, source)
+        box.sh("echo kept > plugin.php; mkdir many; for i in 1 2 3 4 5 6 7 8 9; do head -c 300000 /dev/urandom > many/$i; done")
+        made = box.snapshot("good")
+        box.sh("echo other > plugin.php")
+        victim = box.supervisor()
+        back = asked(bench, "restore", box.id, "good")
+        time.sleep(wait)
+        kill_and_wait(victim)
+        answer = bench.finish(*back)
+        ended += answer.exit == 0
+        must(answer.exit in (0, 125) or answer.code in ("wp_codebox_sandbox_not_held", "wp_codebox_sandbox_not_found"), f"{answer}")
+        told = box.do("get").expect(0).json
+        must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
+        must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
+        awaited(lambda: guests(box.id), lambda pids: not pids)
+        whole(bench, source, made["id"], "plugin.php", "kept\n")
+        # Nobody holds it any more.
+        must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
+        if tries >= 3 and ended < tries:
+            break
+    must(ended < tries, "no kill came early enough")
+
+
+def test_without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
+    if os.geteuid() != 0:
+        skip_unless_root("a small file system")
+    name = f"{bench.site}-full"
+    at = site(bench, name)
+    os.makedirs(at, mode=0o700)
+    shutil.chown(at, bench.owner)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=16m,mode=0700,uid={os.stat(bench.state).st_uid}", "tmpfs", at], capture_output=True,
+                          text=True, check=False)
+    must(done.returncode == 0, done.stderr)
+    usual, bench.site = bench.site, name
+    filler = os.path.join(at, "filler")
+    try:
+        box = Sandbox(bench)
+        box.sh("echo one > plugin.php")
+        box.snapshot("one")
+        box.do("restore", "one").expect(0)
+        box.sh("echo two > plugin.php")
+        supervisor = box.supervisor()
+        merged = os.path.join(box.directory, "scratch", "merged")
+        must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"what nobody wants was copied: {os.listdir(merged)}")
+        box.sh("echo two > plugin.php")
+        full(filler)
+        # The rest of the last page of the journal.
+        awaited(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
+        before = settled(supervisor)
+        for _ in range(3):
+            refused = box.do("restore", "one").expect(1, "wp_codebox_run_failed")
+            must("space" in refused.json["error"]["message"], refused.stdout)
+        # The socket of who asked last is closed in its own time.
+        awaited(lambda: len(os.listdir(f"/proc/{supervisor}/fd")), lambda seen: seen <= before)
+        refused = box.ask({"type": "command", "call": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo ran > ran"]']}})
+        must(refused["type"] == "error", f"it ran without a record: {refused}")
+        os.unlink(filler)
+        must(box.sh("test ! -e ran; cat plugin.php") in ("two\n", "one\n"), "control: it lives")
+        box.sh("echo three > plugin.php")
+        box.do("restore", "one").expect(0)
+        must(box.sh("cat plugin.php") == "one\n", "control: with space it is brought back")
+        result = box.end()
+        must(result["outcome"] == "succeeded", f"{result}")
+        seen = lines(result["artifacts"]["path"], "observations.jsonl")
+        told = [e["data"]["id"] for e in lines(result["artifacts"]["path"], "events.jsonl") if e["type"] == "runtime.observed"]
+        must([row["id"] for row in seen if row["id"] in told] == told and len(seen) == len(told), f"{[row['id'] for row in seen]} {told}")
+    finally:
+        bench.site = usual
+        subprocess.run(["umount", "-l", at], check=False)
+        shutil.rmtree(at, ignore_errors=True)
+
+
+def settled(pid):
+    """How many descriptors a process has when it is at rest."""
+    seen = []
+    while len(seen) < 5 or len(set(seen[-5:])) > 1:
+        must(len(seen) < 200, f"{seen}")
+        seen.append(len(os.listdir(f"/proc/{pid}/fd")))
+        time.sleep(0.2)
+    return seen[-1]
+
+
+def full(path):
+    """Fills a file system."""
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        while file.write(b"x" * 4096) == 4096:
+            pass
+
+
+def test_at_level_reduced_states_are_refused_with_a_reason(bench):
+    forget(bench)
+    path = os.path.join(bench.directory, "profile-reduced.yaml")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "isolation: { level: reduced }\n")
+    source = bench.source("sandbox-plugin")
+    words = ["sandbox", "create", "--profile", path, "--source", source, *bench.paths(), "--site", bench.site, "--json"]
+    full = bench.call(*words).expect(0).json
+    must(full["isolation"] == "full", f"control: {full}")
+    made = call(bench, "snapshot", full["id"], "--name", "x").expect(0).json
+    call(bench, "restore", full["id"], "x").expect(0)
+
+    def reduced(*more):
+        process = subprocess.Popen([bench.environment["CODEBOX"], *words, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}, preexec_fn=forbid_user_namespaces)
+        return bench.finish(words, process)
+
+    low = reduced().expect(0).json
+    must(low["isolation"] == "reduced", f"{low}")
+    refused = [call(bench, "snapshot", low["id"], "--name", "y"), call(bench, "restore", low["id"], made["id"]), reduced("--from-snapshot", made["id"])]
+    for answer in refused:
+        must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
+    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    again = call(bench, "recreate", low["id"]).expect(0).json
+    must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")
+    for name in (full["id"], again["id"]):
+        call(bench, "destroy", name).expect(0)
+
+
+def test_what_is_no_state_is_kept_nowhere(bench):
+    """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("""
+for at in /tmp "$HOME" /var/tmp /run /dev/shm; do { echo marker-outside > $at/outside; } 2>/dev/null || true; done
+test -e /tmp/outside
+echo marker-inside > /wordpress/wp-content/inside.txt; echo marker-inside > inside.txt
+""")
+    box.sh("! { echo marker-outside > /wordpress/wp-login.php; } 2>/dev/null; ! { echo marker-outside > /wordpress/new.php; } 2>/dev/null")
+    made = box.snapshot("x")
+    must(sorted(layer["name"] for layer in made["layers"]) == ["content", "mount-0"], f"{made['layers']}")
+    at = os.path.join(snapshots(bench), made["id"])
+    must(sorted(os.listdir(at)) == ["content", "content.jsonl", "mount-0", "mount-0.jsonl", "snapshot.json"], f"{os.listdir(at)}")
+    found = {"marker-outside": [], "marker-inside": []}
+    for directory, _, files in os.walk(at):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                text = file.read()
+            for marker, places in found.items():
+                if marker.encode() in text:
+                    places.append(os.path.relpath(os.path.join(directory, name), at))
+    must(found["marker-outside"] == [], f"{found}")
+    must(sorted(found["marker-inside"]) == ["content/inside.txt", "mount-0/inside.txt"], f"control: {found}")
+    box.do("restore", "x").expect(0)
+    seen = box.sh("cat /wordpress/wp-content/inside.txt inside.txt; for at in /tmp $HOME /var/tmp /run /dev/shm; do test ! -e $at/outside; done")
+    must(seen == "marker-inside\nmarker-inside\n", f"{seen!r}")
+    box.do("destroy").expect(0)
+
+
+def test_whoever_makes_one_is_told_of_its_preview(bench):
+    path = os.path.join(bench.directory, "profile-preview.yaml")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "reachability: { preview: true }\n")
+    box = Sandbox(bench, None, "10m", "null", "--profile", path)
+    must(box.made["state"] == "ready" and box.made["preview"]["url"].startswith("http://"), f"{box.made}")
+    human = bench.call("sandbox", "get", box.id, *bench.paths(), "--site", bench.site).expect(0).stdout
+    for part in (box.made["preview"]["url"], "full", "deny"):
+        must(part in human, f"{part}: {human}")
+    # Rounded: both, as quick as the machine is.
+    must("in 9 min" in human or "in 10 min" in human, human)
+    box.do("destroy").expect(0)
+
+
+def test_a_restored_state_hides_git_as_its_first_guest_did(bench):
+    forget(bench)
+    source = repository(bench)
+    box = Sandbox(bench, source)
+    box.sh("echo kept >> nested/marked.txt; git diff | grep -c '^+kept'; rm .git; mkdir .git && echo mine > .git/own")
+    shown = box.snapshot("one")["id"]
+    box.sh("rm -rf nested .git")
+    box.do("restore", "one").expect(0)
+    other = Sandbox(bench, source, "10m", "null", "--from-snapshot", shown)
+    for guest in (box, other):
+        seen = guest.sh(f"! grep -rl {TOKEN} .; grep -c {MARKED} nested/deep/marked.txt; cat .git/own; tail -n 1 nested/marked.txt")
+        must(seen == "1\nmine\nkept\n", seen)
+        guest.do("destroy").expect(0)
+
+
+def test_a_profile_chooses_the_repository_of_its_workspace(bench):
+    forget(bench)
+    work_tree, plain = real(bench, "profile-real"), bench.source("profile-plain")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+
+    def of(choice):
+        path = os.path.join(bench.directory, f"profile-git-{choice}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("target:", f"git: {choice}, target:"))
+        return ("--profile", path)
+    real_commits = "change 2\nchange 1\nchange 0\n"
+    for source, choice, expected in ((work_tree, "auto", "What was mounted\n"), (work_tree, "history", real_commits), (work_tree, "none", "none\n"),
+                                     (plain, "auto", "none\n"), (plain, "baseline", "What was mounted\n")):
+        box = Sandbox(bench, source, "10m", "null", *of(choice))
+        ask = "git log --format=%s 2>/dev/null || echo none"
+        must(box.sh(ask) == expected, f"{choice} of {source}")
+        if choice == "history":
+            must(box.ask({"type": "reset"})["type"] == "answer" and box.sh(ask) == expected, "after a reset")
+        result = box.end()
+        must(result["mounts"][0]["git"] == {"auto": "baseline" if source == work_tree else "none"}.get(choice, choice), f"{result['mounts']}")
+    call(bench, "create", "--source", plain, *of("history")).expect(1, "wp_codebox_git_unavailable")
+    refused = call(bench, "create", "--source", plain, *of("clone"))
+    must(refused.exit == 1 and "$.workspace.git" in refused.stdout + refused.stderr, f"{refused}")
