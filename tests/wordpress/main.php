@@ -19,7 +19,8 @@ $_SERVER['REQUEST_URI'] = '/';
 require getenv( 'TEST_SITE' ) . '/wp-load.php';
 require __DIR__ . '/harness.php';
 
-$flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
+$flags   = (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true );
+[ $slice, $slices ] = array_map( 'intval', explode( '/', (string) getenv( 'TEST_SLICE' ) ) );
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
@@ -28,8 +29,13 @@ $cases   = [
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network' ],
 	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only' ],
 ];
-foreach ( $cases[ $phase ] as $case ) {
+foreach ( $cases[ $phase ] as $number => $case ) {
+	if ( $number % $slices !== $slice - 1 ) {
+		continue;
+	}
+	$began = microtime( true );
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );
+	printf( "slow %.1f s wordpress %s %s\n", microtime( true ) - $began, $phase, $case );
 }
 file_put_contents( (string) getenv( 'TEST_RESULT' ), $harness->passed . ' ' . $harness->failed . "\n" );
 exit( $harness->failed > 0 ? 1 : 0 );
