@@ -3,7 +3,9 @@
 #   make build   wp-codebox, wp-codebox-launch and wp_codebox.so in target/release/
 #   make demo    provisions, builds and tells one story from a goal to an applied patch
 #                AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
-#   make test    every test; make test SUITES='rust cli' only some
+#   make check   what a change needs before it is committed: make lint, then the unit tests
+#   make test    every behaviour once; make test SUITES='rust cli' only some
+#   make test-all  also the long suites: matrices, kill -9, load, fuzzing, packaging
 #   make agent-tasks   three repair tasks for the built-in agent loop; scripted unless AGENT_TASKS_MODEL is set
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
@@ -20,7 +22,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build demo test agent-tasks lint bench dist pot deb env clean provision packages install
+.PHONY: build check demo test test-all agent-tasks lint bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -64,11 +66,17 @@ demo: install
 test: install
 	@tests/run $(SUITES)
 
+test-all: install
+	@tests/run --all
+
 agent-tasks: install
-	@eval "$$(tests/env)"; tests/agent-tasks/run $(TASKS)
+	@eval "$$(tests/env)"; /usr/bin/python3 -m pytest tests/agent-tasks $(if $(TASKS),-k '$(TASKS)')
 
 lint: packages
 	@cargo xtask check
+
+check: lint
+	@cargo test --quiet --workspace --lib --bins
 
 bench: install
 	@eval "$$(tests/env)"; tests/bench/run
