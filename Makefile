@@ -8,6 +8,7 @@
 #   make test-all  also the long suites: matrices, kill -9, load, fuzzing, packaging
 #   make agent-tasks   three repair tasks for the built-in agent loop; scripted unless AGENT_TASKS_MODEL is set
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
+#   make deny    licences, bans and sources of the dependencies; needs cargo-deny
 #   make bench   measures and writes raw samples to tests/bench/results/
 #   make dist    the WordPress plugin: dist/wp-codebox/ and dist/codebox.zip
 #   make pot     the template of translations, from dist/wp-codebox
@@ -22,7 +23,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build check demo test test-all agent-tasks lint bench dist pot deb env clean provision packages install
+.PHONY: build check demo test test-all agent-tasks lint deny bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -74,6 +75,10 @@ agent-tasks: install
 
 lint: packages
 	@cargo xtask check
+
+deny:
+	@cargo deny --version >/dev/null 2>&1 || { echo 'cargo-deny is missing; run: cargo install cargo-deny --locked' >&2; exit 1; }
+	cargo deny check licenses bans sources
 
 check: lint
 	@cargo test --quiet --workspace --lib --bins
