@@ -30,7 +30,10 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
             };
             if !to.exists() {
                 findings.push(format!("{page}:{line}: the link {target} leads to no file"));
-            } else if !anchor.is_empty() && !anchors(&tree::read(&to)?).contains(anchor) {
+            } else if !anchor.is_empty()
+                && tree::has_extension(&to, "md")
+                && !anchors(&tree::read(&to)?).contains(anchor)
+            {
                 findings.push(format!(
                     "{page}:{line}: {target} names no heading of that page"
                 ));
