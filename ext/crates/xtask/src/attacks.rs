@@ -1,8 +1,7 @@
-//! The table of attacks in SECURITY.md, generated from the suite's own table.
+//! The table of attacks in `docs/security/attacks.md`, generated from the suite's own table.
 //!
-//! `tests/sandbox/attack/vectors.json` is what the suite runs; the block between the two
-//! markers in SECURITY.md says the same to a reader. They cannot differ: the check is part
-//! of `cargo xtask check` and of the suite.
+//! The suite runs `tests/sandbox/attack/vectors.json`; the block between the two markers of the
+//! page shows the same rows. `cargo xtask check` and the suite fail when the two differ.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -12,11 +11,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const VECTORS: &str = "tests/sandbox/attack/vectors.json";
-const DOCUMENT: &str = "SECURITY.md";
+const DOCUMENT: &str = "docs/security/attacks.md";
 const BEGIN: &str = "<!-- attacks: made by `cargo xtask generate` -->";
 const END: &str = "<!-- end of attacks -->";
 
-/// SECURITY.md with the table of the current vectors.
+/// The page with the table of the current vectors.
 pub fn document(root: &Path) -> Result<Generated, TaskError> {
     let text = tree::read(&root.join(DOCUMENT))?;
     let text = with_block(&text, BEGIN, &block(root)?, END).ok_or_else(|| {

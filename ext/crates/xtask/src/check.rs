@@ -1,7 +1,9 @@
 //! `cargo xtask check`: runs every rule and shows all findings at the end.
 
 use crate::findings::{TaskError, settle};
-use crate::{claims, commands, dependencies, generate, php, schemas, source_rules, structure};
+use crate::{
+    claims, commands, dependencies, generate, links, php, schemas, source_rules, structure,
+};
 use std::path::Path;
 
 /// How much to run.
@@ -52,6 +54,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("source rules", source_rules::check(root)?);
     section("circles", structure::check(root)?);
     section("claims", claims::check(root)?);
+    section("links", links::check(root)?);
     section("schemas", schemas::check(root)?);
     section("generated files", generate::check(root)?);
     section("php", php::check(root)?);

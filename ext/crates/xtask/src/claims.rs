@@ -1,34 +1,48 @@
-//! SECURITY.md and the contracts in docs/ claim nothing without a test.
+//! Checks that every claim of the documents cites a test that exists.
 //!
-//! In the marked sections every bullet and every table row names the tests that show it, as
-//! "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a case of a
-//! Python, shell, PHP or browser suite, a test of the extension, or a vector of the attack table.
-//! Whether the test shows what the sentence says is for a reader; that it exists is checked here.
+//! Under a heading that contains "(tested)", every bullet and every table row names the tests that
+//! show it, as "Test: `name`." or "Tests: `one`, `two`.". Each name must be a Rust test, a case of
+//! a Python, shell, PHP or browser suite, a test of the extension, or an id of the attack table.
+//! The check proves that the cited test exists; only a reader can tell whether the test shows what
+//! the sentence says.
 
 use crate::findings::TaskError;
 use crate::tree;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-const DOCUMENTS: &[&str] = &[
+/// Documents that must exist and hold claims, so that deleting a page or its headings is noticed.
+/// Other pages of [`PAGES`] are checked as soon as they have a heading marked [`CLAIMS`].
+const REQUIRED: &[&str] = &[
     "SECURITY.md",
     "docs/apply-adapter.md",
     "docs/connector-requests.md",
     "docs/sandbox-session.md",
+    "docs/security/agents-and-models.md",
+    "docs/security/bundles-and-apply.md",
+    "docs/security/files-and-capture.md",
+    "docs/security/held-sandboxes.md",
+    "docs/security/isolation-levels.md",
+    "docs/security/kernel-identity.md",
+    "docs/security/network-and-mail.md",
+    "docs/security/runs-and-callers.md",
+    "docs/security/secrets.md",
     "docs/transfer-readiness.md",
 ];
-/// Headings, at any level, below which each item is a claim.
+/// Directory whose Markdown pages are searched for claims, subdirectories included.
+const PAGES: &str = "docs";
+/// Text of a heading, at any level, that makes each item below it a claim.
 const CLAIMS: &str = "(tested)";
-/// Where test names come from.
+/// Directories that hold tests.
 const PLACES: [&str; 2] = ["ext", "tests"];
 
-/// Checks the documents.
+/// Returns one finding per missing page, claim without a test, and cited test that does not exist.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let (documents, mut findings) = documents(root)?;
     let known = names(root)?;
-    let mut findings = Vec::new();
-    for document in DOCUMENTS {
-        let text = tree::read(&root.join(document))?;
-        let (items, unmarked) = claims(&text);
+    for path in documents {
+        let document = tree::shown(root, &path);
+        let (items, unmarked) = claims(&tree::read(&path)?);
         findings.extend(unmarked.iter().map(|what| format!("{document} {what}")));
         for item in items {
             let line = item.line;
@@ -47,12 +61,39 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
+/// The required documents and every other page with a marked heading, and a finding for each
+/// required document that does not exist.
+fn documents(root: &Path) -> Result<(BTreeSet<PathBuf>, Vec<String>), TaskError> {
+    let mut documents = BTreeSet::new();
+    let mut findings = Vec::new();
+    for required in REQUIRED {
+        let path = root.join(required);
+        if path.is_file() {
+            documents.insert(path);
+        } else {
+            findings.push(format!(
+                "{required} is missing; its claims are required, see REQUIRED in claims.rs"
+            ));
+        }
+    }
+    for path in tree::files(&root.join(PAGES))? {
+        if tree::has_extension(&path, "md") && tree::read(&path)?.lines().any(is_marked) {
+            documents.insert(path);
+        }
+    }
+    Ok((documents, findings))
+}
+
+fn is_marked(line: &str) -> bool {
+    line.starts_with('#') && line.contains(CLAIMS)
+}
+
 struct Claim {
     line: usize,
     tests: Vec<String>,
 }
 
-/// Bullets and table rows below the marked headings.
+/// Bullets and table rows below the marked headings, and a finding when no heading is marked.
 fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut marked = false;
@@ -61,7 +102,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut row = 0;
     for (index, line) in text.lines().enumerate() {
         if line.starts_with('#') {
-            marked = line.contains(CLAIMS);
+            marked = is_marked(line);
             sections += usize::from(marked);
             open = false;
         } else if !marked || line.trim().is_empty() {
@@ -108,8 +149,8 @@ fn cited(item: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every name that a test can have: functions of Rust, Python and shell, sentences of
-/// PHP and browser cases, titles of tests of the extension, and ids of the vector table.
+/// Every name that a document may cite: functions of Rust, Python and shell, sentences of PHP and
+/// browser cases, titles of tests of the extension, and ids of the attack table.
 fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let mut names = BTreeSet::new();
     for place in PLACES {
@@ -123,7 +164,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
                 continue;
             }
             let Ok(text) = std::fs::read_to_string(&path) else {
-                // Fixtures without an extension need not be text.
+                // A fixture without an extension may hold bytes that are not UTF-8.
                 continue;
             };
             names.extend(text.lines().filter_map(|line| named(line, vectors)));
@@ -148,8 +189,8 @@ fn named(line: &str, vectors: bool) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Names that are sentences: the line after `$t->test(` in a case of the WordPress suite,
-/// the one after `--TEST--` in a test of the extension, and `await test( '…',` of the browser.
+/// Test names that are sentences: the line after `$t->test(` in the WordPress suite, the line
+/// after `--TEST--` in a test of the extension, and `await test( '…',` in the browser suite.
 fn titles(text: &str) -> Vec<String> {
     let browser = text.lines().filter_map(|line| {
         let rest = line.trim().strip_prefix("await test( '")?;
@@ -218,6 +259,37 @@ mod tests {
         let browser = "\tawait test( 'keys: all of it', async () => {\n";
         assert_eq!(titles(browser), ["keys: all of it"]);
         assert!(titles("'a sentence',\n").is_empty());
+    }
+
+    #[test]
+    fn pages_are_discovered_and_a_missing_required_page_is_a_finding() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("SECURITY.md", "# No marked heading\n");
+        write("docs/security/deep/new.md", "## New (tested)\n- x\n");
+        write("docs/plain.md", "# Plain\nHow the (tested) mark works.\n");
+        let (documents, findings) = documents(root.path()).unwrap();
+        let shown: Vec<String> = documents
+            .iter()
+            .map(|path| tree::shown(root.path(), path))
+            .collect();
+        assert_eq!(shown, ["SECURITY.md", "docs/security/deep/new.md"]);
+        assert_eq!(findings.len(), REQUIRED.len() - 1);
+        let findings = check(root.path()).unwrap();
+        for wanted in [
+            "docs/security/secrets.md is missing",
+            "SECURITY.md has no heading marked (tested)",
+            "docs/security/deep/new.md:2: a claim without a test",
+        ] {
+            assert!(
+                findings.iter().any(|one| one.starts_with(wanted)),
+                "{wanted}"
+            );
+        }
     }
 
     #[test]

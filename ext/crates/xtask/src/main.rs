@@ -17,6 +17,7 @@ mod error_codes;
 mod findings;
 mod generate;
 mod generated;
+mod links;
 mod php;
 mod schemas;
 mod source_rules;
@@ -30,8 +31,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  check           formatting, clippy, dependency rule, source rules, circles, claims, schemas,
-                  generated files, stub, PHP
+  check           formatting, clippy, dependency rule, source rules, circles, claims, links,
+                  schemas, generated files, stub, PHP
   check --fast    the same without clippy and the stub test
   structure       lines, files, arrows and circles of each crate; --arrows CRATE prints its arrows,
                   --write-circles rewrites the list of known circles
