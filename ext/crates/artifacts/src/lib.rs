@@ -1,15 +1,16 @@
-//! Artifact bundles: what a guest changed, as a verifiable, reviewable directory.
+//! Artifact bundles: the changes a guest made, as a directory that can be verified and reviewed.
 //!
-//! The path of a change: [`capture`] reads an overlay's upper directory into
-//! [`MountChanges`] · [`render_mount_patch`] and [`mount_entries`] turn it into a patch and
-//! `changed-files` entries · [`write_bundle`] writes and signs the bundle ·
-//! [`verify_bundle`] judges any bundle · [`preflight`] cuts it down to what was
-//! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site ·
-//! [`write_archive`] and [`import`] carry bundles between hosts. [`EpisodeBuilder`] and
-//! [`validate_episode_trace`] write and judge the trace of an episode.
+//! Data flow: [`capture`] reads an overlay's upper directory into [`MountChanges`].
+//! [`render_mount_patch`] and [`mount_entries`] turn the changes into a patch and `changed-files`
+//! entries. [`write_bundle`] writes and signs the bundle. [`verify_bundle`] checks a bundle of
+//! any origin. [`preflight`] reduces a bundle to the approved files. [`Store`] holds the bundles
+//! of a site and [`AuditLog`] its decisions. [`write_archive`] and [`import`] transfer bundles
+//! between hosts. [`EpisodeBuilder`] writes the trace of an episode and
+//! [`validate_episode_trace`] checks one.
 //!
-//! Invariants: files are reached through `openat2` beneath a directory descriptor, links
-//! are never followed; no network, no environment; same input, same bytes.
+//! Invariants: every file is opened with `openat2` relative to a directory descriptor and
+//! symbolic links are never followed. The crate uses neither network nor environment variables.
+//! Equal inputs give equal bytes.
 #![forbid(unsafe_code)]
 
 mod attestation;

@@ -1,6 +1,6 @@
-//! Two verifiers, written apart, agree on generated bundles, whole and bent.
+//! Two independent verifiers agree on generated bundles, intact and tampered.
 //!
-//! The other one is `tests/conformance/verify_bundle.py`; it runs once for all bundles.
+//! The second verifier is `tests/conformance/verify_bundle.py`; one call verifies all bundles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 mod bundles;
@@ -19,7 +19,7 @@ use wp_codebox_artifacts::*;
 
 type Bend = fn(&Bent);
 
-/// Ways to bend a bundle, and a code that each must bring out.
+/// Kinds of tampering, each with a violation code that both verifiers must report.
 const BENDS: &[(&str, &str, Bend)] = &[
     ("manifest removed", "missing-manifest", |b| {
         fs::remove_file(b.0.join("manifest.json")).unwrap()
@@ -634,7 +634,7 @@ const BENDS: &[(&str, &str, Bend)] = &[
     }),
 ];
 
-/// Ways to change a bundle that leave it valid: the control.
+/// Controls: changes after which a bundle is still valid.
 const HARMLESS: &[(&str, Bend)] = &[
     ("untouched", |_| {}),
     ("unsigned", |b| unsigned(b)),
@@ -745,7 +745,7 @@ fn unsigned(b: &Bent) {
     b.seal();
 }
 
-/// Without the documents that repeat the identity, so that it can be another.
+/// Removes the documents that repeat the identity, so that the identity can be changed.
 fn detached(b: &Bent) {
     b.drop_members(&[REFERENCES, REPLAY, "files/review.json", "metadata.json"]);
 }
@@ -783,13 +783,13 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
 }
 
-/// The trace of the vectors.
+/// Returns the episode trace of the published vectors.
 fn published_episode() -> Value {
     let bytes = include_bytes!("../../../../tests/conformance/vectors/episode/trace.json");
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// A small trace whose digests fit.
+/// Returns a small trace with valid digests.
 fn episode() -> Value {
     let digest = |value: &Value| {
         let text = canonical_value(value, OverLimit::Refuse).unwrap();
@@ -835,7 +835,7 @@ struct Judged {
     must: Option<String>,
 }
 
-/// Answers of the other verifier, by directory.
+/// Returns the results of the second verifier by directory.
 fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
     let script = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/verify_bundle.py");
@@ -866,7 +866,7 @@ fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
 }
 
 #[test]
-fn two_verifiers_agree() {
+fn both_verifiers_report_same_violations() {
     let host = Host::new();
     let work = scratch();
     let bent = scratch();
@@ -926,7 +926,7 @@ fn two_verifiers_agree() {
             other => panic!("{other:?}: {detail}"),
         };
         assert_eq!(theirs["signature"], signature, "{detail}");
-        // Every signature made now is over the whole manifest.
+        // Signatures made by the current version cover the whole manifest.
         let coverage = (signature == "signed").then_some(SignatureCoverage::Manifest);
         assert_eq!(ours.signature.coverage, coverage, "{detail}");
         assert_eq!(theirs["coverage"], json!(coverage), "{detail}");
@@ -946,9 +946,9 @@ fn two_verifiers_agree() {
     assert_eq!(met.len(), 16, "a code was never brought out: {met:?}");
 }
 
-/// The bundle of the vectors was signed when attestations had no hash of the manifest.
+/// The published bundle was signed when attestations did not contain the hash of the manifest.
 #[test]
-fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() {
+fn old_signatures_verify_and_report_coverage_of_files_only() {
     let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/vectors/signed-before");
     let key = fs::read_to_string(vector.join("key.pub")).unwrap();
@@ -1006,7 +1006,7 @@ fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() 
 }
 
 #[test]
-fn same_inputs_same_bytes() {
+fn equal_inputs_give_equal_bundle_bytes() {
     let host = Host::new();
     let work = scratch();
     for number in 100..110 {

@@ -1,4 +1,5 @@
-//! The copy, merged with the layer the guest began on.
+//! Copies an upper directory into a snapshot layer and merges it with the lower layer of the
+//! guest.
 
 use super::row::{KeptEntry, KeptNode};
 use super::{KeepError, feature, listing, read_failed, write_failed};
@@ -13,19 +14,20 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::Sha256Hex;
 
-/// What was kept of one overlay.
+/// Result of copying one overlay into a snapshot layer.
 #[derive(Debug)]
 pub struct KeptLayer {
-    /// Every entry, parents first.
+    /// All entries, parents before children.
     pub entries: Vec<KeptEntry>,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub bytes: u64,
-    /// Special files that were left out.
+    /// Paths of special files that the snapshot omits.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// Copies the upper directory `upper`, over the kept layer `below` its guest began on, into the
-/// empty directory `to`. The guest may live, but nothing may write: that is checked afterwards.
+/// Copies the upper directory `upper`, merged over the snapshot layer `below` that the guest
+/// started on, into the empty directory `to`. The guest may be alive, but none of its processes
+/// may write; a check after the copy detects writes.
 pub fn keep_layer(
     upper: BorrowedFd<'_>,
     below: Option<BorrowedFd<'_>>,
@@ -67,14 +69,14 @@ pub fn keep_layer(
     Ok(copy.kept)
 }
 
-/// The directories that one directory of the result is made from.
+/// Source directories for one directory of the result.
 #[derive(Clone, Copy)]
 struct Sides<'d> {
     upper: Option<&'d Dir>,
     below: Option<&'d Dir>,
 }
 
-/// How a directory of the result looks.
+/// Mode and times of a directory of the result.
 #[derive(Clone, Copy)]
 struct Shape {
     mode: u32,
@@ -148,7 +150,7 @@ impl Copy<'_> {
         match (sides.upper, over, sides.below, under) {
             (Some(upper), Some(stat), below, under) => {
                 if !is_directory(&stat) {
-                    // As it was before it was read: a write in between shows.
+                    // Attributes from before the read, so a write during the read is detected.
                     self.seen.note(&path, &stat);
                     return self.leaf(upper, to, name, &path, &stat);
                 }
@@ -161,7 +163,7 @@ impl Copy<'_> {
                         shape.opaque = opaque(&hidden, &path)?;
                         Some(hidden)
                     }
-                    // What lay there hid the source, and it is gone.
+                    // The lower entry hid the source, and the upper directory deleted that entry.
                     (Some(_), Some(_)) => {
                         shape.opaque = true;
                         None
@@ -187,7 +189,7 @@ impl Copy<'_> {
                 };
                 self.enter(sides, to, name, &path, shape, depth)
             }
-            // It was listed and is gone.
+            // The entry was listed and has disappeared since.
             _ => Err(KeepError::Moving),
         }
     }
@@ -225,7 +227,7 @@ impl Copy<'_> {
                 Ok(())
             }
             kind => {
-                // Whatever it is, it hides what is below it.
+                // Every upper entry hides the lower entry, whatever its type.
                 if kind != FileType::CharacterDevice || stat.st_rdev != 0 {
                     self.kept.left_out.push(path.to_vec());
                 }
@@ -295,7 +297,7 @@ impl Copy<'_> {
         let mut sparse = SparseWriter::new(to);
         let read = read_pieces(from, |piece| {
             bytes += piece.len() as u64;
-            // It can grow while it is read.
+            // The file can grow while it is read.
             let within = self.budget.file(bytes);
             let within = within.and_then(|()| self.budget.spend(piece.len() as u64));
             if let Err(exceeded) = within {
@@ -326,7 +328,7 @@ impl Copy<'_> {
     }
 }
 
-/// Gives a directory of the guest the mode back that was opened to read it.
+/// Restores the original mode of a guest directory that was made readable for the copy.
 fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), KeepError> {
     if seen.st_mode & 0o700 == 0o700 {
         return Ok(());
@@ -354,7 +356,8 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// What a tree looked like, whatever the order of the looks: any write in between changes it.
+/// Fingerprint of a tree that does not depend on the order of the walk. Any write between two
+/// fingerprints changes it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     entries: u64,
@@ -363,7 +366,8 @@ struct Seen {
 
 impl Seen {
     fn note(&mut self, path: &[u8], stat: &Stat) {
-        // What had to be made readable first has another change time since.
+        // chmod to make an entry readable changes its ctime, so the ctime of such entries is not
+        // compared.
         let changed = match is_directory(stat) || stat.st_mode & 0o400 == 0 {
             true => (0, 0),
             false => (stat.st_ctime, stat.st_ctime_nsec),

@@ -1,15 +1,16 @@
-//! The upper directory of an overlay kept as a layer of its own, so that a later guest can begin
-//! where this one was.
+//! Snapshots of an overlay's upper directory as separate layers, so that a later guest can start
+//! from the saved state.
 //!
-//! A kept layer is an overlay *lower*: files and links as they lay there, a whiteout for each
-//! deletion, an opaque mark on each directory that replaced another one. A guest that began on a
-//! kept layer is kept merged with it, so a layer lies directly on the mount's source, however
-//! often that went on.
+//! A snapshot layer is an overlay *lower* directory: it has the files and links of the upper
+//! directory, a whiteout for each deletion, and the opaque attribute on each directory that
+//! replaced another one. If the guest itself started on a snapshot layer, the new snapshot merges
+//! both, so a snapshot layer always lies directly on the mount's source, however many generations
+//! there were.
 //!
-//! Invariants: everything is reached by descriptor beneath the two directories; special files of
-//! the guest are never opened, a whiteout takes their place and they are listed; modes lose what
-//! is beyond 0777 and keep their owner's right to read. Every entry is listed with its digest,
-//! and a layer that differs in anything from its list is refused.
+//! Invariants: all access is by descriptor beneath the two directories. Special files of the
+//! guest are never opened; a whiteout replaces each and the result lists it. Modes are reduced to
+//! 0777 and always include read permission for the owner. Every entry is listed with its digest,
+//! and a layer that differs from its list in any way is refused.
 
 mod copy;
 mod row;
@@ -24,20 +25,21 @@ use crate::patch::shown_name;
 use rustix::io::Errno;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a layer cannot be kept or used.
+/// Reason why a layer snapshot cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
-    /// There is more than may be kept.
-    #[error("the state has more than {limit} {what}")]
+    /// The layer exceeds a limit.
+    #[error("the sandbox state has more than {limit} {what}")]
     Limit {
-        /// `entries`, `bytes`, `bytes in one file`, `bytes in one path` or `directory levels`.
+        /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
+        /// `directory levels`.
         what: &'static str,
         /// The bound.
         limit: u64,
     },
-    /// Something could not be read.
-    #[error("{path:?} of the state could not be read: {source}")]
+    /// An entry could not be read.
+    #[error("{path:?} of the sandbox state could not be read: {source}")]
     Read {
         /// Path below the layer.
         path: String,
@@ -45,8 +47,8 @@ pub enum KeepError {
         #[source]
         source: Errno,
     },
-    /// Something could not be written.
-    #[error("{path:?} of the state could not be written: {source}")]
+    /// An entry could not be written.
+    #[error("{path:?} of the snapshot could not be written: {source}")]
     Write {
         /// Path below the layer.
         path: String,
@@ -54,23 +56,23 @@ pub enum KeepError {
         #[source]
         source: Errno,
     },
-    /// The overlay used a feature that cannot be kept.
-    #[error("{path:?} uses the overlay feature {feature:?}, which cannot be kept")]
+    /// The overlay used a feature that a snapshot cannot represent.
+    #[error("{path:?} uses the overlay feature {feature:?}, which a snapshot cannot contain")]
     OverlayFeature {
         /// Path below the layer.
         path: String,
-        /// Attribute name.
+        /// Name of the overlay attribute.
         feature: &'static str,
     },
-    /// It was written to while it was copied.
+    /// A process wrote to the upper directory during the copy.
     #[error("files of the sandbox changed while they were copied: a program still runs in it")]
     Moving,
-    /// A kept layer is not what its list says.
-    #[error("{path:?} is not what was kept: {what}")]
+    /// A snapshot layer differs from its list.
+    #[error("{path:?} differs from the snapshot's list of entries: {what}")]
     Differs {
         /// Path below the layer.
         path: String,
-        /// How.
+        /// Kind of difference.
         what: &'static str,
     },
 }

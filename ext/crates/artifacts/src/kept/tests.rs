@@ -55,7 +55,8 @@ impl Place {
         verify_layer(open(&self.at("to")).as_fd(), &kept.entries)
     }
 
-    /// `path=content`, `path/` (`path/!` when opaque), `path>target`, `path-` of the result.
+    /// Returns the entries of the result as `path=content`, `path/` (`path/!` when opaque),
+    /// `path>target` or `path-`.
     fn shown(&self) -> Vec<String> {
         let mut all = Vec::new();
         walk(&self.at("to"), "", &mut all);
@@ -95,7 +96,7 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
 }
 
 #[test]
-fn a_layer_is_kept_as_it_lay_there() {
+fn snapshot_contains_all_files_links_and_whiteouts_of_upper() {
     let place = Place::new();
     place.write("upper/dir/run.sh", "#!");
     fs::set_permissions(
@@ -142,14 +143,14 @@ fn a_layer_is_kept_as_it_lay_there() {
         (copied.mtime(), copied.mtime_nsec()),
         (before.mtime(), before.mtime_nsec())
     );
-    // The guest goes on with the modes it gave.
+    // The guest continues to see the modes it set.
     let left = fs::symlink_metadata(place.at("upper/unreadable")).unwrap();
     assert_eq!(left.mode() & 0o777, 0);
     place.verify(&kept).unwrap();
 }
 
 #[test]
-fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
+fn snapshot_merges_upper_with_lower_snapshot_layer() {
     let place = Place::new();
     for path in [
         "both",
@@ -181,7 +182,8 @@ fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
         "dir/",
         "dir/below=below",
         "dir/upper=upper",
-        // A whiteout of the layer hid the source, so the directory that came back does.
+        // A whiteout in the lower layer hid the source directory, so the re-created directory
+        // must be opaque.
         "dir-again/!",
         "dir-again/z=upper",
         "file-now=upper",
@@ -204,7 +206,7 @@ fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
 }
 
 #[test]
-fn anything_that_differs_is_refused() {
+fn layer_that_differs_from_its_list_is_refused() {
     type Harm = fn(&Place);
     let harms: [(&str, Harm); 9] = [
         ("content", |p| {
@@ -245,7 +247,7 @@ fn anything_that_differs_is_refused() {
 }
 
 #[test]
-fn a_list_that_was_changed_is_refused() {
+fn layer_with_modified_list_is_refused() {
     let place = Place::new();
     place.write("upper/a", "content");
     let mut kept = place.keep().unwrap();
@@ -256,7 +258,7 @@ fn a_list_that_was_changed_is_refused() {
 }
 
 #[test]
-fn bounds_hold_and_features_of_overlays_are_refused() {
+fn snapshot_refuses_exceeded_limits_and_unsupported_overlay_features() {
     let place = Place::new();
     place.write("upper/a", "four");
     place.write("upper/b", "four");
@@ -303,7 +305,7 @@ fn bounds_hold_and_features_of_overlays_are_refused() {
 }
 
 #[test]
-fn a_tree_that_moves_is_not_kept() {
+fn snapshot_fails_when_files_change_during_copy() {
     let place = Place::new();
     for index in 0..300 {
         place.write(&format!("upper/dir/{index}"), "content");
@@ -322,7 +324,8 @@ fn a_tree_that_moves_is_not_kept() {
                 fs::write(&file, turn.to_string()).unwrap();
             }
         });
-        // Where the writer got no turn meanwhile, the tree stood still, and may be kept.
+        // If the scheduler did not run the writer during the copy, the tree did not change and a
+        // snapshot is valid.
         let begun = std::time::Instant::now();
         let mut refused = false;
         while !refused && begun.elapsed() < std::time::Duration::from_secs(60) {

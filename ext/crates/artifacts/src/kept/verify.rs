@@ -1,4 +1,4 @@
-//! Whether a kept layer still is what its list says.
+//! Compares the files of a snapshot layer with its list of entries.
 
 use super::row::{KeptEntry, KeptNode};
 use super::{KeepError, differs, read_failed};
@@ -8,8 +8,8 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{Advice, FileType, Stat};
 use std::collections::HashMap;
 
-/// Reads every entry of a layer again, from the disk where that can be had, and compares it with
-/// the list. What is missing, added or different in anything is refused.
+/// Reads every entry of a layer again, from disk instead of the page cache where possible, and
+/// compares it with the list. Fails if an entry is missing, additional or different.
 pub fn verify_layer(layer: BorrowedFd<'_>, entries: &[KeptEntry]) -> Result<(), KeepError> {
     let mut expected = HashMap::with_capacity(entries.len());
     for entry in entries {
@@ -59,7 +59,8 @@ fn directory(
             }
             FileType::RegularFile => {
                 let (file, stat) = dir.open_file(&name).map_err(&read)?;
-                // Advice: without it, what is compared is what was just written.
+                // If fadvise fails, the comparison reads the page cache, i.e. the data just
+                // written.
                 let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
                 let found = KeptNode::File {
                     mode: stat.st_mode & 0o7777,

@@ -1,4 +1,4 @@
-//! The listed files: topology, orphans, hashes, identity.
+//! The listed files: file types, unlisted files, hashes and identity.
 
 use super::paths::{UrlFault, path_fault, url_fault};
 use super::shape::{digest, text};
@@ -14,19 +14,20 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{Sha256Hex, Violation, ViolationCode};
 
-/// Directory entries looked at when searching for unlisted files.
+/// Maximum number of directory entries visited in the search for unlisted files.
 const MAX_ENTRIES: usize = 100_000;
-/// Deepest directory level of a bundle.
+/// Maximum number of directory levels in a bundle.
 const MAX_DEPTH: usize = 64;
-/// Bytes hashed in all.
+/// Maximum number of bytes hashed in total.
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
-/// Bytes of documents kept in memory in all; past that they are read again and compared.
+/// Maximum total size of documents held in memory; further documents are read again and compared
+/// with their hash.
 const MAX_KEPT: u64 = 256 * 1024 * 1024;
 
-/// Documents by path, as they were when they were hashed.
+/// Documents by path, with the bytes that were hashed.
 pub(crate) type Documents = BTreeMap<String, Vec<u8>>;
 
-/// One verification under way.
+/// State of one verification.
 pub(super) struct Session<'d> {
     dir: &'d Dir,
     pub manifest: Json,
@@ -38,7 +39,7 @@ pub(super) struct Session<'d> {
     pub violations: Vec<Violation>,
 }
 
-/// A listed file as the manifest describes it.
+/// A listed file with the attributes from the manifest.
 pub(super) struct Row {
     pub index: usize,
     pub path: String,
@@ -96,7 +97,7 @@ impl<'d> Session<'d> {
         self.manifest.get("files")?.as_array()?.get(index)
     }
 
-    /// Listed paths of a kind, those with a valid path.
+    /// Returns the listed files of a kind that have a valid path.
     pub(super) fn of_kind(&self, kind: &str) -> Vec<String> {
         self.rows()
             .into_iter()
@@ -105,7 +106,7 @@ impl<'d> Session<'d> {
             .collect()
     }
 
-    /// Steps 3 to 7.
+    /// Runs steps 3 to 7.
     pub(super) fn check_files(&mut self) {
         for row in self.rows() {
             let field = format!("manifest.files[{}].path", row.index);
@@ -279,7 +280,7 @@ impl<'d> Session<'d> {
         Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
     }
 
-    /// Bytes of a file. For a listed file: the bytes that were hashed, or nothing.
+    /// Returns the bytes of a file. For a listed file, these are the hashed bytes or `None`.
     pub(super) fn document(&mut self, path: &str) -> Option<Vec<u8>> {
         if let Some(bytes) = self.kept.get(path) {
             return Some(bytes.clone());
@@ -294,7 +295,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Steps 8 and 9.
+    /// Runs steps 8 and 9.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;
@@ -360,7 +361,7 @@ impl<'d> Session<'d> {
         self.add(ViolationCode::DigestMismatch, field, None, message);
     }
 
-    /// Whether a reference is a valid path and listed; adds the violation otherwise.
+    /// Returns whether a reference is a valid, listed path, and adds a violation otherwise.
     pub(super) fn check_reference(&mut self, field: &str, reference: &str) -> bool {
         if let Some(fault) = path_fault(reference) {
             self.add(ViolationCode::InvalidPath, field, Some(reference), fault);
@@ -379,7 +380,8 @@ impl<'d> Session<'d> {
         true
     }
 
-    /// Hash of the bytes of a listed file; `manifest.json` by its bytes, not its self hash.
+    /// Returns the hash of the bytes of a listed file; for `manifest.json` also of its bytes, not
+    /// its self hash.
     pub(super) fn file_hash(&mut self, path: &str) -> Option<Sha256Hex> {
         if let Some(hash) = self.hashes.get(path) {
             return Some(hash.clone());
@@ -387,7 +389,7 @@ impl<'d> Session<'d> {
         self.document(path).map(|bytes| sha256(&bytes))
     }
 
-    /// Checks a stated hash of a referenced file.
+    /// Checks the stated hash of a referenced file.
     pub(super) fn check_referenced_hash(&mut self, field: &str, path: &str, stated: Option<&str>) {
         let Some(stated) = stated else {
             let message = format!("the reference to {path:?} needs a sha256");
@@ -404,7 +406,7 @@ impl<'d> Session<'d> {
     }
 }
 
-/// Documents that later rules, or an apply, read.
+/// Returns whether later rules or an apply read this document.
 fn wants_keeping(row: &Row) -> bool {
     const KINDS: [&str; 11] = [
         "metadata",
