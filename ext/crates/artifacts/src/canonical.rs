@@ -47,7 +47,7 @@ pub enum CanonicalError {
 }
 
 impl CanonicalError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

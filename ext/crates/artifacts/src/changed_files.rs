@@ -132,7 +132,7 @@ pub enum ChangedFilesError {
 }
 
 impl ChangedFilesError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> wp_codebox_contracts::ErrorCode {
         match self {

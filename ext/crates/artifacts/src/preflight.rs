@@ -67,7 +67,7 @@ pub struct MountPatch {
 /// Result of a preflight: all data that an apply needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Preflight {
-    /// Bundle id.
+    /// Id of the bundle.
     pub artifact_id: String,
     /// Approved paths, sorted, without duplicates.
     pub approved_files: Vec<String>,

@@ -48,14 +48,14 @@ pub enum RemovalError {
 }
 
 impl RemovalError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Name { .. } | Self::Remains { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

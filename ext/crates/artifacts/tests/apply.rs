@@ -1,5 +1,5 @@
 //! Preflight: from a bundle and a list of approved files to a patch or a refusal.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;

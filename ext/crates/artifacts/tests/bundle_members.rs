@@ -1,5 +1,5 @@
 //! Members of a bundle, content that is kept out of bundles, and failures of the writer.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod namespaces;

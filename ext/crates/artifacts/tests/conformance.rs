@@ -1,7 +1,7 @@
 //! Two independent verifiers agree on generated bundles, intact and tampered.
 //!
 //! The second verifier is `tests/conformance/verify_bundle.py`; one call verifies all bundles.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;

@@ -1,5 +1,5 @@
 //! Comparison of whole trees, which must report the same changes as an overlay's upper directory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod trees;
 

@@ -1,6 +1,6 @@
 //! Episode traces: one fixed trace byte for byte, random traces, tampered traces and hostile
 //! traces.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! A signed bundle with fixed inputs equals the recorded files, digests and manifest.
-#![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 #[path = "../../../../tests/golden/compare.rs"]

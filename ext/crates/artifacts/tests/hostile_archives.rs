@@ -1,5 +1,5 @@
 //! Archives that expand to much more memory or disk space than their own size.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 

@@ -1,5 +1,5 @@
 //! Comparison of this crate's view of hostile layers and mounts with the kernel's overlayfs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod namespaces;
 

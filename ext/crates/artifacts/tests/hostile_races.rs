@@ -1,6 +1,6 @@
 //! Trees that change during the walk: at least 100,000 exchanges per race. As a control, a
 //! path-based reader in the same race does escape.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 

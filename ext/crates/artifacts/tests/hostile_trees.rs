@@ -1,6 +1,6 @@
 //! Hostile trees without concurrent changes: bounded time and memory, a clear report, no access
 //! outside.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 

@@ -1,5 +1,5 @@
 //! Reading and writing overlay layers, compared with the kernel's overlayfs.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod namespaces;
 mod trees;

@@ -2,7 +2,7 @@
 //! copy of the baseline, and compared byte for byte and mode for mode.
 //!
 //! `CODEBOX_PROPERTY_CASES` sets the number of cases; the seed is fixed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod trees;
 

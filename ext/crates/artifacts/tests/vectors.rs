@@ -1,5 +1,5 @@
 //! The language-neutral test vectors, compared byte for byte.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 use serde_json::Value;
 use std::fs;

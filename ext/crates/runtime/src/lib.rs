@@ -1,10 +1,9 @@
-//! What every backend has in common: the lifecycle, the state directory, the
-//! directory of a run and its journal, the registry of runs, collecting what runs left, and the contract of a
-//! backend.
+//! Parts common to all backends: the lifecycle, the state directory, the directory and journal of
+//! a run, the run registry, garbage collection, and the backend traits.
 //!
-//! Invariants: the state directory has one owner who is not root; files below it
-//! are created 0600 and directories 0700; a journal line is written whole or not
-//! at all; a run without a living holder of its lease is dead.
+//! Invariants: the state directory has one owner, who is not root. Files in it have mode 0600 and
+//! directories 0700. A journal line is written completely or not at all. A run whose lease no
+//! living process holds is dead.
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -30,7 +29,7 @@ mod state_dir;
 mod supervisor_death;
 mod timestamp;
 
-/// Directory of a site with what its sandboxes were made from.
+/// Directory of a site with the seeds of its sandboxes.
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{

@@ -115,7 +115,7 @@ pub enum AttestationError {
 }
 
 impl AttestationError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

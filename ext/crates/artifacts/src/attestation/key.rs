@@ -27,7 +27,7 @@ pub enum KeyError {
     Io {
         /// Failed operation: `opened`, `read` or `created`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
@@ -50,7 +50,7 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -59,7 +59,7 @@ impl KeyError {
             Self::PublicMalformed => ErrorCode::InputInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -52,7 +52,7 @@ pub enum Durability {
 /// A bundle written to disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenBundle {
-    /// Bundle id.
+    /// Id of the bundle.
     pub id: BundleId,
     /// Content digest, which identifies the bundle.
     pub content_digest: ContentDigest,
@@ -92,7 +92,7 @@ pub enum BundleError {
     Io {
         /// Path of the member in the bundle.
         member: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
@@ -119,14 +119,14 @@ pub enum BundleError {
     Canonical {
         /// Path of the member in the bundle.
         member: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: CanonicalError,
     },
 }
 
 impl BundleError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -139,7 +139,7 @@ impl BundleError {
             | Self::Canonical { .. } => ErrorCode::BundleWriteFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

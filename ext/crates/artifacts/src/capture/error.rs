@@ -20,7 +20,7 @@ pub enum CaptureError {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
         what: &'static str,
-        /// The bound.
+        /// Limit that was exceeded.
         limit: u64,
     },
     /// A directory or file could not be read.
@@ -30,7 +30,7 @@ pub enum CaptureError {
         side: &'static str,
         /// Path below the mount.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
@@ -45,7 +45,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -53,7 +53,7 @@ impl CaptureError {
             Self::Io { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -22,18 +22,18 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub struct LayerError {
     /// Path below the layer.
     pub path: String,
-    /// The cause.
+    /// Error of the failed operation.
     #[source]
     pub source: rustix::io::Errno,
 }
 
 impl LayerError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::RunFailed
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -22,7 +22,7 @@ pub enum TreeError {
     Limit {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file` or `directory levels`.
         what: &'static str,
-        /// The bound.
+        /// Limit that was exceeded.
         limit: u64,
     },
     /// The tree contains a mount point.
@@ -48,7 +48,7 @@ pub enum TreeError {
     Unreadable {
         /// Path below the directory.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
@@ -59,14 +59,14 @@ pub enum TreeError {
     Write {
         /// Path below the directory.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
 }
 
 impl TreeError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -76,7 +76,7 @@ impl TreeError {
             Self::Write { .. } => ErrorCode::SandboxStartFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -39,7 +39,7 @@ pub enum EpisodeError {
 }
 
 impl EpisodeError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

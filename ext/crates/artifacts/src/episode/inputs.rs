@@ -69,7 +69,7 @@ pub struct SnapshotInput {
 /// The bundle of an episode.
 #[derive(Debug, Clone)]
 pub struct EpisodeArtifacts {
-    /// Bundle id.
+    /// Id of the bundle.
     pub id: BundleId,
     /// Content digest of the bundle.
     pub content: Sha256Hex,

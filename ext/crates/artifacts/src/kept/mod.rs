@@ -35,7 +35,7 @@ pub enum KeepError {
         /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
         /// `directory levels`.
         what: &'static str,
-        /// The bound.
+        /// Limit that was exceeded.
         limit: u64,
     },
     /// An entry could not be read.
@@ -43,7 +43,7 @@ pub enum KeepError {
     Read {
         /// Path below the layer.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
@@ -52,7 +52,7 @@ pub enum KeepError {
     Write {
         /// Path below the layer.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
@@ -78,7 +78,7 @@ pub enum KeepError {
 }
 
 impl KeepError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -90,7 +90,7 @@ impl KeepError {
         }
     }
 
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

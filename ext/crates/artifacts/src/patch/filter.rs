@@ -53,7 +53,7 @@ pub enum FilterError {
 }
 
 impl FilterError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

@@ -19,7 +19,7 @@ pub struct PatchError {
 }
 
 impl PatchError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::PatchUnfilterable

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Minimum similarity of a rename in per cent.
 const THRESHOLD: u8 = 50;
-/// Maximum number of inexact renames_pair_equal_then_similar_files to compare; with more renames_pair_equal_then_similar_files, only equal contents are paired.
+/// Maximum number of inexact pairs to compare; with more pairs, only equal contents are paired.
 const MAX_PAIRS: usize = 10_000;
 
 /// A deleted path and the added path that replaces it.
@@ -78,7 +78,7 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
         .iter()
         .map(|(p, b)| (*p, b.len(), line_bytes(b)))
         .collect();
-    let mut renames_pair_equal_then_similar_files = Vec::new();
+    let mut pairs = Vec::new();
     for (to, bytes) in made {
         let new = line_bytes(bytes);
         for (from, old_size, old) in &counted {
@@ -89,13 +89,13 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
             let score = common * 100 / bytes.len().max(*old_size);
             if score >= usize::from(THRESHOLD) {
                 // Unequal contents never have 100 % similarity.
-                renames_pair_equal_then_similar_files.push((Reverse(score.min(99)), *from, *to));
+                pairs.push((Reverse(score.min(99)), *from, *to));
             }
         }
     }
-    renames_pair_equal_then_similar_files.sort_unstable();
+    pairs.sort_unstable();
     let mut used = BTreeSet::new();
-    renames_pair_equal_then_similar_files
+    pairs
         .into_iter()
         .filter(|(_, from, to)| {
             let free = !used.contains(&(0, *from)) && !used.contains(&(1, *to));

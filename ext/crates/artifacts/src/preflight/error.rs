@@ -103,14 +103,14 @@ pub enum PreflightError {
     Target {
         /// Declared mount target.
         mount: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
 }
 
 impl PreflightError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -128,7 +128,7 @@ impl PreflightError {
         }
     }
 
-    /// As it crosses a border, with the lists in `data`.
+    /// Returns the error as the body sent to callers, with the lists in `data`.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -30,13 +30,13 @@ pub enum StoreError {
     /// No bundle matches the reference.
     #[error("no bundle matches {reference:?}; list them to see the ids")]
     NotFound {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
     },
     /// Several bundles match the reference.
     #[error("{reference:?} matches {count} bundles; give a run id: {examples}")]
     Ambiguous {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
         /// Number of matching bundles.
         count: usize,
@@ -59,14 +59,14 @@ pub enum StoreError {
     Io {
         /// Failed operation: `opened`, `read` or `removed`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
 }
 
 impl StoreError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -78,7 +78,7 @@ impl StoreError {
             Self::Io { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -39,14 +39,14 @@ pub enum ArchiveError {
     /// The archive could not be written.
     #[error("the archive could not be written; check free space and permissions of its directory")]
     Write {
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl ArchiveError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -56,7 +56,7 @@ impl ArchiveError {
             Self::Write { .. } => ErrorCode::ArtifactExportFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -53,7 +53,7 @@ pub struct Imported {
     /// Name of the bundle's directory: the run id in the manifest, or a name derived from the
     /// manifest's hash.
     pub run_id: RunId,
-    /// Bundle id.
+    /// Id of the bundle.
     pub artifact_id: String,
     /// SHA-256 of the manifest, which an approval names.
     pub manifest_sha256: Sha256Hex,
@@ -98,14 +98,14 @@ pub enum ImportError {
     /// The bundle could not be written.
     #[error("the bundle could not be stored: {source}")]
     Store {
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: BundleError,
     },
 }
 
 impl ImportError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -116,7 +116,7 @@ impl ImportError {
             Self::Store { .. } => ErrorCode::ArtifactImportCopyFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

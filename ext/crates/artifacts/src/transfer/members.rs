@@ -34,7 +34,7 @@ pub enum MembersError {
     Unreadable {
         /// Path of the member, or the source itself.
         what: String,
-        /// Why.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
     /// A member is a link, device, FIFO or the like.
@@ -64,13 +64,13 @@ pub enum MembersError {
     /// The contents could not be written to the temporary file.
     #[error("its contents cannot be written to a temporary file ({source})")]
     Temporary {
-        /// Why.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
 }
 
 impl MembersError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {

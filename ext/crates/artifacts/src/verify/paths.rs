@@ -1,4 +1,4 @@
-//! Validation of paths_that_leave_the_bundle_are_refused inside a bundle and of URLs shown to a reviewer.
+//! Validation of paths inside a bundle and of URLs shown to a reviewer.
 
 /// Returns why a text is not a path inside a bundle. A `.` component and `//` are harmless and
 /// accepted.

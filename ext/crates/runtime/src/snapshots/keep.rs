@@ -1,4 +1,4 @@
-//! A snapshot is made.
+//! Creation of snapshots.
 
 use super::document::{DOCUMENT, digest, list_name, verify};
 use super::error::io;
@@ -18,39 +18,39 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// What is known of a snapshot before it is made.
+/// Facts about a snapshot known before it is created.
 #[derive(Debug, Clone)]
 pub struct SnapshotFacts {
-    /// Name.
+    /// Name of the snapshot.
     pub name: String,
-    /// Who asked.
+    /// User or program that requested the snapshot.
     pub actor: String,
-    /// The sandbox.
+    /// Run of the sandbox.
     pub run_id: RunId,
-    /// Whose.
+    /// Site of the sandbox.
     pub site: SiteId,
-    /// What it lies on.
+    /// WordPress template below the layers.
     pub template: SnapshotTemplate,
-    /// The mounts.
+    /// Mounts of the sandbox.
     pub mounts: Vec<SnapshotMount>,
-    /// Free data.
+    /// Caller-defined metadata.
     pub metadata: Map<String, Value>,
 }
 
-/// An overlay to be kept.
+/// An overlay whose upper directory goes into the snapshot.
 #[derive(Debug, Clone)]
 pub struct LayerSource<'f> {
-    /// `content` or `mount-<position>`.
+    /// Name of the layer: `content` or `mount-<position>`.
     pub name: String,
-    /// Its upper directory.
+    /// Upper directory of the overlay.
     pub upper: BorrowedFd<'f>,
-    /// The kept layer its guest began on.
+    /// Snapshot layer that the guest started on, if any.
     pub below: Option<BorrowedFd<'f>>,
 }
 
 impl Shelf {
-    /// Keeps these layers. Answered is a snapshot that is whole, on disk and compared with what
-    /// was read; on an error nothing stays.
+    /// Creates a snapshot of these layers. The returned snapshot is complete, synced and compared
+    /// with the data read from the guest. On an error, all files are removed.
     pub fn keep(
         &self,
         facts: SnapshotFacts,
@@ -66,7 +66,8 @@ impl Shelf {
         let unfinished = self.root.join(format!("{UNFINISHED}{id}"));
         let made = self.make(&unfinished, id, facts, sources, durability);
         if made.is_err() {
-            // What stays is collected once its lock is free, and it is.
+            // If the removal fails, garbage collection removes the rest, because the lock is
+            // released.
             let _ = remove_tree(&unfinished);
         }
         made
@@ -124,7 +125,7 @@ impl Shelf {
         if durability == Durability::Synced {
             rustix::fs::syncfs(&lock).map_err(|e| sync(e.into()))?;
         }
-        // What is answered was read back, byte for byte.
+        // Reads everything back from disk and compares it byte for byte.
         verify(at, &id)?;
         fs::rename(at, self.root.join(&id)).map_err(io("give the snapshot its name"))?;
         if durability == Durability::Synced {

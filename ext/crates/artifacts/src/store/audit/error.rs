@@ -17,7 +17,7 @@ pub enum AuditError {
     Io {
         /// Failed operation: `opened`, `locked`, `read` or `written`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
@@ -38,7 +38,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -48,7 +48,7 @@ impl AuditError {
             Self::Key(error) => error.code(),
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
