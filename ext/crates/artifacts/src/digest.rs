@@ -3,8 +3,8 @@
 //! Source: seed contract §1.2. Every digest is SHA-256 over a prefix line and the given bytes.
 //! The caller chooses the [`OverLimit`] mode of canonical JSON.
 
-use crate::beneath::read_pieces;
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
+use crate::dirfd::read_pieces;
 use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

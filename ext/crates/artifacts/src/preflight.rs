@@ -12,9 +12,9 @@ mod base;
 mod error;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
-use crate::beneath::Dir;
 use crate::changed_files::{raw_relative, read_changed_files};
 use crate::digest::{CONTENT_INPUTS, sha256};
+use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
 use crate::verify::{Documents, Verification, VerifyOptions, verify_keeping};

@@ -7,7 +7,7 @@
 //! through its own descriptor. An entry that cannot be removed remains together with its parent
 //! directories and is reported.
 
-use crate::beneath::{Dir, join};
+use crate::dirfd::{Dir, join};
 use crate::patch::{SHOWN_BYTES, shown_name};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, RawDir, Stat};
@@ -162,7 +162,7 @@ impl Removal {
             };
             let left = std::mem::replace(&mut here, outer);
             dir = dir
-                .above()
+                .parent_dir()
                 .and_then(|up| match id(&up.own_stat()?) == here.id {
                     true => Ok(up),
                     false => Err(Errno::STALE),

@@ -245,7 +245,7 @@ fn preflight_refuses_tampered_bundle() {
             .is_empty()
     );
     // The signature is invalid even if all hashes are recomputed.
-    let bent = Bent(setup.bundle.clone());
+    let bent = Tampered(setup.bundle.clone());
     bent.identify();
     bent.seal();
     let mut request = setup.all();
@@ -412,7 +412,7 @@ fn preflight_refuses_signed_bundle_with_contradicting_documents() {
     // All hashes and the signature are valid, but the documents contradict each other. Only a
     // signer could make this bundle.
     let setup = usual();
-    let bent = Bent(setup.bundle.clone());
+    let bent = Tampered(setup.bundle.clone());
     bent.drop_members(&[
         "files/attestation.dsse.json",
         "files/runtime-reference-manifest.json",

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use trees::scratch;
 use wp_codebox_artifacts::*;
 
-type Bend = fn(&Bent);
+type Bend = fn(&Tampered);
 
 /// Kinds of tampering, each with a violation code that both verifiers must report.
 const BENDS: &[(&str, &str, Bend)] = &[
@@ -723,7 +723,7 @@ const REFERENCES: &str = "files/runtime-reference-manifest.json";
 const REPLAY: &str = "files/runtime-replay-index.json";
 const ATTESTATION: &str = "files/attestation.dsse.json";
 
-impl Bent {
+impl Tampered {
     fn drop_self(&self) {
         self.manifest(|m| {
             m["files"]
@@ -734,7 +734,7 @@ impl Bent {
     }
 }
 
-fn unsigned(b: &Bent) {
+fn unsigned(b: &Tampered) {
     b.drop_members(&[ATTESTATION]);
     let mut metadata = b.json("metadata.json");
     metadata["artifacts"]
@@ -746,16 +746,16 @@ fn unsigned(b: &Bent) {
 }
 
 /// Removes the documents that repeat the identity, so that the identity can be changed.
-fn detached(b: &Bent) {
+fn detached(b: &Tampered) {
     b.drop_members(&[REFERENCES, REPLAY, "files/review.json", "metadata.json"]);
 }
 
-fn cases(b: &Bent, cases: Value) {
+fn cases(b: &Tampered, cases: Value) {
     b.manifest(|m| m["cases"] = cases);
     b.seal();
 }
 
-fn rename_row(b: &Bent, path: &str) {
+fn rename_row(b: &Tampered, path: &str) {
     b.manifest(|m| {
         for row in m["files"].as_array_mut().unwrap() {
             if row["path"] == "events.jsonl" {
@@ -766,7 +766,7 @@ fn rename_row(b: &Bent, path: &str) {
     b.seal_self();
 }
 
-fn append(b: &Bent, member: &str) {
+fn append(b: &Tampered, member: &str) {
     let mut file = fs::OpenOptions::new()
         .append(true)
         .open(b.0.join(member))
@@ -774,7 +774,7 @@ fn append(b: &Bent, member: &str) {
     file.write_all(b"x").unwrap();
 }
 
-fn hash(b: &Bent, member: &str) -> String {
+fn hash(b: &Tampered, member: &str) -> String {
     sha256(&fs::read(b.0.join(member)).unwrap()).to_string()
 }
 
@@ -874,7 +874,7 @@ fn both_verifiers_report_same_violations() {
     let mut put = |what: String, from: &Path, bend: Bend, must: Option<&str>| {
         let directory = bent.path().join(format!("b{:04}", judged.len()));
         copy_dir(from, &directory);
-        bend(&Bent(directory.clone()));
+        bend(&Tampered(directory.clone()));
         judged.push(Judged {
             what,
             directory,
@@ -983,7 +983,7 @@ fn old_signatures_verify_and_report_coverage_of_files_only() {
     for (name, bend, holds) in bends {
         let directory = work.path().join(name);
         copy_dir(&vector.join("bundle"), &directory);
-        bend(&Bent(directory.clone()));
+        bend(&Tampered(directory.clone()));
         let ours = verify_bundle(&Dir::open(&directory).unwrap(), &options);
         let theirs = &other_verifier(std::slice::from_ref(&directory))[&directory];
         let (status, coverage) = if holds {

@@ -56,7 +56,7 @@ fn difference_of_random_trees_applied_as_layer_gives_result_tree() {
         // The change written as a layer and applied to the baseline.
         let layer = Dir::open(&layer).unwrap();
         write_layer(&changes, layer.as_fd()).unwrap();
-        lay_over(layer.as_fd(), Dir::open(&left).unwrap().as_fd()).unwrap();
+        apply_layer(layer.as_fd(), Dir::open(&left).unwrap().as_fd()).unwrap();
         assert_eq!(read_tree(&left), after, "laid over, case {number}");
         fs::remove_dir_all(&root).unwrap();
     }

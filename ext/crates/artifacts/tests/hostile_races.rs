@@ -18,7 +18,7 @@ use wp_codebox_artifacts::*;
 
 const SWAPS: u64 = 100_000;
 /// Maximum duration of one race; a race usually ends earlier, after enough rounds.
-const PATIENCE: Duration = Duration::from_secs(300);
+const RACE_LIMIT: Duration = Duration::from_secs(300);
 /// Serialises the races, because a race needs threads that really run in parallel.
 static ONE_RACE: Mutex<()> = Mutex::new(());
 
@@ -68,7 +68,8 @@ fn race(
             Until::Reached => race.reached == 0,
             Until::Escaped => race.reached == 0 || race.escaped == 0,
         };
-        while (swaps.load(Ordering::Relaxed) < SWAPS || lacks(&race)) && begun.elapsed() < PATIENCE
+        while (swaps.load(Ordering::Relaxed) < SWAPS || lacks(&race))
+            && begun.elapsed() < RACE_LIMIT
         {
             race.rounds += 1;
             match round() {
@@ -254,7 +255,7 @@ fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
         let mut enough = false;
-        while (swaps.load(Ordering::Relaxed) < SWAPS || !enough) && begun.elapsed() < PATIENCE {
+        while (swaps.load(Ordering::Relaxed) < SWAPS || !enough) && begun.elapsed() < RACE_LIMIT {
             enough = round();
         }
     });
@@ -383,7 +384,7 @@ fn files_that_change_size_during_read_stay_within_limits() {
         });
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE
+        while begun.elapsed() < RACE_LIMIT
             && (whole == 0 || refused == 0 || naive == 0 || begun.elapsed().as_secs() < 3)
         {
             let lower = ground.open("lower");

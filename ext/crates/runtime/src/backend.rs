@@ -165,14 +165,14 @@ pub struct Usage {
 
 /// Contents of the captured mounts, by mount index.
 #[derive(Debug)]
-pub enum Left {
+pub enum CapturedMounts {
     /// Upper directories of overlays, with the differences from the mount's source.
     Layers(BTreeMap<u32, OwnedFd>),
     /// Complete trees that were copied from the mount's source.
     Trees(BTreeMap<u32, OwnedFd>),
 }
 
-impl Default for Left {
+impl Default for CapturedMounts {
     fn default() -> Self {
         Self::Layers(BTreeMap::new())
     }
@@ -182,7 +182,7 @@ impl Default for Left {
 #[derive(Debug, Default)]
 pub struct Destroyed {
     /// Contents of the captured mounts.
-    pub left: Left,
+    pub left: CapturedMounts,
     /// Resource usage of the runtime.
     pub usage: Usage,
 }
@@ -266,7 +266,7 @@ pub trait Runtime {
     fn listen(&mut self);
     /// Returns the current contents of the captured mounts. The guest is alive, so contents can
     /// change during a read, and file names are chosen by the guest.
-    fn look(&self) -> Result<Left, BackendError>;
+    fn look(&self) -> Result<CapturedMounts, BackendError>;
     /// Kills the guest with all of its processes and returns the contents of its captured mounts.
     fn destroy(self: Box<Self>) -> Destroyed;
 

@@ -16,8 +16,8 @@ mod seeds;
 mod snapshots;
 
 pub use report::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
-    SizeBudget, SnapshotRule,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
+    GcRetained, GcRules, SizeBudget, SnapshotRule,
 };
 
 use crate::disk::disk_bytes;
@@ -194,7 +194,7 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
             .into_iter()
             .filter(|name| of_runs(name.clone()))
             .count();
-        report.stays(GcKind::Artifact, count, GcStay::OnlyOnRequest);
+        report.stays(GcKind::Artifact, count, GcRetainReason::OnlyOnRequest);
         return;
     };
     // Both are RFC 3339 in UTC in the same format, so the texts compare like times. A bundle without

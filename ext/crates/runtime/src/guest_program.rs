@@ -84,13 +84,13 @@ pub fn command_program(
                     })?,
                 );
             }
-            env.extend(who_asks(call, &invalid)?);
+            env.extend(requester_variables(call, &invalid)?);
             (argv, None)
         }
         other => match descriptor(other).map(|found| found.handler) {
             Some(Handler::Program(GuestProgram::File(file))) => (
                 words(&["php", &format!("{PROGRAMS}/{file}")]),
-                Some(question(call, mounts).to_string().into_bytes()),
+                Some(stdin_document(call, mounts).to_string().into_bytes()),
             ),
             _ => {
                 return Err(ErrorBody::new(
@@ -115,7 +115,7 @@ type Variables = Vec<(String, String)>;
 
 /// Returns the environment variables that tell an agent's program about the requesting user and
 /// session. They grant nothing: names are not verified here.
-fn who_asks(
+fn requester_variables(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
 ) -> Result<Variables, ErrorBody> {
@@ -169,7 +169,7 @@ fn diagnostics(
 }
 
 /// Returns the JSON document that a command's program receives on standard input.
-fn question(call: &CommandCall, mounts: &[GuestMount]) -> Value {
+fn stdin_document(call: &CommandCall, mounts: &[GuestMount]) -> Value {
     let repeatable = |name: &str| {
         descriptor(&call.command).is_some_and(|c| {
             c.accepted_args

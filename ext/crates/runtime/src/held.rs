@@ -145,10 +145,10 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let (parts, half) = parts(path);
     let episode = cut_episode(parts);
     notes.push(match (&episode, half) {
-        (Some(_), Half::No) => {
+        (Some(_), MissingParts::No) => {
             "the trace of the episode is cut: it ends with the last step that was told".to_owned()
         }
-        (Some(_), Half::Yes) => {
+        (Some(_), MissingParts::Yes) => {
             "the trace of the episode is cut, and parts at its end cannot be read".to_owned()
         }
         (None, _) => "there is no trace of the episode that holds".to_owned(),
@@ -310,15 +310,15 @@ fn decoded(text: &str) -> String {
 
 /// Whether the last parts of the episode file are unreadable.
 #[derive(Clone, Copy)]
-enum Half {
+enum MissingParts {
     No,
     Yes,
 }
 
 /// Reads the parts of the episode up to the first unreadable one.
-fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
+fn parts(path: &Path) -> (Vec<EpisodePart>, MissingParts) {
     let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
-        return (Vec::new(), Half::No);
+        return (Vec::new(), MissingParts::No);
     };
     let mut parts = Vec::new();
     for line in BufReader::new(file.take(MOST)).split(b'\n') {
@@ -327,8 +327,8 @@ fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
             .and_then(|line| serde_json::from_slice(&line).ok());
         match part {
             Some(part) => parts.push(part),
-            None => return (parts, Half::Yes),
+            None => return (parts, MissingParts::Yes),
         }
     }
-    (parts, Half::No)
+    (parts, MissingParts::No)
 }

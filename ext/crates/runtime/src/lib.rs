@@ -33,15 +33,16 @@ mod timestamp;
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
-    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, Capabilities, CapturedMounts, Connected, Connector, Destroyed,
+    EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Runtime,
+    Terminal, Usage,
 };
 pub use call::{Bounds, COMPONENTS, Call, Cut, Step, Stop};
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
-    SizeBudget, SnapshotRule, collect, sites,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
+    GcRetained, GcRules, SizeBudget, SnapshotRule, collect, sites,
 };
 pub use guest_program::{
     AGENT_COMMAND, DIAGNOSTICS, GuestMount, agent_program, check_program, command_program,
@@ -60,8 +61,8 @@ pub use registry::{
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use snapshots::{
-    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts,
-    SnapshotOf,
+    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, SnapshotError, SnapshotFacts,
+    SnapshotScope, SnapshotStore,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use supervisor_death::crash_note;

@@ -18,7 +18,7 @@ pub(crate) const NEW_MARKER: &str = ".new-";
 
 /// State of a run according to its marker.
 #[derive(Debug)]
-pub(crate) enum Life {
+pub(crate) enum MarkerState {
     /// The supervisor is alive, or its state is unknown.
     Alive,
     /// The supervisor is dead and the run is not settled. Holds the shared lock on the marker.
@@ -28,17 +28,17 @@ pub(crate) enum Life {
 }
 
 /// Checks a marker.
-pub(crate) fn life(marker: &Path) -> Life {
+pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     match lock(
         marker,
         OFlags::empty(),
         FlockOperation::NonBlockingLockShared,
     ) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Life::Settled,
-        Err(_) => Life::Alive,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => MarkerState::Settled,
+        Err(_) => MarkerState::Alive,
         // Another process removed the marker between open and lock.
-        Ok(mark) if is_removed(&mark) => Life::Settled,
-        Ok(mark) => Life::Dead(mark),
+        Ok(mark) if is_removed(&mark) => MarkerState::Settled,
+        Ok(mark) => MarkerState::Dead(mark),
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn count_alive(active: &Path) -> io::Result<usize> {
     let alive = fs::read_dir(active)?
         .flatten()
         .filter(|entry| is_marker(&entry.file_name()))
-        .filter(|entry| matches!(life(&entry.path()), Life::Alive))
+        .filter(|entry| matches!(marker_state(&entry.path()), MarkerState::Alive))
         .count();
     Ok(alive)
 }

@@ -6,8 +6,10 @@
 //! still exists. If several processes settle the same run, only the holder of its lease does the
 //! work; the others leave the run unchanged.
 
-use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_lease};
-use crate::recovery::{Recovered, Salvaged, recover};
+use crate::markers::{
+    MarkerState, drop_unfinished, is_marker, is_removed, marker_state, take_lease,
+};
+use crate::recovery::{Recovered, RecoveryContent, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
 use crate::supervisor_death::explained;
@@ -48,17 +50,19 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
             continue;
         };
         let path = runs.join(run_id.as_str());
-        match life(&marker) {
-            Life::Settled => {}
-            Life::Alive => reaped.alive += 1,
-            Life::Dead(mark) => match settle_dead(state, site, &path, &run_id, Some(&mark)) {
-                Settled::Yes => {
-                    let _ = fs::remove_file(marker);
-                    reaped.settled += 1;
+        match marker_state(&marker) {
+            MarkerState::Settled => {}
+            MarkerState::Alive => reaped.alive += 1,
+            MarkerState::Dead(mark) => {
+                match settle_dead(state, site, &path, &run_id, Some(&mark)) {
+                    Settled::Yes => {
+                        let _ = fs::remove_file(marker);
+                        reaped.settled += 1;
+                    }
+                    Settled::ByOther => {}
+                    Settled::NotNow => reaped.alive += 1,
                 }
-                Settled::ByOther => {}
-                Settled::NotNow => reaped.alive += 1,
-            },
+            }
         }
     }
     Ok(reaped)
@@ -103,10 +107,10 @@ pub(crate) fn settle_dead(
     if !record.is_terminal() {
         let found = recover(state, site, path, run_id);
         record.salvaged = matches!(found, Recovered::RecoveryBundle { .. });
-        let told = told_to_end(&record, path);
+        let request = end_request(&record, path);
         let ending = ending(found);
-        let ending = match died(&ending) {
-            true => explained(as_told(ending, told), &record, path),
+        let ending = match is_supervisor_death(&ending) {
+            true => explained(apply_end_request(ending, request), &record, path),
             false => ending,
         };
         record.end(ending);
@@ -128,29 +132,29 @@ pub(crate) fn settle_dead(
 
 /// Request to end the run that preceded the death of its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum EndRequest {
     Nothing,
     Cancel,
     Deadline,
 }
 
 /// Reads the request from the record or the journal.
-fn told_to_end(record: &RunRecord, path: &Path) -> Told {
+fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
     let events = event_log::last_events(path).unwrap_or_default();
     let last = events.iter().rev().find_map(|event| match event.kind {
         EventType::CommandFinished => event.data.get("end").and_then(Value::as_str),
         _ => None,
     });
     match last {
-        _ if record.cancellation.is_some() => Told::Cancel,
-        Some("cancelled") => Told::Cancel,
-        Some("timed-out") => Told::Deadline,
-        Some(_) | None => Told::Nothing,
+        _ if record.cancellation.is_some() => EndRequest::Cancel,
+        Some("cancelled") => EndRequest::Cancel,
+        Some("timed-out") => EndRequest::Deadline,
+        Some(_) | None => EndRequest::Nothing,
     }
 }
 
 /// Returns whether the ending states the death of the supervisor and not a result of the run.
-fn died(ending: &Ending) -> bool {
+fn is_supervisor_death(ending: &Ending) -> bool {
     let error = ending.error.as_ref();
     error.is_some_and(|error| error.code == ErrorCode::RunnerUnavailable)
 }
@@ -158,19 +162,19 @@ fn died(ending: &Ending) -> bool {
 /// Changes a failure caused by the death of the supervisor: if the supervisor died while it
 /// handled a cancellation or timeout, the run counts as cancelled or timed out. An ending with
 /// another outcome is unchanged.
-fn as_told(ending: Ending, told: Told) -> Ending {
+fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     if ending.outcome != Outcome::Failed {
         return ending;
     }
-    let (outcome, code, sentence, what) = match told {
-        Told::Nothing => return ending,
-        Told::Cancel => (
+    let (outcome, code, sentence, what) = match request {
+        EndRequest::Nothing => return ending,
+        EndRequest::Cancel => (
             Outcome::Cancelled,
             ErrorCode::RunCancelled,
             SummaryCode::Cancelled,
             "the run was cancelled, and",
         ),
-        Told::Deadline => (
+        EndRequest::Deadline => (
             Outcome::TimedOut,
             ErrorCode::RunTimeout,
             SummaryCode::TimedOut,
@@ -233,9 +237,9 @@ fn ending(found: Recovered) -> Ending {
             outcome,
             ..failed(
                 match (of, outcome) {
-                    (Salvaged::Deeds, _) => SummaryCode::InterruptedHeld,
-                    (Salvaged::Change, Outcome::Blocked) => SummaryCode::InterruptedSecret,
-                    (Salvaged::Change, _) => SummaryCode::InterruptedChange,
+                    (RecoveryContent::Commands, _) => SummaryCode::InterruptedHeld,
+                    (RecoveryContent::Change, Outcome::Blocked) => SummaryCode::InterruptedSecret,
+                    (RecoveryContent::Change, _) => SummaryCode::InterruptedChange,
                 },
                 Some(bundle_id),
             )

@@ -29,7 +29,7 @@ pub(crate) enum Recovered {
     RecoveryBundle {
         bundle_id: String,
         outcome: Outcome,
-        of: Salvaged,
+        of: RecoveryContent,
     },
     /// The run left only a journal with executed commands.
     Journal,
@@ -39,11 +39,11 @@ pub(crate) enum Recovered {
 
 /// Content of a recovery bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Salvaged {
+pub(crate) enum RecoveryContent {
     /// The changes of the guest.
     Change,
     /// Only the executed commands, without changes.
-    Deeds,
+    Commands,
 }
 
 /// Determines the data left by a run and moves a recovery bundle to its final place.
@@ -94,9 +94,9 @@ fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let outcome = outcome.unwrap_or(Outcome::Failed);
     if !is_signed(&bundle) {
         let of = if bundle.row.summary == held::SUMMARY {
-            Salvaged::Deeds
+            RecoveryContent::Commands
         } else {
-            Salvaged::Change
+            RecoveryContent::Change
         };
         return Some(Recovered::RecoveryBundle {
             bundle_id,

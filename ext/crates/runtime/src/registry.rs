@@ -3,7 +3,7 @@
 //! locks.
 
 use crate::event_log::{self, PageLimits};
-use crate::markers::{Life, life};
+use crate::markers::{MarkerState, marker_state};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
 use crate::run_dir::{RESULT_FILE, io};
@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
 };
 
 /// Maximum time to wait for another process that is settling a run.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Number of events at the beginning of a journal in which `ready` must occur.
 const FIRST_EVENTS: usize = 100;
@@ -190,11 +190,11 @@ fn entry_of(
 /// marker. The marker is read first, so a scratch directory seen without a marker was not removed
 /// by settling.
 fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
-    let life = life(&marker_of(state, found));
-    match (found.path.join("scratch").exists(), life) {
+    let marked = marker_state(&marker_of(state, found));
+    match (found.path.join("scratch").exists(), marked) {
         (false, _) => SeenScratch::Gone,
-        (true, Life::Alive | Life::Dead(_)) => SeenScratch::Unsettled,
-        (true, Life::Settled) => SeenScratch::Present,
+        (true, MarkerState::Alive | MarkerState::Dead(_)) => SeenScratch::Unsettled,
+        (true, MarkerState::Settled) => SeenScratch::Present,
     }
 }
 
@@ -435,24 +435,24 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         }
         settled
     };
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + SETTLE_TIMEOUT;
     loop {
         // The marker is checked before the record: a run that ends in between has its terminal
         // record.
-        let life = life(&marker);
+        let marked = marker_state(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
-            if let Life::Dead(mark) = &life {
+            if let MarkerState::Dead(mark) = &marked {
                 // The supervisor died after writing the record and before removing its scratch.
                 settle(mark);
             }
             return Some((record, RunStatus::Ended));
         }
-        let settled = match life {
-            Life::Alive => return Some((record, RunStatus::Running)),
-            Life::Dead(mark) => settle(&mark),
+        let settled = match marked {
+            MarkerState::Alive => return Some((record, RunStatus::Running)),
+            MarkerState::Dead(mark) => settle(&mark),
             // A record without a marker may come from a version that had no markers.
-            Life::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
+            MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
         };
         if settled == Settled::NotNow {
             if std::time::Instant::now() > deadline {

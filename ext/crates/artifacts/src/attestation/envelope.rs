@@ -23,7 +23,7 @@ use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
 pub(crate) const MANIFEST_PATH: &str = "manifest.json";
 /// Manifest entries whose hashes depend on the signature.
-const BESIDE: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
+const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
 /// Predicate member with the hash of the manifest without those entries.
 const MANIFEST_SHA256: &str = "manifestSha256";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -166,7 +166,7 @@ pub(crate) fn make_envelope(
     for (name, value) in predicate(&Json::from(manifest))? {
         body.insert(name.to_owned(), value.to_value());
     }
-    let whole = attested_manifest_digest(&Json::from(manifest), &BESIDE)?;
+    let whole = attested_manifest_digest(&Json::from(manifest), &SIGNATURE_DEPENDENT)?;
     body.insert(MANIFEST_SHA256.to_owned(), json!(whole));
     body.insert("isolation".to_owned(), json!(isolation));
     let subjects: Vec<Value> = hashes
@@ -244,7 +244,7 @@ fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, A
     let Some(value) = stated.get(MANIFEST_SHA256) else {
         return Ok(SignatureCoverage::Files);
     };
-    let made = attested_manifest_digest(manifest, &BESIDE).ok();
+    let made = attested_manifest_digest(manifest, &SIGNATURE_DEPENDENT).ok();
     let same = made.is_some_and(|made| value.as_str() == Some(made.as_str()));
     // The manifest hash omits these two entries. Their path, kind and type are in the file list,
     // and their hashes are compared with the bytes, so only additional members could go
@@ -253,7 +253,7 @@ fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, A
     let bare = rows
         .unwrap_or_default()
         .iter()
-        .filter(|row| is_of(row, &BESIDE))
+        .filter(|row| is_of(row, &SIGNATURE_DEPENDENT))
         .all(|row| {
             has_only(row, &["path", "kind", "contentType", "sha256"])
                 && row

@@ -5,8 +5,8 @@
 //! is a symbolic link, has several hard links, or is readable by other users is refused and not
 //! repaired.
 
-use crate::beneath::Dir;
 use crate::digest::sha256;
+use crate::dirfd::Dir;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};

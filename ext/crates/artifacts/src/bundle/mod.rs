@@ -9,11 +9,11 @@ mod documents;
 mod ends;
 mod inputs;
 mod mounts;
-mod place;
 mod records;
 mod references;
 mod risky_paths;
 mod secrets;
+mod staging;
 mod writer;
 
 use crate::attestation::HostKey;
@@ -26,9 +26,9 @@ pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
     EvidenceDocument, ExecutionRecord, RenameMode,
 };
-pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};
+pub(crate) use staging::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub use writer::{write_bundle, write_bundle_as};
 
 /// Signer of the bundle.

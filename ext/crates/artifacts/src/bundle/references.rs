@@ -3,7 +3,7 @@
 //! Both omit the attestation, which signs them, and the documents that depend on them.
 
 use super::BundleError;
-use super::place::canonical;
+use super::staging::canonical;
 use crate::canonical::OverLimit;
 use crate::digest::{reference_manifest_digest, replay_index_digest};
 use crate::json::Json;

@@ -6,15 +6,15 @@
 use super::documents::{Identity, completed, metadata, review, test_results};
 use super::inputs::{ArtifactContent, BundleInputs};
 use super::mounts::{blueprint, change_set, mount_rows};
-use super::place::{Staging, canonical};
 use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
 use super::references::{Head, reference_manifest, replay_index};
 use super::secrets::find_secret;
+use super::staging::{Staging, canonical};
 use super::{BundleError, BundleSigner, Durability, WrittenBundle};
 use crate::attestation::{ATTESTATION_PATH, MANIFEST_PATH, make_envelope};
-use crate::beneath::Dir;
 use crate::canonical::{MAX_ITEMS, OverLimit, canonical_value};
 use crate::digest::{CONTENT_INPUTS, MAX_DOCUMENT, content_digest, manifest_self_hash, sha256};
+use crate::dirfd::Dir;
 use crate::json::Json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! within the limits for any tree.
 
 use super::CaptureLimits;
-use crate::beneath::{Dir, Listing, join};
+use crate::dirfd::{Dir, Listing, join};
 use rustix::io::Errno;
 
 /// Number of times a bundle repeats a path: in patch headers, lists and documents.
@@ -100,7 +100,7 @@ impl<'a> Budget<'a> {
     }
 
     /// Counts a path that goes into the result.
-    pub(crate) const fn keep_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
+    pub(crate) const fn count_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
         self.spend(PATH_COPIES * path.len() as u64)
     }
 

@@ -6,7 +6,7 @@
 //! the opaque attribute.
 
 use super::{FileMode, MountChanges, Node};
-use crate::beneath::{Dir, Existing, SparseWriter, join, read_pieces, write_all};
+use crate::dirfd::{Dir, IfExists, SparseWriter, join, read_pieces, write_all};
 use crate::patch::shown_name;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -76,7 +76,7 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
 
 /// Applies a layer that [`write_layer`] made to a plain tree. The tree then shows what an overlay
 /// of both would show. No other process may use either directory.
-pub fn lay_over(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
+pub fn apply_layer(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
     let layer = Dir::reopen(layer).map_err(|e| failed(b"", e))?;
     let to = Dir::reopen(to).map_err(|e| failed(b"", e))?;
     lay_directory(&layer, &to, b"")
@@ -97,7 +97,7 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
             }
             match kind {
                 FileType::Directory => {
-                    let below = to.open_dir(&name, Existing::Opened)?;
+                    let below = to.open_dir(&name, IfExists::Open)?;
                     return Ok(Some((layer.dir(&name)?, below)));
                 }
                 FileType::Symlink => fs::symlinkat(layer.link_text(&name)?.as_slice(), to, &name)?,
@@ -157,7 +157,7 @@ fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
         if parts.peek().is_none() {
             return Ok((dir, part));
         }
-        dir = dir.open_dir(part, Existing::Opened)?;
+        dir = dir.open_dir(part, IfExists::Open)?;
     }
     Err(Errno::INVAL)
 }
@@ -170,7 +170,7 @@ pub(super) fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
 fn place(root: &Dir, path: &[u8], node: &Node) -> Result<(), Errno> {
     let (dir, name) = parent(root, path)?;
     match node {
-        Node::Directory => dir.open_dir(name, Existing::Opened).map(drop),
+        Node::Directory => dir.open_dir(name, IfExists::Open).map(drop),
         Node::Symlink { target } => fs::symlinkat(target.as_slice(), &dir, name),
         Node::File { mode, bytes } => {
             let file = dir.create(name)?;

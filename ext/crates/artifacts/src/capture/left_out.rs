@@ -2,7 +2,7 @@
 //! see.
 
 use super::budget::Exceeded;
-use super::link::judge_link;
+use super::link::check_link;
 use super::{OmitReason, Omitted};
 use crate::changed_files::document_name;
 
@@ -51,7 +51,7 @@ impl LeftOut {
     }
 
     pub(super) fn link(&mut self, path: &[u8], target: &[u8]) {
-        if let Err(reason) = judge_link(path, target) {
+        if let Err(reason) = check_link(path, target) {
             self.link_count += 1;
             let path = path.to_vec();
             self.links.push(Omitted { path, reason });

@@ -6,7 +6,7 @@
 
 use super::layer::{LayerError, failed, whiteout};
 use super::tree::set_times;
-use crate::beneath::{Dir, write_all};
+use crate::dirfd::{Dir, write_all};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;

@@ -20,7 +20,7 @@ mod upper;
 pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
-pub use layer::{LayerError, lay_over, write_layer};
+pub use layer::{LayerError, apply_layer, write_layer};
 pub use left_out::LeftOut;
 pub use mask::write_mask;
 pub use scan::{TreeScan, scan_tree};

@@ -14,7 +14,7 @@
 
 use super::tree::{TreeError, refuse_special, unreadable};
 use super::{CaptureLimits, ExcludeRules, LeftOut, OmitReason, budget::Exceeded, is_git_directory};
-use crate::beneath::{Dir, join, size_of};
+use crate::dirfd::{Dir, join, size_of};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, Stat};
 use rustix::io::Errno;

@@ -4,9 +4,9 @@
 //! followed; excluded directories are not entered; holes of sparse files are preserved.
 
 use super::budget::{Budget, Exceeded, ListError};
-use super::link::judge_link;
+use super::link::check_link;
 use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted, is_git_directory};
-use crate::beneath::{Dir, Existing, SparseWriter, read_pieces, size_of};
+use crate::dirfd::{Dir, IfExists, SparseWriter, read_pieces, size_of};
 use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps};
@@ -148,14 +148,14 @@ pub fn copy_tree(
             } => {
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::Directory => {
-                        let child = target.open_dir(name, Existing::Refused);
+                        let child = target.open_dir(name, IfExists::Fail);
                         let child = child.map_err(|e| write(path, e))?;
                         open.push(child);
                     }
                     FileType::Symlink => {
                         let text = dir.link_text(name).map_err(|e| unreadable(path, e))?;
                         if links == Links::Inside
-                            && let Err(reason) = judge_link(path, &text)
+                            && let Err(reason) = check_link(path, &text)
                         {
                             report.omit(path, reason);
                             return Ok(());
@@ -444,7 +444,8 @@ pub(super) mod tests {
         let (source, links) = (open(&from), Links::AsTheyAre);
         let copied = copy_tree(source.as_fd(), open(&to).as_fd(), &rules, links, &limits).unwrap();
         assert_eq!(copied.bytes, (128 << 20) + (1 << 20));
-        let layer = crate::kept::keep_layer(source.as_fd(), None, open(&kept).as_fd(), &limits);
+        let layer =
+            crate::snapshot::snapshot_layer(source.as_fd(), None, open(&kept).as_fd(), &limits);
         assert_eq!(layer.unwrap().bytes, (128 << 20) + (1 << 20));
         for copy in [to.path(), kept.path()] {
             for name in ["holes", "ends", "full"] {

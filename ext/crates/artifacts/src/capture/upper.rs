@@ -7,12 +7,12 @@
 
 use super::budget::Budget;
 use super::error::{BASELINE, CaptureError, RESULT, feature, io, listing};
-use super::link::judge_link;
+use super::link::check_link;
 use super::{
     CaptureLimits, Change, EntryChange, ExcludeRules, FileMode, MountChanges, Node, OmitReason,
     Omitted,
 };
-use crate::beneath::{
+use crate::dirfd::{
     Dir, OverlayAttribute, ReadOutcome, overlay_attribute, read_within, same_bytes, size_of,
 };
 use rustix::fd::BorrowedFd;
@@ -285,7 +285,7 @@ impl Walk<'_> {
         } else {
             self.hidden(&below, &[], at, depth + 1)?;
         }
-        self.budget.keep_path(at)?;
+        self.budget.count_path(at)?;
         self.out.removed_directories.push(at.to_vec());
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Walk<'_> {
                 let target = upper.link_text(name).map_err(|e| io(RESULT, at, e))?;
                 self.budget.spend(target.len() as u64)?;
                 let same_before = lower.is_some_and(|l| l.link_text(name).as_ref() == Ok(&target));
-                Ok(match judge_link(at, &target) {
+                Ok(match check_link(at, &target) {
                     Err(reason) if !same_before => Taken::Omit(reason),
                     _ => Taken::Node(Node::Symlink { target }),
                 })
@@ -378,14 +378,14 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, path: &[u8], change: Change) -> Result<(), CaptureError> {
-        self.budget.keep_path(path)?;
+        self.budget.count_path(path)?;
         let path = path.to_vec();
         self.out.entries.push(EntryChange { path, change });
         Ok(())
     }
 
     fn omit(&mut self, path: &[u8], reason: OmitReason) -> Result<(), CaptureError> {
-        self.budget.keep_path(path)?;
+        self.budget.count_path(path)?;
         let path = path.to_vec();
         self.out.omitted.push(Omitted { path, reason });
         Ok(())

@@ -1,9 +1,9 @@
 //! Comparison of the current target with the baseline of the run.
 
 use super::error::{Conflict, PreflightError};
-use crate::beneath::Dir;
 use crate::changed_files::raw_relative;
 use crate::digest::{sha256, sha256_of_file};
+use crate::dirfd::Dir;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ enum Current {
 /// Returns how the target differs from the baseline at this path; `None` if they are equal.
 fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
     let path = raw_relative(entry);
-    let current = match dir.look(&path) {
+    let current = match dir.stat_path(&path) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Current::File,
             FileType::Symlink => Current::Symlink,

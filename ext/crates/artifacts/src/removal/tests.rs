@@ -201,7 +201,7 @@ fn link_swapped_for_directory_is_not_followed_or_chmodded() {
     symlink("../outside", place.tree().join("link")).unwrap();
     let tree = Dir::open(&place.tree()).unwrap();
     assert!(tree.dir_owned(b"link").is_err());
-    assert!(tree.open_to_owner(b"link", Mode::RWXU).is_err());
-    assert!(tree.open_to_owner(b"link/inner", Mode::RWXU).is_err());
+    assert!(tree.grant_owner(b"link", Mode::RWXU).is_err());
+    assert!(tree.grant_owner(b"link/inner", Mode::RWXU).is_err());
     place.outside_is_whole();
 }

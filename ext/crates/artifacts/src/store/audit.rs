@@ -10,9 +10,9 @@ mod anchor;
 mod chain;
 mod error;
 
-use crate::beneath::{Dir, read_pieces, write_all};
 use crate::bundle::Scrubber;
 use crate::canonical::{OverLimit, canonical_json, canonical_value};
+use crate::dirfd::{Dir, read_pieces, write_all};
 use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, SeekFrom};
@@ -97,13 +97,13 @@ impl AuditLog {
 
     /// Appends one redacted record and returns the record as written. `timestamp` is in RFC 3339,
     /// UTC. Members `seq`, `timestamp`, `previous` and `hash` of the given record are replaced.
-    /// `kept` holds anchors of earlier appends by key id.
+    /// `stored_anchors` holds anchors of earlier appends by key id.
     pub fn append(
         &self,
         record: &Map<String, Value>,
         timestamp: &str,
         redactor: &Redactor,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<Appended, AuditError> {
         let key = self.anchor.key()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
@@ -113,7 +113,10 @@ impl AuditLog {
         let mut hashes = BTreeMap::from([(tail.seq, tail.hash.clone())]);
         hashes.extend(before.map(|hash| (tail.seq - 1, hash)));
         let total = tail.seq;
-        let problem = self.anchor.read(kept)?.problem(&Extent { total, hashes });
+        let problem = self
+            .anchor
+            .read(stored_anchors)?
+            .problem(&Extent { total, hashes });
         let mut entry = Map::new();
         entry.insert("seq".to_owned(), (tail.seq + 1).into());
         entry.insert("timestamp".to_owned(), timestamp.into());
@@ -147,14 +150,14 @@ impl AuditLog {
         Ok(Appended { entry, anchor })
     }
 
-    /// Reads and verifies the whole chain and returns the entries of a window. `kept` holds
-    /// anchors that earlier appends returned, by key id.
+    /// Reads and verifies the whole chain and returns the entries of a window. `stored_anchors`
+    /// holds anchors that earlier appends returned, by key id.
     pub fn read(
         &self,
         window: AuditWindow,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<AuditReading, AuditError> {
-        let (log, anchors) = self.open_to_read(kept)?;
+        let (log, anchors) = self.open_to_read(stored_anchors)?;
         let mut reading = Reading {
             line: 0,
             tail: start(),
@@ -203,7 +206,7 @@ impl AuditLog {
     /// Opens and locks the log and reads its anchors.
     fn open_to_read(
         &self,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<(Option<OwnedFd>, Anchors), AuditError> {
         let mut again = true;
         loop {
@@ -215,7 +218,7 @@ impl AuditLog {
             if let Some(file) = &file {
                 lock(file, FlockOperation::LockShared)?;
             }
-            let anchors = self.anchor.read(kept)?;
+            let anchors = self.anchor.read(stored_anchors)?;
             // The first append may have created both files since the open. A removed log is still
             // missing in the second attempt.
             if file.is_none() && anchors.has_file() && again {

@@ -5,9 +5,9 @@
 //! bundles is an error, because runs without changes have the same bundle id.
 
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, ReadOutcome};
 use crate::bundle::{TEMPORARY_PREFIX, staging_prefix};
 use crate::digest::MAX_DOCUMENT;
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::json::Json;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::AsFd;

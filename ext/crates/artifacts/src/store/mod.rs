@@ -6,7 +6,7 @@
 mod audit;
 mod bundles;
 
-use crate::beneath::Dir;
+use crate::dirfd::Dir;
 use rustix::io::Errno;
 use wp_codebox_contracts::SiteId;
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 /// Position and length of a member's content in the file.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct ContentRange {
     at: u64,
     length: u64,
 }
@@ -53,7 +53,7 @@ impl Contents {
         &mut self,
         mut content: impl Read,
         room: u64,
-    ) -> std::result::Result<Place, AppendError> {
+    ) -> std::result::Result<ContentRange, AppendError> {
         let at = self.length;
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -71,13 +71,13 @@ impl Contents {
             self.file.write_all(piece).map_err(AppendError::Write)?;
             self.length = length;
         }
-        Ok(Place {
+        Ok(ContentRange {
             at,
             length: self.length - at,
         })
     }
 
-    pub(super) fn reader(&self, place: Place) -> impl Read {
+    pub(super) fn reader(&self, place: ContentRange) -> impl Read {
         Piece {
             file: &self.file,
             place,
@@ -88,7 +88,7 @@ impl Contents {
 /// Reader with its own position, because readers that share the file would share its offset.
 struct Piece<'c> {
     file: &'c File,
-    place: Place,
+    place: ContentRange,
 }
 
 impl Read for Piece<'_> {

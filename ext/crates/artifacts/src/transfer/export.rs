@@ -1,6 +1,6 @@
 //! Export of a bundle as a POSIX archive. Equal bundles give equal archives.
 
-use crate::beneath::{Dir, ReadOutcome};
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use rustix::io::Errno;
 use serde::Serialize;

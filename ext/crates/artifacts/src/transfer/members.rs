@@ -5,10 +5,10 @@
 //! reading user creates. The reader only ensures that the names are safe to create; the bundle is
 //! verified after it was stored.
 
-use super::contents::{AppendError, Contents, Place};
+use super::contents::{AppendError, ContentRange, Contents};
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, Listing, size_of};
 use crate::digest::sha256_of;
+use crate::dirfd::{Dir, Listing, size_of};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl MembersError {
 /// Members by path.
 #[derive(Debug)]
 pub struct MemberSet {
-    members: BTreeMap<String, Place>,
+    members: BTreeMap<String, ContentRange>,
     contents: Contents,
 }
 
@@ -117,7 +117,7 @@ impl MemberSet {
             return Err(MembersError::TooLarge);
         };
         for name in names {
-            let path = crate::beneath::join(above.as_bytes(), &name);
+            let path = crate::dirfd::join(above.as_bytes(), &name);
             let shown = shown(&path);
             let stat = directory.stat(&name).map_err(|e| fail(&shown, e))?;
             let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));

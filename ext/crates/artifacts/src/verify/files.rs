@@ -3,9 +3,9 @@
 use super::paths::{UrlFault, path_fault, url_fault};
 use super::shape::{digest, text};
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, ReadOutcome, join, read_pieces};
 use crate::canonical::OverLimit;
 use crate::digest::{MAX_DOCUMENT, content_digest, file_list_digest, manifest_self_hash, sha256};
+use crate::dirfd::{Dir, ReadOutcome, join, read_pieces};
 use crate::json::Json;
 use crate::patch::quote_name;
 use rustix::fs::FileType;
@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
 /// Maximum total size of documents held in memory; further documents are read again and compared
 /// with their hash.
-const MAX_KEPT: u64 = 256 * 1024 * 1024;
+const MAX_CACHED: u64 = 256 * 1024 * 1024;
 
 /// Documents by path, with the bytes that were hashed.
 pub(crate) type Documents = BTreeMap<String, Vec<u8>>;
@@ -34,8 +34,8 @@ pub(super) struct Session<'d> {
     listed: BTreeSet<String>,
     /// Hashes of the bytes that were read, by listed path.
     pub hashes: BTreeMap<String, Sha256Hex>,
-    pub kept: Documents,
-    kept_bytes: u64,
+    pub cached: Documents,
+    cached_bytes: u64,
     pub violations: Vec<Violation>,
 }
 
@@ -53,8 +53,8 @@ impl<'d> Session<'d> {
             manifest,
             listed: BTreeSet::new(),
             hashes: BTreeMap::new(),
-            kept_bytes: bytes.len() as u64,
-            kept: Documents::from([(MANIFEST_PATH.to_owned(), bytes)]),
+            cached_bytes: bytes.len() as u64,
+            cached: Documents::from([(MANIFEST_PATH.to_owned(), bytes)]),
             violations: Vec::new(),
         }
     }
@@ -161,7 +161,7 @@ impl<'d> Session<'d> {
     }
 
     fn check_topology(&mut self, field: &str, path: &str) {
-        let (code, message) = match self.dir.look(path.as_bytes()) {
+        let (code, message) = match self.dir.stat_path(path.as_bytes()) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
                 (ViolationCode::MissingFile, "is not a regular file")
             }
@@ -237,7 +237,7 @@ impl<'d> Session<'d> {
         } else if let Some(known) = self.hashes.get(path) {
             Some(known.clone())
         } else {
-            let hash = self.hash_file(path, wants_keeping(row), total).ok();
+            let hash = self.hash_file(path, is_cached(row), total).ok();
             if let Some(hash) = &hash {
                 self.hashes.insert(path.to_owned(), hash.clone());
             }
@@ -258,31 +258,31 @@ impl<'d> Session<'d> {
 
     fn hash_file(&mut self, path: &str, keep: bool, total: &mut u64) -> Result<Sha256Hex, Errno> {
         let (fd, stat) = self.dir.open_file(path.as_bytes())?;
-        let size = crate::beneath::size_of(&stat);
-        let keep = keep && size <= MAX_DOCUMENT && self.kept_bytes + size <= MAX_KEPT;
-        let mut kept = Vec::new();
+        let size = crate::dirfd::size_of(&stat);
+        let keep = keep && size <= MAX_DOCUMENT && self.cached_bytes + size <= MAX_CACHED;
+        let mut cached = Vec::new();
         let mut hasher = Sha256::new();
         read_pieces(&fd, |piece| {
             *total += piece.len() as u64;
-            if *total > MAX_TOTAL || keep && kept.len() as u64 > MAX_DOCUMENT {
+            if *total > MAX_TOTAL || keep && cached.len() as u64 > MAX_DOCUMENT {
                 return Err(Errno::FBIG);
             }
             hasher.update(piece);
             if keep {
-                kept.extend_from_slice(piece);
+                cached.extend_from_slice(piece);
             }
             Ok(())
         })?;
         if keep {
-            self.kept_bytes += kept.len() as u64;
-            self.kept.insert(path.to_owned(), kept);
+            self.cached_bytes += cached.len() as u64;
+            self.cached.insert(path.to_owned(), cached);
         }
         Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
     }
 
     /// Returns the bytes of a file. For a listed file, these are the hashed bytes or `None`.
     pub(super) fn document(&mut self, path: &str) -> Option<Vec<u8>> {
-        if let Some(bytes) = self.kept.get(path) {
+        if let Some(bytes) = self.cached.get(path) {
             return Some(bytes.clone());
         }
         let (outcome, _) = self.dir.read(path.as_bytes(), MAX_DOCUMENT).ok()?;
@@ -407,7 +407,7 @@ impl<'d> Session<'d> {
 }
 
 /// Returns whether later rules or an apply read this document.
-fn wants_keeping(row: &Row) -> bool {
+fn is_cached(row: &Row) -> bool {
     const KINDS: [&str; 11] = [
         "metadata",
         "review",

@@ -17,8 +17,8 @@ mod typed;
 use crate::attestation::{
     ATTESTATION_PATH, MANIFEST_PATH, SignatureReport, SignatureStatus, TrustedKeys, check_envelope,
 };
-use crate::beneath::{Dir, ReadOutcome};
 use crate::digest::{MAX_DOCUMENT, content_digest, sha256};
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::json::Json;
 pub(crate) use files::Documents;
 use files::Session;
@@ -100,7 +100,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
             cases::check(&mut session);
             verification.signature = attestation(&mut session, &options.trusted);
             verification.violations = session.violations;
-            documents = session.kept;
+            documents = session.cached;
         }
     }
     verification.valid = verification.violations.is_empty();

@@ -223,9 +223,9 @@ pub fn copy_dir(from: &Path, to: &Path) {
 }
 
 /// A bundle directory that a test tampers with.
-pub struct Bent(pub PathBuf);
+pub struct Tampered(pub PathBuf);
 
-impl Bent {
+impl Tampered {
     pub fn json(&self, member: &str) -> Value {
         serde_json::from_slice(&fs::read(self.0.join(member)).unwrap()).unwrap()
     }

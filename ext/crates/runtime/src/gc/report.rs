@@ -125,7 +125,7 @@ pub struct GcFailure {
 /// Reason why a collection retains items that are not subject to the age and size limits of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GcStay {
+pub enum GcRetainReason {
     /// A run may still use it.
     RecentlyUsed,
     /// The rule for this kind of item does not allow the removal.
@@ -134,13 +134,13 @@ pub enum GcStay {
 
 /// Number of retained items of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GcStayed {
+pub struct GcRetained {
     /// Kind of the items.
     pub kind: GcKind,
     /// Number of items.
     pub count: usize,
     /// Reason for retaining the items.
-    pub reason: GcStay,
+    pub reason: GcRetainReason,
 }
 
 /// Report of a collection.
@@ -159,15 +159,15 @@ pub struct GcReport {
     /// Items that could not be removed.
     pub failed: Vec<GcFailure>,
     /// Items retained for another reason than age and size of settled runs; one row per kind.
-    pub stayed: Vec<GcStayed>,
+    pub stayed: Vec<GcRetained>,
 }
 
 impl GcReport {
     /// Adds to the number of retained items of a kind.
-    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
+    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcRetainReason) {
         match self.stayed.iter_mut().find(|row| row.kind == kind) {
             Some(row) => row.count += count,
-            None if count > 0 => self.stayed.push(GcStayed {
+            None if count > 0 => self.stayed.push(GcRetained {
                 kind,
                 count,
                 reason,

@@ -2,11 +2,11 @@
 
 use super::removal::{failed, item, open, remove, seconds_ago, touched};
 use super::report::{
-    GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule,
+    GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason, GcRules, SizeBudget, SnapshotRule,
 };
 use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
-use crate::{Shelf, SnapshotError, SnapshotOf, StateDir, rfc3339};
+use crate::{SnapshotError, SnapshotScope, SnapshotStore, StateDir, rfc3339};
 use rustix::fs::FlockOperation;
 use std::path::Path;
 use std::time::Duration;
@@ -47,12 +47,12 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         let item = item(GcKind::Snapshot, id, site, bytes)(reason);
         remove(&directory, &name, item, rules, report);
     }
-    let Ok(shelf) = Shelf::of_site(state, site) else {
+    let Ok(shelf) = SnapshotStore::of_site(state, site) else {
         return;
     };
     let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
-        let count = shelf.list(SnapshotOf::Any).len() + shelf.damaged().len();
-        report.stays(GcKind::Snapshot, count, GcStay::OnlyOnRequest);
+        let count = shelf.list(SnapshotScope::Any).len() + shelf.damaged().len();
+        report.stays(GcKind::Snapshot, count, GcRetainReason::OnlyOnRequest);
         return;
     };
     // Damaged snapshots cannot be used, and their documents cannot be trusted.
@@ -66,7 +66,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     let before = rfc3339(seconds_ago(max_age), 999);
     let mut used = 0_u64;
     // Newest first, so that the oldest snapshots exceed the budget.
-    for snapshot in shelf.list(SnapshotOf::Any).into_iter().rev() {
+    for snapshot in shelf.list(SnapshotScope::Any).into_iter().rev() {
         let bytes = disk_bytes(&directory, snapshot.id.as_bytes());
         let over = match budget {
             SizeBudget::Unlimited => false,
@@ -85,7 +85,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
 }
 
-fn taken(shelf: &Shelf, item: GcItem, rules: &GcRules, report: &mut GcReport) {
+fn taken(shelf: &SnapshotStore, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     if rules.mode == GcMode::DryRun {
         report.removed.push(item);
         return;

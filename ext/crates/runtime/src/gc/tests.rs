@@ -252,7 +252,7 @@ fn concurrent_collections_and_runs_do_not_disturb_each_other() {
 }
 
 fn snapshot(world: &World, name: &str) -> String {
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let upper = tempfile::tempdir().unwrap();
     std::fs::write(upper.path().join("file"), vec![7; 100_000]).unwrap();
     let directory = std::fs::File::open(upper.path()).unwrap();
@@ -284,9 +284,9 @@ fn snapshot(world: &World, name: &str) -> String {
 fn snapshots_are_removed_only_when_rules_allow_and_unused() {
     let world = world();
     let ids: Vec<String> = ["a", "b", "c"].map(|name| snapshot(&world, name)).to_vec();
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let left = || -> Vec<String> {
-        let all = shelf.list(crate::SnapshotOf::Any);
+        let all = shelf.list(crate::SnapshotScope::Any);
         all.into_iter().map(|snapshot| snapshot.name).collect()
     };
     world.collect(&rules());
@@ -301,7 +301,7 @@ fn snapshots_are_removed_only_when_rules_allow_and_unused() {
     };
     assert_eq!(world.collect(&dry).removed.len(), 1);
     assert_eq!(left().len(), 3);
-    let used = shelf.open(&ids[0], crate::SnapshotOf::Any).unwrap();
+    let used = shelf.open(&ids[0], crate::SnapshotScope::Any).unwrap();
     let report = world.collect(&within(SizeBudget::Bytes(250_000), HOUR));
     assert_eq!(report.alive, 1, "the oldest is in use");
     assert_eq!(left(), ["a", "b", "c"]);
@@ -340,9 +340,9 @@ fn damaged_snapshot_is_removed_by_age_unless_in_use() {
     let ids: Vec<String> = ["edited", "used", "whole"]
         .map(|name| snapshot(&world, name))
         .to_vec();
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let root = world.root.parent().unwrap().join("snapshots");
-    let used = shelf.open(&ids[1], crate::SnapshotOf::Any).unwrap();
+    let used = shelf.open(&ids[1], crate::SnapshotScope::Any).unwrap();
     for id in &ids[..2] {
         let document = root.join(id).join("snapshot.json");
         let text = fs::read_to_string(&document).unwrap();

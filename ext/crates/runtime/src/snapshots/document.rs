@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wp_codebox_artifacts::{
-    CanonicalError, KeptEntry, OverLimit, canonical_value, sha256, verify_layer,
+    CanonicalError, OverLimit, SnapshotEntry, canonical_value, sha256, verify_layer,
 };
 use wp_codebox_contracts::{SandboxSnapshot, Sha256Hex, schema_id};
 
@@ -77,7 +77,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice)
-            .collect::<Result<Vec<KeptEntry>, _>>()
+            .collect::<Result<Vec<SnapshotEntry>, _>>()
             .map_err(|e| invalid(format!("its list of {name} is none: {e}")))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path.join(name), flags, Mode::empty())

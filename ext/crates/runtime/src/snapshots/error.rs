@@ -1,6 +1,6 @@
 //! Error type of snapshots.
 
-use wp_codebox_artifacts::KeepError;
+use wp_codebox_artifacts::LayerSnapshotError;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Reason why a snapshot cannot be created, found or used.
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub enum SnapshotError {
     /// A layer could not be copied or differs from its list.
     #[error(transparent)]
-    Layer(#[from] KeepError),
+    Layer(#[from] LayerSnapshotError),
     /// A file of the snapshot cannot be created or read.
     #[error("cannot {what}: {source}")]
     Io {

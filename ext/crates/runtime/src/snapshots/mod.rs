@@ -5,13 +5,13 @@
 //! a complete one. A process that creates or uses a snapshot holds a lock on its directory, so
 //! garbage collection does not remove it and recognises directories of dead processes.
 
+mod create;
 mod document;
 mod error;
-mod keep;
 mod open;
 
+pub use create::{LayerSource, SnapshotFacts};
 pub use error::SnapshotError;
-pub use keep::{LayerSource, SnapshotFacts};
 pub use open::OpenSnapshot;
 
 use crate::{StateDir, StateDirError};
@@ -35,20 +35,20 @@ pub(crate) const REMOVED: &str = ".old-";
 pub const SNAPSHOT_SEMANTICS: &str = "runtime-state-artifact";
 /// The snapshots in one directory.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct SnapshotStore {
     root: PathBuf,
 }
 
 /// Selection of snapshots by sandbox.
 #[derive(Debug, Clone, Copy)]
-pub enum SnapshotOf<'r> {
+pub enum SnapshotScope<'r> {
     /// Snapshots of all sandboxes.
     Any,
     /// Snapshots of the sandbox with this run id.
     Run(&'r RunId),
 }
 
-impl Shelf {
+impl SnapshotStore {
     /// Opens the snapshots of a site.
     pub fn of_site(state: &StateDir, site: &SiteId) -> Result<Self, StateDirError> {
         let root = state.ensure(&["sites", site.as_str(), SNAPSHOTS])?;
@@ -63,7 +63,7 @@ impl Shelf {
 
     /// Returns every readable snapshot, oldest first. Damaged snapshots are not listed.
     #[must_use]
-    pub fn list(&self, of: SnapshotOf<'_>) -> Vec<SandboxSnapshot> {
+    pub fn list(&self, of: SnapshotScope<'_>) -> Vec<SandboxSnapshot> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
         };
@@ -74,8 +74,8 @@ impl Shelf {
                 is_id(&name).then(|| document(&entry.path(), &name).ok())?
             })
             .filter(|snapshot| match of {
-                SnapshotOf::Any => true,
-                SnapshotOf::Run(run_id) => snapshot.run_id == *run_id,
+                SnapshotScope::Any => true,
+                SnapshotScope::Run(run_id) => snapshot.run_id == *run_id,
             })
             .collect();
         all.sort_by(|a, b| (&a.created_at, &a.id).cmp(&(&b.created_at, &b.id)));
@@ -84,7 +84,7 @@ impl Shelf {
 
     /// Returns the id of the selected snapshot with this name. If there is none, matches the
     /// reference like [`Self::by_id`] among the selected snapshots.
-    pub fn find(&self, reference: &str, of: SnapshotOf<'_>) -> Result<String, SnapshotError> {
+    pub fn find(&self, reference: &str, of: SnapshotScope<'_>) -> Result<String, SnapshotError> {
         // A complete id is returned even if the snapshot is damaged; opening it reports the
         // damage.
         if self.is_there(reference) {
@@ -101,7 +101,7 @@ impl Shelf {
         if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
-        begins_with(&self.list(SnapshotOf::Any), reference)
+        begins_with(&self.list(SnapshotScope::Any), reference)
     }
 
     /// Returns whether the text is a complete id.
@@ -174,7 +174,7 @@ fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, Snaps
 /// A locked snapshot that is removed by [`Removal::finish`].
 #[derive(Debug)]
 pub struct Removal<'s> {
-    shelf: &'s Shelf,
+    shelf: &'s SnapshotStore,
     /// Id of the snapshot.
     pub id: String,
     /// Document of the snapshot; `None` if it cannot be read.

@@ -1,7 +1,7 @@
 //! Opening and verification of snapshots.
 
 use super::document::verify;
-use super::{Shelf, SnapshotError, SnapshotOf, lock};
+use super::{SnapshotError, SnapshotScope, SnapshotStore, lock};
 use rustix::fs::FlockOperation;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -27,9 +27,13 @@ impl OpenSnapshot {
     }
 }
 
-impl Shelf {
+impl SnapshotStore {
     /// Verifies a snapshot and locks it against garbage collection.
-    pub fn open(&self, reference: &str, of: SnapshotOf<'_>) -> Result<OpenSnapshot, SnapshotError> {
+    pub fn open(
+        &self,
+        reference: &str,
+        of: SnapshotScope<'_>,
+    ) -> Result<OpenSnapshot, SnapshotError> {
         let id = self.find(reference, of)?;
         let path = self.root.join(&id);
         let lock = lock(&path, FlockOperation::NonBlockingLockShared)?;

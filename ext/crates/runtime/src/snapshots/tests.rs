@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorCode, SnapshotTemplate};
 
 struct Place {
     temp: tempfile::TempDir,
-    shelf: Shelf,
+    shelf: SnapshotStore,
 }
 
 impl Place {
@@ -18,7 +18,7 @@ impl Place {
         fs::create_dir_all(upper.join("database")).unwrap();
         fs::write(upper.join("database/.ht.sqlite"), "rows").unwrap();
         symlink("nowhere", upper.join("link")).unwrap();
-        let shelf = Shelf::at(temp.path().join("snapshots"));
+        let shelf = SnapshotStore::at(temp.path().join("snapshots"));
         Self { temp, shelf }
     }
 
@@ -72,23 +72,23 @@ fn created_snapshot_is_complete_and_found_by_name_or_id() {
     let two = place.keep("after").unwrap();
     assert_eq!(one.total_bytes, 4);
     assert_eq!(place.names().len(), 2);
-    let listed = place.shelf.list(SnapshotOf::Run(&run(1)));
+    let listed = place.shelf.list(SnapshotScope::Run(&run(1)));
     // Both may be created in the same millisecond; then their random ids decide the order.
     let mut made = [one.clone(), two.clone()];
     made.sort_by_key(|snapshot| (snapshot.created_at.clone(), snapshot.id.clone()));
     assert_eq!(listed, made);
-    assert!(place.shelf.list(SnapshotOf::Run(&run(2))).is_empty());
+    assert!(place.shelf.list(SnapshotScope::Run(&run(2))).is_empty());
     for reference in [one.id.as_str(), &one.id[..20], &one.id[5..20], "before"] {
         assert_eq!(
-            place.shelf.find(reference, SnapshotOf::Any).unwrap(),
+            place.shelf.find(reference, SnapshotScope::Any).unwrap(),
             one.id
         );
     }
     for reference in ["", "snap_", "nothing", "../..", "snap_zz"] {
-        let error = place.shelf.find(reference, SnapshotOf::Any).unwrap_err();
+        let error = place.shelf.find(reference, SnapshotScope::Any).unwrap_err();
         assert_eq!(error.code(), ErrorCode::SnapshotNotFound, "{reference}");
     }
-    let open = place.shelf.open("after", SnapshotOf::Any).unwrap();
+    let open = place.shelf.open("after", SnapshotScope::Any).unwrap();
     let (path, _) = open.layer("content").unwrap();
     assert_eq!(
         fs::read_to_string(path.join("database/.ht.sqlite")).unwrap(),
@@ -106,7 +106,7 @@ fn lookup_by_id_ignores_names() {
     let other = place.keep(&prefix).unwrap();
     assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
     assert_eq!(
-        place.shelf.find(&prefix, SnapshotOf::Any).unwrap(),
+        place.shelf.find(&prefix, SnapshotScope::Any).unwrap(),
         other.id
     );
     let error = place.shelf.by_id("before").unwrap_err();
@@ -119,11 +119,11 @@ fn snapshot_being_removed_cannot_be_opened() {
     let kept = place.keep("a").unwrap();
     let removal = place.shelf.removal(&kept.id).unwrap();
     assert_eq!(removal.snapshot.as_ref(), Some(&kept));
-    let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+    let error = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
     // An abandoned removal leaves the snapshot.
     drop(removal);
-    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     place.shelf.removal(&kept.id).unwrap().finish().unwrap();
     assert!(place.names().is_empty());
 }
@@ -144,11 +144,11 @@ fn snapshot_removed_before_lock_is_not_found() {
 fn open_snapshot_cannot_be_removed() {
     let place = Place::new();
     let kept = place.keep("a").unwrap();
-    let open = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    let open = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     let error = place.shelf.remove(&kept.id).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
     // Several users may hold it open.
-    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     drop(open);
     place.shelf.remove(&kept.id).unwrap();
     assert!(place.names().is_empty());
@@ -194,9 +194,9 @@ fn modified_snapshot_is_refused() {
     for (what, harm) in harms {
         let place = Place::new();
         let kept = place.keep("a").unwrap();
-        place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+        place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
         harm(&place.temp.path().join("snapshots").join(&kept.id));
-        let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+        let error = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap_err();
         assert_eq!(error.code(), ErrorCode::SnapshotInvalid, "{what}");
     }
 }

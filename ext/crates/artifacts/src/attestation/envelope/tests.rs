@@ -1,8 +1,8 @@
 //! A valid envelope, and each kind of mismatch that makes it invalid.
 
 use super::*;
-use crate::beneath::Dir;
 use crate::digest::sha256;
+use crate::dirfd::Dir;
 use wp_codebox_contracts::IsolationLevel;
 
 fn key() -> HostKey {

@@ -9,7 +9,7 @@
 use super::chain::Tail;
 use super::error::{AuditError, io};
 use crate::attestation::{HostKey, KeyError};
-use crate::beneath::{Dir, ReadOutcome, write_all};
+use crate::dirfd::{Dir, ReadOutcome, write_all};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::fs::{self, AtFlags};
@@ -81,7 +81,7 @@ pub(super) struct Anchors {
     site: SiteId,
     /// `None`: the file does not exist. `Some(None)`: the file holds no valid anchor.
     file: Option<Option<AuditAnchor>>,
-    kept: Option<Option<AuditAnchor>>,
+    stored: Option<Option<AuditAnchor>>,
 }
 
 impl AnchorFile {
@@ -102,9 +102,9 @@ impl AnchorFile {
         Ok(HostKey::load_or_create(&self.state)?)
     }
 
-    /// Reads the anchor file. `kept` has anchors by key id; anchors of other hosts belong to
-    /// other logs and are ignored.
-    pub(super) fn read(&self, kept: &Map<String, Value>) -> Result<Anchors, AuditError> {
+    /// Reads the anchor file. `stored_anchors` has anchors by key id; anchors of other hosts
+    /// belong to other logs and are ignored.
+    pub(super) fn read(&self, stored_anchors: &Map<String, Value>) -> Result<Anchors, AuditError> {
         let key = match HostKey::load(&self.state) {
             Ok(key) => Some(key),
             Err(KeyError::Missing) => None,
@@ -116,15 +116,15 @@ impl AnchorFile {
             Err(Errno::NOENT) => None,
             Err(error) => return Err(io("read", error)),
         };
-        let kept = key
+        let stored = key
             .as_ref()
-            .and_then(|key| kept.get(key.public_half().key_id().as_str()))
+            .and_then(|key| stored_anchors.get(key.public_half().key_id().as_str()))
             .map(|anchor| serde_json::from_value(anchor.clone()).ok());
         Ok(Anchors {
             key,
             site: self.site.clone(),
             file,
-            kept,
+            stored,
         })
     }
 
@@ -195,7 +195,7 @@ impl AuditAnchor {
 impl Anchors {
     /// Returns the sequence numbers whose hashes [`Extent::hashes`] must contain.
     pub(super) fn points(&self) -> Vec<u64> {
-        [&self.file, &self.kept]
+        [&self.file, &self.stored]
             .into_iter()
             .flatten()
             .flatten()
@@ -218,7 +218,7 @@ impl Anchors {
                 (count > 1).then_some(Mismatch::Unanchored { count })
             }),
         };
-        file.or_else(|| match &self.kept {
+        file.or_else(|| match &self.stored {
             None => None,
             Some(found) => self.judge(found.as_ref(), log, |_| None),
         })

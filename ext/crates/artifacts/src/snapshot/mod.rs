@@ -16,8 +16,8 @@ mod copy;
 mod row;
 mod verify;
 
-pub use copy::{KeptLayer, keep_layer};
-pub use row::{KeptEntry, KeptNode};
+pub use copy::{LayerSnapshot, snapshot_layer};
+pub use row::{SnapshotEntry, SnapshotNode};
 pub use verify::verify_layer;
 
 use crate::capture::{Exceeded, ListError};
@@ -28,7 +28,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 /// Reason why a layer snapshot cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeepError {
+pub enum LayerSnapshotError {
     /// The layer exceeds a limit.
     #[error("the sandbox state has more than {limit} {what}")]
     Limit {
@@ -77,7 +77,7 @@ pub enum KeepError {
     },
 }
 
-impl KeepError {
+impl LayerSnapshotError {
     /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
@@ -107,42 +107,42 @@ impl KeepError {
     }
 }
 
-impl From<Exceeded> for KeepError {
+impl From<Exceeded> for LayerSnapshotError {
     fn from(Exceeded { what, limit }: Exceeded) -> Self {
         Self::Limit { what, limit }
     }
 }
 
-fn read_failed(path: &[u8]) -> impl Fn(Errno) -> KeepError + '_ {
-    move |source| KeepError::Read {
+fn read_failed(path: &[u8]) -> impl Fn(Errno) -> LayerSnapshotError + '_ {
+    move |source| LayerSnapshotError::Read {
         path: shown_name(path),
         source,
     }
 }
 
-fn write_failed(path: &[u8]) -> impl Fn(Errno) -> KeepError + '_ {
-    move |source| KeepError::Write {
+fn write_failed(path: &[u8]) -> impl Fn(Errno) -> LayerSnapshotError + '_ {
+    move |source| LayerSnapshotError::Write {
         path: shown_name(path),
         source,
     }
 }
 
-fn listing(path: &[u8], error: ListError) -> KeepError {
+fn listing(path: &[u8], error: ListError) -> LayerSnapshotError {
     match error {
         ListError::Exceeded(exceeded) => exceeded.into(),
         ListError::Io(source) => read_failed(path)(source),
     }
 }
 
-fn feature(path: &[u8], feature: &'static str) -> KeepError {
-    KeepError::OverlayFeature {
+fn feature(path: &[u8], feature: &'static str) -> LayerSnapshotError {
+    LayerSnapshotError::OverlayFeature {
         path: shown_name(path),
         feature,
     }
 }
 
-fn differs(path: &[u8], what: &'static str) -> KeepError {
-    KeepError::Differs {
+fn differs(path: &[u8], what: &'static str) -> LayerSnapshotError {
+    LayerSnapshotError::Differs {
         path: shown_name(path),
         what,
     }

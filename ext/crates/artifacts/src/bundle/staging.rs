@@ -4,8 +4,8 @@
 //! therefore sees no bundle or a complete one, even after a power failure.
 
 use super::{BundleError, Durability};
-use crate::beneath::Dir;
 use crate::canonical::CanonicalError;
+use crate::dirfd::Dir;
 use crate::removal::remove_tree_in;
 use rustix::fd::AsFd;
 use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};

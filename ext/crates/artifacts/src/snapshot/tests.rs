@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-struct Place {
+struct Fixture {
     temp: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         for name in ["upper", "below", "to"] {
@@ -40,18 +40,18 @@ impl Place {
         rustix::fs::setxattr(self.at(path), "user.overlay.opaque", b"y", flags).unwrap();
     }
 
-    fn keep(&self) -> Result<KeptLayer, KeepError> {
+    fn keep(&self) -> Result<LayerSnapshot, LayerSnapshotError> {
         let (upper, to) = (open(&self.at("upper")), open(&self.at("to")));
-        keep_layer(upper.as_fd(), None, to.as_fd(), &CaptureLimits::TREE)
+        snapshot_layer(upper.as_fd(), None, to.as_fd(), &CaptureLimits::TREE)
     }
 
-    fn merge(&self) -> KeptLayer {
+    fn merge(&self) -> LayerSnapshot {
         let [upper, below, to] = ["upper", "below", "to"].map(|name| open(&self.at(name)));
         let below = Some(below.as_fd());
-        keep_layer(upper.as_fd(), below, to.as_fd(), &CaptureLimits::TREE).unwrap()
+        snapshot_layer(upper.as_fd(), below, to.as_fd(), &CaptureLimits::TREE).unwrap()
     }
 
-    fn verify(&self, kept: &KeptLayer) -> Result<(), KeepError> {
+    fn verify(&self, kept: &LayerSnapshot) -> Result<(), LayerSnapshotError> {
         verify_layer(open(&self.at("to")).as_fd(), &kept.entries)
     }
 
@@ -97,7 +97,7 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
 
 #[test]
 fn snapshot_contains_all_files_links_and_whiteouts_of_upper() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("upper/dir/run.sh", "#!");
     fs::set_permissions(
         place.at("upper/dir/run.sh"),
@@ -151,7 +151,7 @@ fn snapshot_contains_all_files_links_and_whiteouts_of_upper() {
 
 #[test]
 fn snapshot_merges_upper_with_lower_snapshot_layer() {
-    let place = Place::new();
+    let place = Fixture::new();
     for path in [
         "both",
         "only-below",
@@ -207,7 +207,7 @@ fn snapshot_merges_upper_with_lower_snapshot_layer() {
 
 #[test]
 fn layer_that_differs_from_its_list_is_refused() {
-    type Harm = fn(&Place);
+    type Harm = fn(&Fixture);
     let harms: [(&str, Harm); 9] = [
         ("content", |p| {
             let file = fs::read(p.at("to/a")).unwrap().len();
@@ -233,7 +233,7 @@ fn layer_that_differs_from_its_list_is_refused() {
         ("whiteout", |p| fs::remove_file(p.at("to/gone")).unwrap()),
     ];
     for (what, harm) in harms {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("upper/a", "content");
         place.write("upper/dir/b", "b");
         place.gone("upper/gone");
@@ -248,7 +248,7 @@ fn layer_that_differs_from_its_list_is_refused() {
 
 #[test]
 fn layer_with_modified_list_is_refused() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("upper/a", "content");
     let mut kept = place.keep().unwrap();
     kept.entries.push(kept.entries[1].clone());
@@ -259,14 +259,14 @@ fn layer_with_modified_list_is_refused() {
 
 #[test]
 fn snapshot_refuses_exceeded_limits_and_unsupported_overlay_features() {
-    let place = Place::new();
+    let place = Fixture::new();
     place.write("upper/a", "four");
     place.write("upper/b", "four");
     let keep = |limits: CaptureLimits| {
         let (upper, to) = (open(&place.at("upper")), place.at("to"));
         let _ = fs::remove_dir_all(&to);
         fs::create_dir(&to).unwrap();
-        keep_layer(upper.as_fd(), None, open(&to).as_fd(), &limits)
+        snapshot_layer(upper.as_fd(), None, open(&to).as_fd(), &limits)
     };
     let wide = CaptureLimits::TREE;
     keep(wide).unwrap();
@@ -295,18 +295,21 @@ fn snapshot_refuses_exceeded_limits_and_unsupported_overlay_features() {
         ),
     ] {
         match keep(limits).unwrap_err() {
-            KeepError::Limit { what: found, .. } => assert_eq!(found, what),
+            LayerSnapshotError::Limit { what: found, .. } => assert_eq!(found, what),
             other => panic!("{what}: {other}"),
         }
     }
     let flags = XattrFlags::empty();
     rustix::fs::setxattr(place.at("upper/a"), "user.overlay.metacopy", b"", flags).unwrap();
-    assert!(matches!(keep(wide), Err(KeepError::OverlayFeature { .. })));
+    assert!(matches!(
+        keep(wide),
+        Err(LayerSnapshotError::OverlayFeature { .. })
+    ));
 }
 
 #[test]
 fn snapshot_fails_when_files_change_during_copy() {
-    let place = Place::new();
+    let place = Fixture::new();
     for index in 0..300 {
         place.write(&format!("upper/dir/{index}"), "content");
     }
@@ -331,7 +334,7 @@ fn snapshot_fails_when_files_change_during_copy() {
         while !refused && begun.elapsed() < std::time::Duration::from_secs(60) {
             let kept = place.keep();
             again();
-            refused = matches!(kept, Err(KeepError::Moving));
+            refused = matches!(kept, Err(LayerSnapshotError::Moving));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(refused);

@@ -2,7 +2,7 @@
 
 use super::document::{DOCUMENT, digest, list_name, verify};
 use super::error::io;
-use super::{SNAPSHOT_SEMANTICS, Shelf, SnapshotError, UNFINISHED, lock};
+use super::{SNAPSHOT_SEMANTICS, SnapshotError, SnapshotStore, UNFINISHED, lock};
 use crate::now_rfc3339;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -12,7 +12,9 @@ use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use wp_codebox_artifacts::{CaptureLimits, Durability, KeptEntry, keep_layer, remove_tree, sha256};
+use wp_codebox_artifacts::{
+    CaptureLimits, Durability, SnapshotEntry, remove_tree, sha256, snapshot_layer,
+};
 use wp_codebox_contracts::{
     RunId, SandboxSnapshot, Sha256Hex, SiteId, SnapshotLayer, SnapshotMount, SnapshotTemplate, hex,
     schema_id,
@@ -48,7 +50,7 @@ pub struct LayerSource<'f> {
     pub below: Option<BorrowedFd<'f>>,
 }
 
-impl Shelf {
+impl SnapshotStore {
     /// Creates a snapshot of these layers. The returned snapshot is complete, synced and compared
     /// with the data read from the guest. On an error, all files are removed.
     pub fn keep(
@@ -148,7 +150,7 @@ fn layer(at: &Path, source: &LayerSource<'_>) -> Result<SnapshotLayer, SnapshotE
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let to = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| make(e.into()))?;
     let limits = CaptureLimits::TREE;
-    let kept = keep_layer(source.upper, source.below, to.as_fd(), &limits)?;
+    let kept = snapshot_layer(source.upper, source.below, to.as_fd(), &limits)?;
     Ok(SnapshotLayer {
         name: source.name.clone(),
         entries: kept.entries.len() as u64,
@@ -158,7 +160,7 @@ fn layer(at: &Path, source: &LayerSource<'_>) -> Result<SnapshotLayer, SnapshotE
     })
 }
 
-fn write_list(path: &Path, entries: &[KeptEntry]) -> Result<Sha256Hex, SnapshotError> {
+fn write_list(path: &Path, entries: &[SnapshotEntry]) -> Result<Sha256Hex, SnapshotError> {
     let mut bytes = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut bytes, entry)

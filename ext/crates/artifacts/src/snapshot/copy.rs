@@ -1,12 +1,12 @@
 //! Copies an upper directory into a snapshot layer and merges it with the lower layer of the
 //! guest.
 
-use super::row::{KeptEntry, KeptNode};
-use super::{KeepError, feature, listing, read_failed, write_failed};
-use crate::beneath::{
-    Dir, Existing, OverlayAttribute, SparseWriter, overlay_attribute, read_pieces, size_of,
-};
+use super::row::{SnapshotEntry, SnapshotNode};
+use super::{LayerSnapshotError, feature, listing, read_failed, write_failed};
 use crate::capture::{Budget, CaptureLimits};
+use crate::dirfd::{
+    Dir, IfExists, OverlayAttribute, SparseWriter, overlay_attribute, read_pieces, size_of,
+};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
@@ -16,9 +16,9 @@ use wp_codebox_contracts::Sha256Hex;
 
 /// Result of copying one overlay into a snapshot layer.
 #[derive(Debug)]
-pub struct KeptLayer {
+pub struct LayerSnapshot {
     /// All entries, parents before children.
-    pub entries: Vec<KeptEntry>,
+    pub entries: Vec<SnapshotEntry>,
     /// Total size of all files in bytes.
     pub bytes: u64,
     /// Paths of special files that the snapshot omits.
@@ -28,12 +28,12 @@ pub struct KeptLayer {
 /// Copies the upper directory `upper`, merged over the snapshot layer `below` that the guest
 /// started on, into the empty directory `to`. The guest may be alive, but none of its processes
 /// may write; a check after the copy detects writes.
-pub fn keep_layer(
+pub fn snapshot_layer(
     upper: BorrowedFd<'_>,
     below: Option<BorrowedFd<'_>>,
     to: BorrowedFd<'_>,
     limits: &CaptureLimits,
-) -> Result<KeptLayer, KeepError> {
+) -> Result<LayerSnapshot, LayerSnapshotError> {
     let read = read_failed(b"");
     let upper = Dir::reopen_owned(upper).map_err(&read)?;
     let below = below.map(Dir::reopen_owned).transpose().map_err(&read)?;
@@ -41,7 +41,7 @@ pub fn keep_layer(
     let mut copy = Copy {
         budget: Budget::new(limits),
         seen: Seen::default(),
-        kept: KeptLayer {
+        kept: LayerSnapshot {
             entries: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
@@ -64,7 +64,7 @@ pub fn keep_layer(
     let mut again = Seen::default();
     again.walk(&upper, b"")?;
     if again != copy.seen {
-        return Err(KeepError::Moving);
+        return Err(LayerSnapshotError::Moving);
     }
     Ok(copy.kept)
 }
@@ -95,7 +95,7 @@ impl Shape {
 struct Copy<'a> {
     budget: Budget<'a>,
     seen: Seen,
-    kept: KeptLayer,
+    kept: LayerSnapshot,
 }
 
 impl Copy<'_> {
@@ -106,10 +106,10 @@ impl Copy<'_> {
         path: &[u8],
         shape: Shape,
         depth: usize,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         self.budget.depth(depth)?;
         let Shape { mode, opaque } = shape;
-        self.entry(path, KeptNode::Directory { mode, opaque });
+        self.entry(path, SnapshotNode::Directory { mode, opaque });
         let mut names = BTreeSet::new();
         for side in [sides.upper, sides.below].into_iter().flatten() {
             if side.overlay_attribute("redirect") != OverlayAttribute::Absent {
@@ -139,7 +139,7 @@ impl Copy<'_> {
         name: &[u8],
         parent: &[u8],
         depth: usize,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let path = self.budget.path(parent, name)?;
         let read = read_failed(&path);
         let look = |side: Option<&Dir>| match side {
@@ -190,7 +190,7 @@ impl Copy<'_> {
                 self.enter(sides, to, name, &path, shape, depth)
             }
             // The entry was listed and has disappeared since.
-            _ => Err(KeepError::Moving),
+            _ => Err(LayerSnapshotError::Moving),
         }
     }
 
@@ -202,8 +202,8 @@ impl Copy<'_> {
         path: &[u8],
         shape: Shape,
         depth: usize,
-    ) -> Result<(), KeepError> {
-        let made = to.open_dir(name, Existing::Refused);
+    ) -> Result<(), LayerSnapshotError> {
+        let made = to.open_dir(name, IfExists::Fail);
         let made = made.map_err(write_failed(path))?;
         self.directory(sides, &made, path, shape, depth + 1)
     }
@@ -215,7 +215,7 @@ impl Copy<'_> {
         name: &[u8],
         path: &[u8],
         stat: &Stat,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let write = write_failed(path);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => self.file(from, to, name, path, stat),
@@ -223,7 +223,7 @@ impl Copy<'_> {
                 let text = from.link_text(name).map_err(read_failed(path))?;
                 self.budget.spend(text.len() as u64)?;
                 fs::symlinkat(text.as_slice(), to, name).map_err(write)?;
-                self.entry(path, KeptNode::link(&text));
+                self.entry(path, SnapshotNode::link(&text));
                 Ok(())
             }
             kind => {
@@ -233,7 +233,7 @@ impl Copy<'_> {
                 }
                 fs::mknodat(to, name, FileType::CharacterDevice, Mode::empty(), 0)
                     .map_err(write)?;
-                self.entry(path, KeptNode::Gone {});
+                self.entry(path, SnapshotNode::Gone {});
                 Ok(())
             }
         }
@@ -246,7 +246,7 @@ impl Copy<'_> {
         name: &[u8],
         path: &[u8],
         seen: &Stat,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let (read, write) = (read_failed(path), write_failed(path));
         self.budget.file(size_of(seen))?;
         let (source, _) = from.open_file_owned(name).map_err(&read)?;
@@ -276,7 +276,7 @@ impl Copy<'_> {
         self.kept.bytes += bytes;
         self.entry(
             path,
-            KeptNode::File {
+            SnapshotNode::File {
                 mode,
                 bytes,
                 sha256,
@@ -290,7 +290,7 @@ impl Copy<'_> {
         from: &OwnedFd,
         to: &OwnedFd,
         path: &[u8],
-    ) -> Result<(Sha256Hex, u64), KeepError> {
+    ) -> Result<(Sha256Hex, u64), LayerSnapshotError> {
         let mut hasher = Sha256::new();
         let mut bytes = 0_u64;
         let mut stopped = None;
@@ -323,13 +323,13 @@ impl Copy<'_> {
         }
     }
 
-    fn entry(&mut self, path: &[u8], node: KeptNode) {
-        self.kept.entries.push(KeptEntry::new(path, node));
+    fn entry(&mut self, path: &[u8], node: SnapshotNode) {
+        self.kept.entries.push(SnapshotEntry::new(path, node));
     }
 }
 
 /// Restores the original mode of a guest directory that was made readable for the copy.
-fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), KeepError> {
+fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), LayerSnapshotError> {
     if seen.st_mode & 0o700 == 0o700 {
         return Ok(());
     }
@@ -337,14 +337,14 @@ fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), KeepError> {
     fs::fchmod(dir.as_fd(), mode).map_err(read_failed(path))
 }
 
-fn stat_again(dir: &Dir, name: &[u8], path: &[u8]) -> Result<Stat, KeepError> {
+fn stat_again(dir: &Dir, name: &[u8], path: &[u8]) -> Result<Stat, LayerSnapshotError> {
     match dir.stat(name).map_err(read_failed(path))? {
         Some(stat) => Ok(stat),
-        None => Err(KeepError::Moving),
+        None => Err(LayerSnapshotError::Moving),
     }
 }
 
-fn opaque(dir: &Dir, path: &[u8]) -> Result<bool, KeepError> {
+fn opaque(dir: &Dir, path: &[u8]) -> Result<bool, LayerSnapshotError> {
     match dir.overlay_attribute("opaque") {
         OverlayAttribute::Absent => Ok(false),
         OverlayAttribute::Yes => Ok(true),
@@ -388,11 +388,11 @@ impl Seen {
         }
     }
 
-    fn walk(&mut self, dir: &Dir, path: &[u8]) -> Result<(), KeepError> {
+    fn walk(&mut self, dir: &Dir, path: &[u8]) -> Result<(), LayerSnapshotError> {
         let read = read_failed(path);
         self.note(path, &dir.own_stat().map_err(&read)?);
         for name in dir.names().map_err(&read)? {
-            let at = crate::beneath::join(path, &name);
+            let at = crate::dirfd::join(path, &name);
             let stat = stat_again(dir, &name, &at)?;
             if is_directory(&stat) {
                 let child = dir.dir_owned(&name).map_err(read_failed(&at))?;

@@ -35,11 +35,11 @@ pub(crate) enum ReadOutcome {
 
 /// Behaviour when the directory to create exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub(crate) enum IfExists {
     /// Open the existing directory.
-    Opened,
+    Open,
     /// Return an error.
-    Refused,
+    Fail,
 }
 
 /// Value of an extended attribute that overlayfs interprets.
@@ -90,7 +90,7 @@ impl Dir {
     pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         match Self::reopen(fd) {
             Err(Errno::ACCESS) => {
-                open_to_owner(fd, Mode::RWXU)?;
+                grant_owner(fd, Mode::RWXU)?;
                 Self::reopen(fd)
             }
             other => other,
@@ -101,7 +101,7 @@ impl Dir {
     pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
         match self.dir(name) {
             Err(Errno::ACCESS) => {
-                self.open_to_owner(name, Mode::RWXU)?;
+                self.grant_owner(name, Mode::RWXU)?;
                 self.dir(name)
             }
             other => other,
@@ -117,17 +117,17 @@ impl Dir {
 
     /// Opens the parent directory (`..`). The caller must compare its identity with the expected
     /// one, because `..` is not confined.
-    pub(crate) fn above(&self) -> Result<Self, Errno> {
+    pub(crate) fn parent_dir(&self) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat(&self.fd, c"..", dir_flags(), Mode::empty())?,
         })
     }
 
     /// Adds the permission bits `bits` for the owner to an entry that is a file or directory.
-    pub(crate) fn open_to_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
+    pub(crate) fn grant_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
-        open_to_owner(fd.as_fd(), bits)
+        grant_owner(fd.as_fd(), bits)
     }
 
     /// Returns the names in the directory, sorted by bytes, without `.` and `..`.
@@ -202,7 +202,7 @@ impl Dir {
 
     /// Returns the attributes of the entry at a path of several components. A link as the last
     /// component is not followed; a link in another component gives `ELOOP`.
-    pub(crate) fn look(&self, path: &[u8]) -> Result<Stat, Errno> {
+    pub(crate) fn stat_path(&self, path: &[u8]) -> Result<Stat, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, path, flags, Mode::empty(), BENEATH)?;
         fs::fstat(&fd)
@@ -212,7 +212,7 @@ impl Dir {
     pub(crate) fn open_file(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         // O_PATH first: opening a FIFO or device for reading can have side effects, O_PATH has
         // none.
-        let seen = self.look(path)?;
+        let seen = self.stat_path(path)?;
         if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
             return Err(Errno::INVAL);
         }
@@ -236,7 +236,7 @@ impl Dir {
     pub(crate) fn open_file_owned(&self, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         match self.open_file(name) {
             Err(Errno::ACCESS) => {
-                self.open_to_owner(name, Mode::RUSR)?;
+                self.grant_owner(name, Mode::RUSR)?;
                 self.open_file(name)
             }
             other => other,
@@ -266,7 +266,7 @@ impl Dir {
 
     /// Creates a directory with mode 0755, independent of the umask, and opens it. `existing`
     /// decides what happens if it exists already.
-    pub(crate) fn open_dir(&self, name: &[u8], existing: Existing) -> Result<Self, Errno> {
+    pub(crate) fn open_dir(&self, name: &[u8], existing: IfExists) -> Result<Self, Errno> {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => {
                 let made = self.dir(name)?;
@@ -274,7 +274,7 @@ impl Dir {
                 fs::fchmod(&made.fd, Mode::from_raw_mode(0o755))?;
                 Ok(made)
             }
-            Err(Errno::EXIST) if existing == Existing::Opened => self.dir(name),
+            Err(Errno::EXIST) if existing == IfExists::Open => self.dir(name),
             Err(error) => Err(error),
         }
     }
@@ -319,7 +319,7 @@ pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
 }
 
 /// Adds permission bits to a file or directory, also through an `O_PATH` descriptor.
-fn open_to_owner(fd: BorrowedFd<'_>, bits: Mode) -> Result<(), Errno> {
+fn grant_owner(fd: BorrowedFd<'_>, bits: Mode) -> Result<(), Errno> {
     let stat = fs::fstat(fd)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory | FileType::RegularFile => {}

@@ -8,7 +8,7 @@ use wp_codebox_contracts::Sha256Hex;
 /// Type and content of an entry of a snapshot layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum KeptNode {
+pub enum SnapshotNode {
     /// A directory. The root has an empty path.
     Directory {
         /// Permission bits.
@@ -35,7 +35,7 @@ pub enum KeptNode {
     Gone {},
 }
 
-impl KeptNode {
+impl SnapshotNode {
     pub(super) fn link(text: &[u8]) -> Self {
         Self::Link {
             target: STANDARD.encode(text),
@@ -45,15 +45,15 @@ impl KeptNode {
 
 /// Path and node of one entry in a snapshot layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptEntry {
+pub struct SnapshotEntry {
     /// Path below the layer in base64, because names are bytes.
     path: String,
     /// Type and content of the entry.
-    pub node: KeptNode,
+    pub node: SnapshotNode,
 }
 
-impl KeptEntry {
-    pub(super) fn new(path: &[u8], node: KeptNode) -> Self {
+impl SnapshotEntry {
+    pub(super) fn new(path: &[u8], node: SnapshotNode) -> Self {
         Self {
             path: STANDARD.encode(path),
             node,
