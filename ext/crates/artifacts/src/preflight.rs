@@ -195,7 +195,7 @@ fn check_approvable(documents: &Documents) -> Result<(), PreflightError> {
     let reason = approval.get("reason").and_then(Value::as_str);
     Err(PreflightError::NotApprovable {
         code: code.unwrap_or(ErrorCode::ApprovedFilesInvalid),
-        reason: reason.unwrap_or("the run does not say why").to_owned(),
+        reason: reason.unwrap_or("the run gives no reason").to_owned(),
     })
 }
 

@@ -39,7 +39,7 @@ pub enum RemovalError {
         /// Path of the first entry that failed, starting with the removed name; shortened if
         /// long.
         path: String,
-        /// How many failed; the directories above them are not counted.
+        /// Number of entries that failed, without their parent directories.
         failed: u64,
         /// Error of the first failure.
         #[source]

@@ -375,13 +375,13 @@ fn validator_reports_all_issues() {
     let bends: &[(Bend, &[&str])] = &[
         (
             |t| t["steps"][0]["actionRef"]["id"] = json!("other"),
-            &["$.steps[0].actionRef.id: is of something else"],
+            &["$.steps[0].actionRef.id: does not match the referenced target"],
         ),
         (
             |t| t["steps"][0]["actionRef"] = t["steps"][1]["actionRef"].clone(),
             &[
-                "$.steps[0].actionRef.id: is of something else",
-                "$.steps[0].actionRef.digest: is of something else",
+                "$.steps[0].actionRef.id: does not match the referenced target",
+                "$.steps[0].actionRef.digest: does not match the referenced target",
             ],
         ),
         (
@@ -390,7 +390,7 @@ fn validator_reports_all_issues() {
         ),
         (
             |t| t["steps"][0]["execution"]["stdout"] = json!("2"),
-            &["$.steps[0].executionRef.digest: is of something else"],
+            &["$.steps[0].executionRef.digest: does not match the referenced target"],
         ),
         (
             |t| t["steps"][0]["observationRef"] = t["steps"][1]["observationRef"].clone(),
@@ -419,8 +419,8 @@ fn validator_reports_all_issues() {
                     .reverse();
             },
             &[
-                "$.reset.observationRefs[0].id: is of something else",
-                "$.reset.observationRefs[1].digest: is of something else",
+                "$.reset.observationRefs[0].id: does not match the referenced target",
+                "$.reset.observationRefs[1].digest: does not match the referenced target",
             ],
         ),
         (
@@ -442,14 +442,14 @@ fn validator_reports_all_issues() {
             |t| t["snapshots"][0]["artifactRefs"][0]["id"] = json!(""),
             &[
                 "$.snapshots[0].artifactRefs[0].id: must be a string that is not empty",
-                "$.snapshots[0].digest: does not belong to what it covers",
+                "$.snapshots[0].digest: does not match the covered data",
             ],
         ),
         (
             |t| t["steps"][0]["action"]["kind"] = json!("shell"),
             &[
                 "$.steps[0].action.kind: must be one of command, filesystem, http, browser",
-                "$.steps[0].action.digest: does not belong to what it covers",
+                "$.steps[0].action.digest: does not match the covered data",
             ],
         ),
         (
@@ -459,9 +459,9 @@ fn validator_reports_all_issues() {
                 t["x.metadata"] = json!({"deep": [{"model-eval": null}]});
             },
             &[
-                "$.grader: has no place in a trace",
-                "$.steps[0].taskSet: has no place in a trace",
-                "$.x.metadata.deep[0].model-eval: has no place in a trace",
+                "$.grader: is not allowed in a trace",
+                "$.steps[0].taskSet: is not allowed in a trace",
+                "$.x.metadata.deep[0].model-eval: is not allowed in a trace",
             ],
         ),
         (
@@ -526,7 +526,7 @@ fn hostile_traces_are_refused_in_bounded_time() {
     assert!(
         issues
             .iter()
-            .any(|i| i.ends_with("reward: has no place in a trace"))
+            .any(|i| i.ends_with("reward: is not allowed in a trace"))
     );
     assert!(
         issues

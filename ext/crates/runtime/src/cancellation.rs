@@ -21,7 +21,7 @@ impl CancelReason {
         match self {
             CancelReason::Asked => "the caller cancelled the run",
             CancelReason::CallerGone => "the caller of this attached run is gone",
-            CancelReason::Signal => "the supervisor was told to stop",
+            CancelReason::Signal => "the supervisor received a signal to stop",
         }
     }
 }

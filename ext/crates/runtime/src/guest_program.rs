@@ -122,7 +122,7 @@ fn requester_variables(
     let required = arg_value(call, "auth-required").is_some_and(is_true);
     if required && arg_value(call, "auth-context-json").is_none_or(|v| v.trim() == "{}") {
         return Err(invalid(
-            "auth-required is set, but auth-context-json names nobody".to_owned(),
+            "auth-required is set, but auth-context-json is missing or empty".to_owned(),
         ));
     }
     let told = [

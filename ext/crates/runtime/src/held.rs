@@ -41,7 +41,7 @@ pub struct HeldMount {
     pub target: GuestPath,
     /// Access of the guest to the mount.
     pub access: MountAccess,
-    /// How the mount was materialised.
+    /// Kind of materialisation of the mount.
     pub view: MountView,
     /// Git repository of the mount that the guest could see.
     pub git: GitView,
@@ -77,7 +77,7 @@ impl RunDir {
     /// Writes `held.json`, the facts for the bundle of a held sandbox. The facts must be
     /// redacted.
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
-        let failed = io("write what is known of the held sandbox");
+        let failed = io("write the facts of the held sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
         replace_file(self.path(), HELD_FACTS, &bytes).map_err(failed)
     }
@@ -137,7 +137,9 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let mut notes = vec![SUMMARY.to_owned()];
     if !unfinished.is_empty() {
         let names = unfinished.join(", ");
-        notes.push(format!("these had not ended when it died: {names}"));
+        notes.push(format!(
+            "commands still running when the supervisor died: {names}"
+        ));
     }
     if page.more {
         notes.push(format!("events beyond {MOST} bytes were left out"));
@@ -146,12 +148,12 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let episode = cut_episode(parts);
     notes.push(match (&episode, half) {
         (Some(_), MissingParts::No) => {
-            "the trace of the episode is cut: it ends with the last step that was told".to_owned()
+            "the trace of the episode is incomplete: it ends with the last recorded step".to_owned()
         }
         (Some(_), MissingParts::Yes) => {
-            "the trace of the episode is cut, and parts at its end cannot be read".to_owned()
+            "the trace of the episode is incomplete: its last parts cannot be read".to_owned()
         }
-        (None, _) => "there is no trace of the episode that holds".to_owned(),
+        (None, _) => "there is no valid trace of the episode".to_owned(),
     });
     let mut observations = facts.observations;
     let seen = episode.iter().flat_map(|closed| &closed.observations);

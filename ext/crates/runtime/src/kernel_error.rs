@@ -14,7 +14,7 @@ pub fn kernel_error(code: ErrorCode, sentence: impl Into<String>, error: &io::Er
     let sentence = sentence.into();
     match scarce(error) {
         Some(scarce) => ErrorBody::new(ErrorCode::Busy, format!("{sentence}: {scarce}"))
-            .hint("end what took them, or try again; guests with an identity of their own count apart from their user"),
+            .hint("end the processes that use them, or try again; guests with their own user id have their own limits"),
         None => ErrorBody::new(code, sentence),
     }
 }

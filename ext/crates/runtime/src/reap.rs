@@ -178,7 +178,7 @@ fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
             Outcome::TimedOut,
             ErrorCode::RunTimeout,
             SummaryCode::TimedOut,
-            "the time of the run was up, and",
+            "the deadline of the run passed, and",
         ),
     };
     let mut detail = RunSummary::new(sentence);

@@ -105,7 +105,7 @@ impl RunDir {
         let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
         let marker = active.join(run.run_id.as_str());
         let mark = {
-            let _turn = lock_site(&active).map_err(io("take turns with other starts"))?;
+            let _turn = lock_site(&active).map_err(io("wait for other starts"))?;
             let running = count_alive(&active).map_err(io("list the active runs"))?;
             if running >= limit {
                 return Err(RunDirError::Busy {

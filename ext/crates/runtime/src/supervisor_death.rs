@@ -55,8 +55,7 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
         Cause::Crash { place } => ("crash", format!("it crashed at {place}")),
         Cause::Killed => (
             "killed",
-            "its process was ended by a signal that it could not answer, or it could not write the run's record"
-                .to_owned(),
+            "its process was killed by a signal, or it could not write the run's record".to_owned(),
         ),
     };
     let mut told = json!({"cause": word});

@@ -208,7 +208,7 @@ impl Issues {
         match payload::digest(payload, self.over) {
             Err(error) => self.add(&at, &error.to_string()),
             Ok(computed) if digest(value.get("digest")) == Some(computed.as_str()) => {}
-            Ok(_) => self.add(&at, "does not belong to what it covers"),
+            Ok(_) => self.add(&at, "does not match the covered data"),
         }
     }
 
@@ -245,12 +245,15 @@ impl Issues {
         if let (Some(named), Some(id)) = (full_text(reference, "id"), full_text(target, "id"))
             && named != id
         {
-            self.add(&format!("{at}.id"), "is of something else");
+            self.add(&format!("{at}.id"), "does not match the referenced target");
         }
         if let (Some(named), Some(stated)) = (digest(reference.get("digest")), stated)
             && named != stated
         {
-            self.add(&format!("{at}.digest"), "is of something else");
+            self.add(
+                &format!("{at}.digest"),
+                "does not match the referenced target",
+            );
         }
     }
 
@@ -287,7 +290,7 @@ impl Issues {
             path.push('.');
             path.push_str(key);
             if banned {
-                self.add(path, "has no place in a trace");
+                self.add(path, "is not allowed in a trace");
             }
             if !free {
                 self.search(item, path);

@@ -18,11 +18,11 @@ pub fn verify_layer(
     for entry in entries {
         let path = entry
             .path()
-            .ok_or_else(|| differs(b"", "its list has a name that is none"))?;
+            .ok_or_else(|| differs(b"", "its list has an invalid path"))?;
         expected.insert(path, &entry.node);
     }
     if expected.len() != entries.len() {
-        return Err(differs(b"", "its list names something twice"));
+        return Err(differs(b"", "its list has a duplicate path"));
     }
     let root = Dir::reopen(layer).map_err(read_failed(b""))?;
     let stat = root.own_stat().map_err(read_failed(b""))?;
@@ -92,7 +92,7 @@ fn compare(
 ) -> Result<(), LayerSnapshotError> {
     match expected.remove(path) {
         Some(kept) if kept == found => Ok(()),
-        Some(_) => Err(differs(path, "its kind, mode, size or content")),
+        Some(_) => Err(differs(path, "kind, mode, size or content differ")),
         None => Err(differs(path, "it was added")),
     }
 }

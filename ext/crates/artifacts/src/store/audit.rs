@@ -189,7 +189,7 @@ impl AuditLog {
         let (total, hashes) = (reading.line, reading.hashes);
         let problem = match reading.broken_at {
             Some(line) => Some(format!(
-                "record {line} was changed, moved or lost, or one before it"
+                "record {line} or an earlier one was changed, moved or removed"
             )),
             None => anchors.problem(&Extent { total, hashes }),
         };

@@ -33,7 +33,7 @@ pub struct ImportRules {
     pub trusted: TrustedKeys,
 }
 
-/// What an import changed in the store.
+/// Effect of an import on the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImportStatus {
@@ -48,7 +48,7 @@ pub enum ImportStatus {
 /// Result of an import.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// What the import changed.
+    /// Effect on the store.
     pub status: ImportStatus,
     /// Name of the bundle's directory: the run id in the manifest, or a name derived from the
     /// manifest's hash.

@@ -30,7 +30,7 @@ fn violation(path: String, issues: &[TraceIssue]) -> Violation {
     }
     Violation {
         code: ViolationCode::MalformedReference,
-        message: format!("the episode trace does not hold: {}", shown.join("; ")),
+        message: format!("the episode trace is invalid: {}", shown.join("; ")),
         file: Some(path.clone()),
         path,
         details: serde_json::to_value(issues)

@@ -207,7 +207,7 @@ impl<'d> Session<'d> {
                     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
                 });
                 if seen > MAX_ENTRIES || depth > MAX_DEPTH {
-                    found.push((quote_name(&path), "is past what a bundle may hold"));
+                    found.push((quote_name(&path), "exceeds the limits of a bundle"));
                     pending.clear();
                     break;
                 }

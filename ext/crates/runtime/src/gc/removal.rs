@@ -70,7 +70,9 @@ pub(super) fn failed(item: &GcItem, error: Errno, report: &mut GcReport) {
     report.failed.push(GcFailure {
         kind: item.kind,
         id: item.id.clone(),
-        message: format!("it cannot be removed whole: {error}; look for immutable files or mounts"),
+        message: format!(
+            "it cannot be removed completely: {error}; check for immutable files or mount points"
+        ),
     });
 }
 

@@ -332,7 +332,7 @@ fn dead_run_with_journal_reports_what_was_left() {
 fn dead_run_reports_restart_crash_or_kill_of_its_supervisor() {
     let world = world();
     for (number, change, cause, said) in [
-        (1, "", "killed", "by a signal that it could not answer"),
+        (1, "", "killed", "killed by a signal"),
         (2, "crash", "crash", "it crashed at src/a.rs:7, thread main"),
         (3, "boot", "restart", "this host was restarted"),
     ] {

@@ -63,7 +63,7 @@ impl SnapshotStore {
             .recursive(true)
             .mode(0o700)
             .create(&self.root)
-            .map_err(io("make the directory of the snapshots"))?;
+            .map_err(io("create the directory of the snapshots"))?;
         let id = new_id()?;
         let unfinished = self.root.join(format!("{UNFINISHED}{id}"));
         let made = self.make(&unfinished, id, facts, sources, durability);
@@ -123,13 +123,13 @@ impl SnapshotStore {
         let text = serde_json::to_vec_pretty(&snapshot)
             .map_err(|e| SnapshotError::Metadata { why: e.to_string() })?;
         write_file(&at.join(DOCUMENT), &text)?;
-        let sync = io("bring the snapshot to disk");
+        let sync = io("sync the snapshot to disk");
         if durability == Durability::Synced {
             rustix::fs::syncfs(&lock).map_err(|e| sync(e.into()))?;
         }
         // Reads everything back from disk and compares it byte for byte.
         verify(at, &id)?;
-        fs::rename(at, self.root.join(&id)).map_err(io("give the snapshot its name"))?;
+        fs::rename(at, self.root.join(&id)).map_err(io("rename the snapshot to its final name"))?;
         if durability == Durability::Synced {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = rustix::fs::open(&self.root, flags, Mode::empty());

@@ -33,17 +33,15 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
     };
     let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT)?;
     let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
-        .map_err(|e| invalid(&format!("its document is none: {e}")))?;
+        .map_err(|e| invalid(&format!("its document is invalid: {e}")))?;
     if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
-        return Err(invalid("its schema is another one"));
+        return Err(invalid("its document has another schema"));
     }
     if snapshot.id != id {
-        return Err(invalid("its document is another one's"));
+        return Err(invalid("its document belongs to another snapshot"));
     }
     if digest(&snapshot).ok().as_ref() != Some(&snapshot.digest) {
-        return Err(invalid(
-            "its document does not have the digest that it names",
-        ));
+        return Err(invalid("the digest in its document does not match"));
     }
     Ok(snapshot)
 }
@@ -69,7 +67,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             return Err(invalid(format!("{name:?} is no name of a layer")));
         }
         let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
-            .map_err(|e| invalid(format!("its list of {name}: {e}")))?;
+            .map_err(|e| invalid(format!("its list of {name} cannot be read: {e}")))?;
         if sha256(&bytes) != layer.list_sha256 {
             return Err(invalid(format!("its list of {name} was changed")));
         }
@@ -78,7 +76,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice)
             .collect::<Result<Vec<SnapshotEntry>, _>>()
-            .map_err(|e| invalid(format!("its list of {name} is none: {e}")))?;
+            .map_err(|e| invalid(format!("its list of {name} is invalid: {e}")))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path.join(name), flags, Mode::empty())
             .map_err(|e| invalid(format!("its layer {name} cannot be opened: {e}")))?;

@@ -188,11 +188,11 @@ fn rejected_part_leaves_episode_unchanged() {
     let bends: [(Bend, &str); 10] = [
         (
             |s| s.execution.result = Some(json!({"success": true})),
-            "$.steps.execution.result.success: has no place in a trace",
+            "$.steps.execution.result.success: is not allowed in a trace",
         ),
         (
             |s| s.execution.diagnostics = Some(json!([[{"x.data": {"reward": 1}}]])),
-            "$.steps.execution.diagnostics[0][0].x.data.reward: has no place in a trace",
+            "$.steps.execution.diagnostics[0][0].x.data.reward: is not allowed in a trace",
         ),
         (
             |s| s.action.command.clear(),

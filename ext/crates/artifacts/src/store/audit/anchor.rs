@@ -47,7 +47,7 @@ pub struct AuditAnchor {
 enum Mismatch {
     #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
     Removed { count: u64 },
-    #[error("record {seq} is not the one that was anchored")]
+    #[error("record {seq} differs from the anchored record")]
     Replaced { seq: u64 },
     #[error("{count} records at the end were not written by this host")]
     Unanchored { count: u64 },

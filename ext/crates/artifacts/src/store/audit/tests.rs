@@ -264,7 +264,7 @@ fn records_replacing_removed_ones_are_detected() {
     log.append(&json!({"n": 9}));
     assert_eq!(log.problem(&none), None, "control: the chain itself holds");
 
-    let replaced = Some("record 4 is not the one that was anchored".to_owned());
+    let replaced = Some("record 4 differs from the anchored record".to_owned());
     assert_eq!(log.problem(&known), replaced);
     std::fs::write(log.anchor(), newer).unwrap();
     assert_eq!(log.problem(&none), replaced);
