@@ -109,7 +109,7 @@ def test_an_episode_from_reset_to_bundle(bench):
     with open(os.path.join(bent, "manifest.json"), "w", encoding="utf-8") as file:
         json.dump(manifest, file)
     answer = bench.call("artifacts", "verify", "--bundle", bent, "--json")
-    must(answer.exit == 1 and "episode trace does not hold" in answer.stdout, str(answer))
+    must(answer.exit == 1 and "episode trace is invalid" in answer.stdout, str(answer))
     must(not verifiers(bench, bent)[1], "the other verifier takes it")
 
 

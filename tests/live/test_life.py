@@ -106,7 +106,7 @@ def test_nothing_survives_its_supervisor(bench):
     assert client.wait(120) == 125
     shown = bench.until_ended(run)
     assert shown["outcome"] == "failed" and shown["error"]["data"]["supervisor"]["cause"] == "killed", shown
-    assert "its process was ended by a signal that it could not answer" in shown["error"]["message"], shown
+    assert "its process was killed by a signal" in shown["error"]["message"], shown
 
 
 def test_a_guest_that_dies_is_a_failure(bench):

@@ -1,53 +1,53 @@
-//! Canonical JSON, the basis of every digest of a bundle.
+//! Canonical JSON, the input of every digest of a bundle.
 //!
-//! Rules (seed contract §1.1): no white space, object keys in UTF-16 code unit order,
-//! ECMAScript escapes and shortest number form. The public system drops object keys past 300,
-//! list items past 2,000 and what lies deeper than 30; [`OverLimit::Drop`] does the
-//! same so that digests of its bundles match, [`OverLimit::Refuse`] is for what is
-//! written here: nothing is dropped silently.
+//! Rules (seed contract §1.1): no white space, object keys in UTF-16 code unit order, ECMAScript
+//! escapes and shortest number form. The public system drops object keys beyond 300, list items
+//! beyond 2,000 and levels deeper than 30. [`OverLimit::Drop`] does the same, so that digests of
+//! its bundles match. [`OverLimit::Refuse`] is for documents written here, from which nothing is
+//! dropped silently.
 
 use crate::json::{JsText, Json};
 use wp_codebox_contracts::ErrorCode;
 
-/// Keys of an object that take part.
+/// Maximum number of object keys in canonical JSON.
 pub const MAX_KEYS: usize = 300;
-/// Items of a list that take part.
+/// Maximum number of list items in canonical JSON.
 pub const MAX_ITEMS: usize = 2000;
-/// Deepest level that takes part; the root is 0.
+/// Deepest level in canonical JSON; the root is level 0.
 pub const MAX_DEPTH: usize = 30;
 
-/// What happens to a value that is larger than the limits.
+/// Treatment of a value that exceeds the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverLimit {
-    /// It is an error: for documents written here.
+    /// Return an error: for documents written here.
     Refuse,
-    /// The rest is left out as the public system does: for checking foreign bundles.
+    /// Drop the excess like the public system: for verifying bundles of other systems.
     Drop,
 }
 
-/// Why a value has no canonical form.
+/// Reason why a value has no canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CanonicalError {
-    /// Too many keys.
+    /// An object has too many keys.
     #[error("an object has {count} keys, but canonical JSON carries {MAX_KEYS} at most")]
     Keys {
-        /// How many it has.
+        /// Number of keys in the object.
         count: usize,
     },
-    /// Too many items.
+    /// A list has too many items.
     #[error("a list has {count} items, but canonical JSON carries {MAX_ITEMS} at most")]
     Items {
-        /// How many it has.
+        /// Number of items in the list.
         count: usize,
     },
-    /// Too deep.
+    /// A value is nested too deeply.
     #[error("a value is nested deeper than {MAX_DEPTH} levels")]
     Depth,
 }
 
 impl CanonicalError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -56,14 +56,14 @@ impl CanonicalError {
     }
 }
 
-/// Canonical text of a value.
+/// Returns the canonical text of a value.
 pub fn canonical_json(value: &Json, over: OverLimit) -> Result<String, CanonicalError> {
     let mut out = String::new();
     write_value(value, 0, over, &mut out)?;
     Ok(out)
 }
 
-/// Canonical text of a `serde_json` value.
+/// Returns the canonical text of a `serde_json` value.
 pub fn canonical_value(
     value: &serde_json::Value,
     over: OverLimit,
@@ -149,7 +149,8 @@ fn write_text(text: &JsText, out: &mut String) {
     out.push('"');
 }
 
-/// ECMAScript's `Number::toString` for radix 10; what is not finite becomes `null`.
+/// Formats a number like ECMAScript's `Number::toString` in radix 10. A number that is not finite
+/// becomes `null`.
 fn number_text(number: Option<f64>) -> String {
     let Some(number) = number.filter(|n| n.is_finite()) else {
         return "null".to_owned();
@@ -157,7 +158,7 @@ fn number_text(number: Option<f64>) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
-    // Rust prints the shortest digits that read back as the same double, as ECMAScript demands.
+    // Rust prints the shortest digits that parse to the same double, as ECMAScript requires.
     let text = format!("{:e}", number.abs());
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
@@ -190,7 +191,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn numbers_as_ecmascript_prints_them() {
+    fn numbers_are_formatted_as_in_ecmascript() {
         for (number, text) in [
             (0.0, "0"),
             (-0.0, "0"),
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_refuse_or_drop() {
+    fn values_beyond_limits_are_refused_or_dropped() {
         let keys: serde_json::Map<String, Value> =
             (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
         let items: Vec<Value> = (0..2001).map(Value::from).collect();

@@ -1,7 +1,7 @@
 //! `files/changed-files.json`: one entry per changed path.
 //!
-//! Invariants: `path` is the declared target and the relative path; names that are not
-//! UTF-8 are C-quoted as a whole and say so; a directory has a mode and no hash.
+//! Invariants: `path` consists of the declared target and the relative path. A name that is not
+//! UTF-8 is C-quoted as a whole and marked as quoted. A directory has a mode and no hash.
 
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
@@ -12,19 +12,19 @@ use wp_codebox_contracts::{
     ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
 };
 
-/// How the paths of a mount are named in a bundle.
+/// Names that a bundle uses for the paths of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountNames {
-    /// Which mount, counted in the plan.
+    /// Position of the mount in the plan.
     pub index: usize,
     /// Declared target.
     pub target: GuestPath,
-    /// Put before names in `files/patch.diff`: empty for the only captured mount, else the
-    /// target without its leading `/`, and `/`.
+    /// Prefix of names in `files/patch.diff`: empty for the only captured mount, otherwise the
+    /// target without leading `/`, followed by `/`.
     pub prefix: String,
 }
 
-/// A name as a document carries it, and whether it had to be quoted.
+/// Returns a name as documents contain it, and whether it had to be quoted.
 pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
@@ -32,7 +32,7 @@ pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     }
 }
 
-/// The relative path of an entry as bytes.
+/// Returns the relative path of an entry as bytes.
 pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
     let text = entry.relative_path.as_bytes();
     match entry.path_encoding.as_deref() {
@@ -41,7 +41,7 @@ pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
     }
 }
 
-/// Entries for `files/changed-files.json`, sorted by path bytes.
+/// Returns the entries for `files/changed-files.json`, sorted by path bytes.
 #[must_use]
 pub fn mount_entries(
     names: &MountNames,
@@ -99,7 +99,7 @@ pub fn mount_entries(
         .collect()
 }
 
-/// Where a mount's own patch lies in a bundle.
+/// Returns the path of a mount's patch in a bundle.
 pub(crate) fn mount_patch_path(index: usize) -> String {
     format!("files/diffs/mount-{index}.patch")
 }
@@ -116,23 +116,23 @@ fn hash(node: Option<&Node>) -> Option<Sha256Hex> {
     node.and_then(Node::blob).map(sha256)
 }
 
-/// Why a changed-files document cannot be used.
+/// Reason why a changed-files document cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangedFilesError {
-    /// Not strict JSON.
+    /// The document is not strict JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// Not the document it should be.
+    /// The document does not have the expected shape.
     #[error("changed-files.json is not a wp-codebox/changed-files/v1 document ({field})")]
     Shape {
-        /// Which field.
+        /// Name of the wrong field.
         field: String,
     },
 }
 
 impl ChangedFilesError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> wp_codebox_contracts::ErrorCode {
         match self {
@@ -143,7 +143,8 @@ impl ChangedFilesError {
     }
 }
 
-/// Reads `files/changed-files.json` of any bundle; fields the public system does not write are derived.
+/// Parses `files/changed-files.json` of any bundle. Fields that the public system does not write
+/// are derived.
 pub fn read_changed_files(bytes: &[u8]) -> Result<ChangedFiles, ChangedFilesError> {
     let document = Json::parse(bytes)?;
     let shape = |field: &str| ChangedFilesError::Shape {

@@ -1,10 +1,10 @@
-//! The digests of a bundle, each with its fixed preimage.
+//! The digests of a bundle and their fixed preimages.
 //!
-//! Source: seed contract §1.2. Every digest is SHA-256 over a prefix line and the
-//! bytes named there; canonical JSON is computed in the caller's [`OverLimit`] mode.
+//! Source: seed contract §1.2. Every digest is SHA-256 over a prefix line and the given bytes.
+//! The caller chooses the [`OverLimit`] mode of canonical JSON.
 
-use crate::beneath::read_pieces;
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
+use crate::dirfd::read_pieces;
 use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Read};
 use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
 
-/// The two members whose bytes are the identity of a bundle written here.
+/// The two members whose bytes identify a bundle written here.
 pub const CONTENT_INPUTS: [&str; 2] = ["files/changed-files.json", "files/patch.diff"];
-/// Largest document of a bundle that is read into memory.
+/// Maximum size of a bundle document that is read into memory, in bytes.
 pub(crate) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 const CONTENT_PREFIX: &str = "wp-codebox/artifact-content/v1\n";
 const FILE_LIST_PREFIX: &str = "wp-codebox/artifact-manifest-file-list/v1\n";
@@ -24,13 +24,13 @@ const REFERENCE_PREFIX: &str = "wp-codebox/runtime-reference-manifest/v1\n";
 const REPLAY_PREFIX: &str = "wp-codebox/runtime-replay-reference-index/v1\n";
 const EPISODE_PREFIX: &str = "wp-codebox/runtime-episode-trace/v1\n";
 
-/// SHA-256 of bytes.
+/// Returns the SHA-256 of bytes.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Sha256Hex {
     Sha256Hex::from_bytes(&Sha256::digest(bytes).into())
 }
 
-/// SHA-256 of an open file, from its current position on.
+/// Returns the SHA-256 of an open file from its current position on.
 pub(crate) fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
     let mut hasher = Sha256::new();
     read_pieces(fd, |piece| {
@@ -40,7 +40,7 @@ pub(crate) fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
     Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
 }
 
-/// SHA-256 of all that a reader gives.
+/// Returns the SHA-256 of everything a reader provides.
 pub(crate) fn sha256_of(mut content: impl Read) -> std::io::Result<Sha256Hex> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
@@ -54,14 +54,14 @@ pub(crate) fn sha256_of(mut content: impl Read) -> std::io::Result<Sha256Hex> {
     }
 }
 
-/// Digest over a prefix line and the canonical form of a value.
+/// Returns the digest over a prefix line and the canonical form of a value.
 fn prefixed(prefix: &str, value: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     let text = canonical_json(value, over)?;
     let hasher = Sha256::new().chain_update(prefix).chain_update(text);
     Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
 }
 
-/// Content digest v1 over paths and their bytes, in order.
+/// Returns the content digest v1 over paths and their bytes, in order.
 #[must_use]
 pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
     let mut hasher = Sha256::new();
@@ -81,8 +81,8 @@ pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
     }
 }
 
-/// Digest over the list of files of a manifest, without their hashes. The public
-/// system identifies bundles by it; here it is only checked, never written as identity.
+/// Returns the digest over the file list of a manifest without the files' hashes. The public
+/// system identifies bundles by this digest; here it is verified but never written as identity.
 pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 6] = [
         "path",
@@ -96,8 +96,9 @@ pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, Ca
     prefixed(FILE_LIST_PREFIX, &Json::Array(rows), over)
 }
 
-/// Hash of a manifest without the entries of the files named: a signature's own entry and the
-/// manifest's hold hashes that depend on the signature. All else is in it, unknown keys too.
+/// Returns the hash of a manifest without the entries of `paths`. The entries of the signature
+/// and of the manifest itself contain hashes that depend on the signature. The hash covers
+/// everything else, including unknown keys.
 pub(crate) fn attested_manifest_digest(
     manifest: &Json,
     without: &[&str],
@@ -108,7 +109,7 @@ pub(crate) fn attested_manifest_digest(
     prefixed(ATTESTED_PREFIX, &copy, OverLimit::Refuse)
 }
 
-/// A manifest with its entries of files changed.
+/// Returns a copy of the manifest with a modified file list.
 fn with_files(manifest: &Json, change: impl Fn(&mut Vec<Json>)) -> Json {
     let mut copy = manifest.clone();
     if let Json::Object(members) = &mut copy {
@@ -121,13 +122,13 @@ fn with_files(manifest: &Json, change: impl Fn(&mut Vec<Json>)) -> Json {
     copy
 }
 
-/// Whether an entry of a manifest is of one of these files.
+/// Returns whether a manifest entry belongs to one of these files.
 pub(crate) fn is_of(entry: &Json, paths: &[&str]) -> bool {
     let path = entry.get("path").and_then(Json::as_str);
     path.is_some_and(|path| paths.contains(&path))
 }
 
-/// Hash of a manifest with its own entry's hash replaced by zeros.
+/// Returns the hash of a manifest in which zeros replace the hash in the manifest's own entry.
 pub fn manifest_self_hash(
     manifest: &Json,
     manifest_path: &str,
@@ -161,7 +162,7 @@ fn blank_hash(entry: &mut Json) {
     }
 }
 
-/// `digest.value` of a runtime reference manifest.
+/// Returns `digest.value` of a runtime reference manifest.
 pub fn reference_manifest_digest(
     document: &Json,
     over: OverLimit,
@@ -179,7 +180,7 @@ pub fn reference_manifest_digest(
     prefixed(REFERENCE_PREFIX, &pick(document, &KEPT), over)
 }
 
-/// `digest.value` of a replay reference index.
+/// Returns `digest.value` of a replay reference index.
 pub fn replay_index_digest(document: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     const KEPT: [&str; 9] = [
         "schema",
@@ -195,12 +196,12 @@ pub fn replay_index_digest(document: &Json, over: OverLimit) -> Result<Sha256Hex
     prefixed(REPLAY_PREFIX, &pick(document, &KEPT), over)
 }
 
-/// Digest of one part of an episode trace.
+/// Returns the digest of one part of an episode trace.
 pub(crate) fn episode_digest(payload: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     prefixed(EPISODE_PREFIX, payload, over)
 }
 
-/// The named members of an object, those that exist.
+/// Returns an object with those of the named members that exist.
 pub(crate) fn pick(object: &Json, keys: &[&str]) -> Json {
     Json::Object(
         keys.iter()

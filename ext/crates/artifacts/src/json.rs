@@ -1,9 +1,9 @@
-//! A strict JSON reader and the value it yields.
+//! A strict JSON parser and its value type.
 //!
-//! Purpose: documents that take part in a digest or a verdict must mean one thing
-//! only. Invariants: duplicate keys, trailing data, invalid UTF-8, too deep
-//! nesting and over-long input are errors; key order is kept; a lone surrogate
-//! escape survives (a string is WTF-8), because canonical JSON must print it again.
+//! Purpose: a document that is digested or verified must have exactly one meaning. Invariants:
+//! duplicate keys, trailing data, invalid UTF-8, excessive nesting and excessive length are
+//! errors. Key order is preserved. A lone surrogate escape is preserved (strings are WTF-8),
+//! because canonical JSON must print it again.
 
 mod reader;
 mod value;
@@ -17,7 +17,7 @@ mod tests {
     use std::cmp::Ordering;
 
     #[test]
-    fn refuses_what_is_ambiguous() {
+    fn ambiguous_documents_are_refused() {
         for bad in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":2}"#,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_exact() {
+    fn numbers_are_parsed_exactly() {
         for text in [
             "0",
             "-0.5",
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn surrogates() {
+    fn lone_surrogates_are_preserved_and_pairs_combined() {
         let pair = Json::parse(br#""\ud83d\ude00""#).unwrap();
         assert_eq!(pair.as_str(), Some("😀"));
         let Json::String(lone) = Json::parse(br#""\ud800\u0041""#).unwrap() else {

@@ -1,30 +1,31 @@
-//! Artifact bundles: what a guest changed, as a verifiable, reviewable directory.
+//! Artifact bundles: the changes a guest made, as a directory that can be verified and reviewed.
 //!
-//! The path of a change: [`capture`] reads an overlay's upper directory into
-//! [`MountChanges`] · [`render_mount_patch`] and [`mount_entries`] turn it into a patch and
-//! `changed-files` entries · [`write_bundle`] writes and signs the bundle ·
-//! [`verify_bundle`] judges any bundle · [`preflight`] cuts it down to what was
-//! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site ·
-//! [`write_archive`] and [`import`] carry bundles between hosts. [`EpisodeBuilder`] and
-//! [`validate_episode_trace`] write and judge the trace of an episode.
+//! Data flow: [`capture`] reads an overlay's upper directory into [`MountChanges`].
+//! [`render_mount_patch`] and [`mount_entries`] turn the changes into a patch and `changed-files`
+//! entries. [`write_bundle`] writes and signs the bundle. [`verify_bundle`] checks a bundle of
+//! any origin. [`preflight`] reduces a bundle to the approved files. [`Store`] holds the bundles
+//! of a site and [`AuditLog`] its decisions. [`write_archive`] and [`import`] transfer bundles
+//! between hosts. [`EpisodeBuilder`] writes the trace of an episode and
+//! [`validate_episode_trace`] checks one.
 //!
-//! Invariants: files are reached through `openat2` beneath a directory descriptor, links
-//! are never followed; no network, no environment; same input, same bytes.
+//! Invariants: every file is opened with `openat2` relative to a directory descriptor and
+//! symbolic links are never followed. The crate uses neither network nor environment variables.
+//! Equal inputs give equal bytes.
 #![forbid(unsafe_code)]
 
 mod attestation;
-mod beneath;
 mod bundle;
 mod canonical;
 mod capture;
 mod changed_files;
 mod digest;
+mod dirfd;
 mod episode;
 mod json;
-mod kept;
 mod patch;
 mod preflight;
 mod removal;
+mod snapshot;
 mod store;
 mod transfer;
 mod verify;
@@ -33,7 +34,6 @@ pub use attestation::{
     AttestationError, HostKey, KeyError, PublicKey, SignatureCoverage, SignatureReport,
     SignatureStatus, TrustedKeys,
 };
-pub use beneath::Dir;
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
     BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, RenameMode,
@@ -45,20 +45,20 @@ pub use canonical::{
 pub use capture::{
     CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
     LayerError, LeftOut, Links, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan,
-    capture, capture_difference, copy_tree, lay_over, scan_tree, write_layer, write_mask,
+    apply_layer, capture, capture_difference, copy_tree, scan_tree, write_layer, write_mask,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
     reference_manifest_digest, replay_index_digest, sha256,
 };
+pub use dirfd::Dir;
 pub use episode::{
     ClosedEpisode, EpisodeArtifacts, EpisodeBuilder, EpisodeError, EpisodePart, EpisodeStart,
     MAX_TRACE_BYTES, MAX_TRACE_ISSUES, ObservationInput, SnapshotInput, StepInput, StepObservation,
     TraceIssue, TraceValidation, cut_episode, validate_episode_trace,
 };
 pub use json::{JsText, Json, JsonError};
-pub use kept::{KeepError, KeptEntry, KeptLayer, KeptNode, keep_layer, verify_layer};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
     listed_name, needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch,
@@ -68,6 +68,9 @@ pub use preflight::{
     Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
+pub use snapshot::{
+    LayerSnapshot, LayerSnapshotError, SnapshotEntry, SnapshotNode, snapshot_layer, verify_layer,
+};
 pub use store::{
     Appended, AuditAnchor, AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow, BundleRow,
     Discarded, Store, StoreError, StoredBundle,

@@ -1,20 +1,20 @@
-//! From an approved list of files to what an apply may do.
+//! Derives the changes that may be applied from an approved list of files.
 //!
-//! Invariants: nothing is written; the bundle is verified first and what is used
-//! afterwards are the bytes that were verified; the patch holds exactly the approved
-//! entries; a target that differs from the run's baseline is a conflict.
+//! Invariants: nothing is written. The bundle is verified first, and later steps use the bytes
+//! that were verified. The patch contains exactly the approved entries. A target that differs
+//! from the run's baseline is a conflict.
 //!
-//! Who applies a patch by hand: remove directories that the approved entries delete,
-//! apply, then make those they add. A patch cannot carry them, and a file may take the
-//! place of a deleted one.
+//! To apply a patch by hand: remove the directories that the approved entries delete, apply the
+//! patch, then create the directories that the entries add. A patch cannot represent directories,
+//! and a file may take the place of a deleted directory.
 
 mod base;
 mod error;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
-use crate::beneath::Dir;
 use crate::changed_files::{raw_relative, read_changed_files};
 use crate::digest::{CONTENT_INPUTS, sha256};
+use crate::dirfd::Dir;
 use crate::json::Json;
 use crate::patch::{NamedBy, filter_by};
 use crate::verify::{Documents, Verification, VerifyOptions, verify_keeping};
@@ -26,72 +26,72 @@ use wp_codebox_contracts::{ChangedFile, ContentDigest, ErrorCode, GuestPath, Sha
 
 pub use error::{Conflict, PreflightError};
 
-/// Which signatures are enough.
+/// Signatures that the preflight accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SignatureRule {
-    /// `signed-by-this-host` or `signed-by-known`: for anything that leads to an apply.
+    /// `signed-by-this-host` or `signed-by-known`: required before an apply.
     #[default]
     Trusted,
-    /// Any but `invalid`: for looking only.
+    /// Every status except `invalid`: for display only.
     Any,
 }
 
-/// What is asked of a preflight.
+/// Request of a preflight.
 #[derive(Debug, Clone, Default)]
 pub struct PreflightRequest {
-    /// Approved paths, exactly as in changed-files.
+    /// Approved paths, exactly as in `changed-files`.
     pub approved_files: Vec<String>,
-    /// sha256 of the manifest that was reviewed.
+    /// SHA-256 of the manifest that was reviewed.
     pub manifest_sha256: Option<Sha256Hex>,
-    /// Declared mount target to host directory, for the base check of those mounts.
+    /// Host directory by declared mount target; these mounts are compared with the baseline.
     pub targets: BTreeMap<String, PathBuf>,
-    /// Whose signatures count.
+    /// Keys whose signatures are trusted.
     pub trusted: TrustedKeys,
-    /// Which are enough.
+    /// Signatures that are accepted.
     pub signatures: SignatureRule,
 }
 
-/// The approved patch of one mount, relative to it.
+/// The approved patch of one mount, with paths relative to the mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MountPatch {
-    /// Declared target.
+    /// Declared mount target.
     pub mount_target: GuestPath,
-    /// Position in the plan.
+    /// Position of the mount in the plan.
     pub mount_index: usize,
-    /// The patch.
+    /// Text of the patch.
     pub patch: String,
-    /// Its hash.
+    /// SHA-256 of the patch.
     pub sha256: Sha256Hex,
 }
 
-/// Everything an apply needs.
+/// Result of a preflight: all data that an apply needs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Preflight {
-    /// Bundle id.
+    /// Id of the bundle.
     pub artifact_id: String,
     /// Approved paths, sorted, without duplicates.
     pub approved_files: Vec<String>,
-    /// Their entries.
+    /// Entries of the approved paths.
     pub changed_files: Vec<ChangedFile>,
-    /// `files/patch.diff` cut down to them.
+    /// `files/patch.diff` reduced to the approved entries.
     pub patch: String,
-    /// Its hash.
+    /// SHA-256 of the reduced patch.
     pub patch_sha256: Sha256Hex,
-    /// The same per mount.
+    /// The reduced patch split by mount.
     pub mount_patches: Vec<MountPatch>,
-    /// Identity of the bundle.
+    /// Content digest of the bundle.
     pub content_digest: ContentDigest,
-    /// What was verified.
+    /// SHA-256 of the verified manifest.
     pub manifest_sha256: Sha256Hex,
-    /// What the signature is worth.
+    /// Verdict on the signature.
     pub signature: SignatureReport,
     /// Mounts whose target was compared with the baseline.
     pub base_checked: Vec<GuestPath>,
-    /// The whole verification.
+    /// Complete result of the verification.
     pub verification: Verification,
 }
 
-/// Verifies a bundle and cuts it down to what was approved. Nothing is written.
+/// Verifies a bundle and reduces it to the approved files. Nothing is written.
 pub fn preflight(bundle: &Dir, request: &PreflightRequest) -> Result<Preflight, PreflightError> {
     let options = VerifyOptions {
         trusted: request.trusted.clone(),
@@ -176,7 +176,7 @@ fn accepted(
     }
 }
 
-/// The run's own word in the review, which is among the verified bytes.
+/// Fails if the verified review states that the bundle may not be approved.
 fn check_approvable(documents: &Documents) -> Result<(), PreflightError> {
     let review = documents
         .get("files/review.json")
@@ -195,7 +195,7 @@ fn check_approvable(documents: &Documents) -> Result<(), PreflightError> {
     let reason = approval.get("reason").and_then(Value::as_str);
     Err(PreflightError::NotApprovable {
         code: code.unwrap_or(ErrorCode::ApprovedFilesInvalid),
-        reason: reason.unwrap_or("the run does not say why").to_owned(),
+        reason: reason.unwrap_or("the run gives no reason").to_owned(),
     })
 }
 
@@ -224,8 +224,8 @@ fn approved_entries<'c>(
     Ok(approved)
 }
 
-/// A file or link and what lies below its path replace each other: one without the
-/// other cannot be applied.
+/// Fails if only one of two dependent entries is approved: a file or link, and an entry below its
+/// path that takes its place or the reverse.
 fn check_torn(changed: &[ChangedFile], wanted: &BTreeSet<&str>) -> Result<(), PreflightError> {
     let carried: BTreeMap<(usize, Vec<u8>), &ChangedFile> = changed
         .iter()

@@ -1,13 +1,13 @@
-//! Trees removed by descriptor, however a guest left them.
+//! Removal of directory trees by descriptor, whatever state a guest left them in.
 //!
-//! Invariants: links are removed, never followed; no mount is entered; a directory is
-//! reached only through `openat2` beneath the one above it, and the way back up must lead
-//! to the very directory the walk came from. No more than three descriptors are open and
-//! nothing recurses, so depth costs one small record a level. A closed directory is opened
-//! to its owner first, through its own descriptor. What cannot be removed stays, alone with
-//! the directories above it, and is reported.
+//! Invariants: links are removed and never followed. No mount point is entered. A directory is
+//! opened only with `openat2` beneath its parent, and `..` must lead back to the same directory
+//! the walk came from. At most three descriptors are open and the walk does not recurse, so each
+//! level costs only a small record. A directory without owner permissions first gets them,
+//! through its own descriptor. An entry that cannot be removed remains together with its parent
+//! directories and is reported.
 
-use crate::beneath::{Dir, join};
+use crate::dirfd::{Dir, join};
 use crate::patch::{SHOWN_BYTES, shown_name};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, RawDir, Stat};
@@ -15,45 +15,47 @@ use rustix::io::Errno;
 use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Names of subdirectories kept at a time, for each level.
+/// Number of subdirectory names held per level at a time.
 const BATCH: usize = 4096;
-/// Visits of a directory that was not empty after the first; one that someone still fills is left.
+/// Maximum number of further visits of a directory that is not empty after the first visit. If
+/// another process keeps adding entries, the directory remains.
 const REVISITS: u64 = 64;
-/// What an owner needs to empty a directory.
+/// Permission bits that an owner needs to empty a directory.
 const OWNER: u32 = 0o700;
 
-/// Why a tree is still there, at least in part.
+/// Reason why a tree was not removed completely.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemovalError {
-    /// Not one component.
+    /// The name is not a single path component.
     #[error("{name:?} is not the name of one entry of a directory")]
     Name {
-        /// The name.
+        /// The invalid name.
         name: String,
     },
-    /// Something could not be removed.
+    /// Some entries could not be removed.
     #[error("{failed} of the entries could not be removed, {path:?} first: {source}")]
     Remains {
-        /// Path of the first, from the removed name on; cut when it is long.
+        /// Path of the first entry that failed, starting with the removed name; shortened if
+        /// long.
         path: String,
-        /// How many failed; the directories above them are not counted.
+        /// Number of entries that failed, without their parent directories.
         failed: u64,
-        /// Why the first failed.
+        /// Error of the first failure.
         #[source]
         source: Errno,
     },
 }
 
 impl RemovalError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Name { .. } | Self::Remains { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -61,8 +63,8 @@ impl RemovalError {
     }
 }
 
-/// Removes `path` with everything below it and answers how many entries that were; none if
-/// it does not exist. Links on the way to it are followed, it and what is below it never.
+/// Removes `path` with everything below it and returns the number of removed entries, 0 if `path`
+/// does not exist. Links in the parent path are followed; links at or below `path` never.
 pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
     use std::os::unix::ffi::OsStrExt;
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -87,7 +89,7 @@ pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
     }
 }
 
-/// The same for the entry `name` of an open directory.
+/// Removes the entry `name` of an open directory with everything below it.
 pub fn remove_tree_in(parent: BorrowedFd<'_>, name: &[u8]) -> Result<u64, RemovalError> {
     if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
         return Err(RemovalError::Name {
@@ -120,20 +122,21 @@ struct Removal {
     first: Option<(Vec<u8>, Errno)>,
 }
 
-/// A directory that is being emptied; the outermost is the parent, of which one entry goes.
+/// A directory being emptied. The outermost level is the parent, of which only one entry is
+/// removed.
 struct Level {
     name: Vec<u8>,
     id: (u64, u64),
-    /// Entries to be removed with what is below them.
+    /// Subdirectories to be removed with their contents.
     pending: Vec<Vec<u8>>,
-    /// Entries removed in this visit.
+    /// Number of entries removed in this visit.
     removed: u64,
-    /// Whether something below has to stay.
+    /// Whether an entry below could not be removed.
     remains: bool,
 }
 
 impl Removal {
-    /// An error is the path and cause of what made it impossible to go on.
+    /// Returns path and cause of the error if the walk could not continue.
     fn run(&mut self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, Errno)> {
         let mut above: Vec<Level> = Vec::new();
         let mut dir = Dir::reopen(parent).map_err(|e| (name.to_vec(), e))?;
@@ -159,7 +162,7 @@ impl Removal {
             };
             let left = std::mem::replace(&mut here, outer);
             dir = dir
-                .above()
+                .parent_dir()
                 .and_then(|up| match id(&up.own_stat()?) == here.id {
                     true => Ok(up),
                     false => Err(Errno::STALE),
@@ -169,7 +172,7 @@ impl Removal {
         }
     }
 
-    /// Removes what is no directory and notes what is one.
+    /// Removes every entry that is not a directory and collects the names of directories.
     fn sweep(&mut self, dir: &Dir, here: &mut Level, above: &[Level]) {
         let mut buffer = Vec::with_capacity(32 * 1024);
         let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
@@ -180,7 +183,7 @@ impl Removal {
             };
             match kind {
                 _ if name == b"." || name == b".." => {}
-                // More come with the next visit.
+                // Further subdirectories are collected by the next visit.
                 FileType::Directory | FileType::Unknown if here.pending.len() == BATCH => {}
                 FileType::Directory | FileType::Unknown => here.pending.push(name.to_vec()),
                 _ => match fs::unlinkat(dir, name, AtFlags::empty()) {
@@ -192,7 +195,7 @@ impl Removal {
         }
     }
 
-    /// Removes a directory that was emptied, from the one above it.
+    /// Removes an emptied directory from its parent.
     fn leave(&mut self, dir: &Dir, here: &mut Level, above: &[Level], left: Level) {
         if left.remains {
             here.remains = true;
@@ -245,9 +248,9 @@ impl Level {
 
 enum Taken {
     Removed,
-    /// Someone else removed it.
+    /// Another process removed the directory.
     Gone,
-    /// It is a directory with entries.
+    /// The directory has entries and was opened.
     Entered(Dir, Level),
 }
 
@@ -263,7 +266,8 @@ fn take(dir: &Dir, name: &[u8]) -> Result<Taken, Errno> {
             let below = dir.dir_owned(name)?;
             let stat = below.own_stat()?;
             if stat.st_mode & OWNER != OWNER {
-                // Of another owner: then what is in it stays, and that is reported.
+                // fchmod fails if the directory has another owner. Its entries then remain and
+                // are reported.
                 let _ = fs::fchmod(&below, Mode::from_raw_mode(OWNER));
             }
             let level = Level::new(name, &stat);
@@ -280,7 +284,7 @@ const fn id(stat: &Stat) -> (u64, u64) {
 fn path_of(above: &[Level], here: &Level, name: &[u8]) -> Vec<u8> {
     let mut path = Vec::new();
     for level in above.iter().chain([here]) {
-        // The parent itself has no name, and what will not be shown need not be built.
+        // The parent has no name, and a path longer than the limit of messages is not extended.
         if !level.name.is_empty() && path.len() <= SHOWN_BYTES {
             path = join(&path, &level.name);
         }

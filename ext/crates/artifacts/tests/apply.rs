@@ -1,5 +1,5 @@
-//! From a bundle and a list of approved files to a patch, or to a reason why not.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Preflight: from a bundle and a list of approved files to a patch or a refusal.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;
@@ -125,7 +125,7 @@ impl Setup {
 }
 
 #[test]
-fn all_or_some() {
+fn preflight_accepts_all_or_some_changed_files() {
     let setup = usual();
     let whole = setup.run(&setup.all()).unwrap();
     assert_eq!(
@@ -148,12 +148,12 @@ fn all_or_some() {
     );
     assert_eq!(some.patch.matches("diff --git").count(), 2);
     assert_eq!(some.patch_sha256, sha256(some.patch.as_bytes()));
-    // A directory alone has nothing a patch could carry.
+    // A directory alone gives an empty patch, because a patch cannot represent directories.
     assert_eq!(setup.run(&setup.request(&["empty"])).unwrap().patch, "");
 }
 
 #[test]
-fn approvals_must_fit() {
+fn preflight_refuses_unknown_and_missing_approved_files() {
     let setup = usual();
     assert_eq!(
         setup.code(&setup.request(&[])),
@@ -180,7 +180,7 @@ fn approvals_must_fit() {
 }
 
 #[test]
-fn a_rename_needs_both_sides() {
+fn preflight_refuses_approval_of_one_side_of_a_rename() {
     let text: String = (0..20).map(|i| format!("{i}\n")).collect();
     let before = tree(&[("old.php", file(&text)), ("z", file("z\n"))]);
     let after = tree(&[("new.php", file(&text)), ("z", file("y\n"))]);
@@ -212,7 +212,7 @@ fn a_rename_needs_both_sides() {
 }
 
 #[test]
-fn trust_and_binding() {
+fn preflight_requires_trusted_signature_and_reviewed_manifest() {
     let setup = usual();
     let mut request = setup.all();
     assert!(setup.run(&request).is_ok());
@@ -231,7 +231,7 @@ fn trust_and_binding() {
 }
 
 #[test]
-fn a_bent_bundle_goes_nowhere() {
+fn preflight_refuses_tampered_bundle() {
     let setup = usual();
     let patch = setup.bundle.join("files/patch.diff");
     let text = fs::read_to_string(&patch).unwrap();
@@ -244,8 +244,8 @@ fn a_bent_bundle_goes_nowhere() {
             .unwrap()
             .is_empty()
     );
-    // Even when every hash is made to fit: the signature is not.
-    let bent = Bent(setup.bundle.clone());
+    // The signature is invalid even if all hashes are recomputed.
+    let bent = Tampered(setup.bundle.clone());
     bent.identify();
     bent.seal();
     let mut request = setup.all();
@@ -261,7 +261,7 @@ fn a_bent_bundle_goes_nowhere() {
 }
 
 #[test]
-fn the_run_may_forbid_it() {
+fn preflight_refuses_bundle_marked_not_approvable() {
     let setup = usual();
     let work = scratch();
     let changes = captured(
@@ -285,7 +285,7 @@ fn the_run_may_forbid_it() {
 }
 
 #[test]
-fn targets_that_moved_on() {
+fn preflight_reports_conflicts_when_target_differs_from_baseline() {
     let write = |path: &'static str, text: &'static str| {
         move |root: &Path| fs::write(root.join(path), text).unwrap()
     };
@@ -320,7 +320,7 @@ fn targets_that_moved_on() {
         }),
         one("a.php", "another type")
     );
-    // A directory of the target became a link to somewhere with the very same file.
+    // A directory of the target became a link to another directory with the same file.
     assert_eq!(
         usual().conflict(|root| {
             fs::rename(root.join("dir"), root.join("elsewhere")).unwrap();
@@ -347,7 +347,7 @@ fn targets_that_moved_on() {
 }
 
 #[test]
-fn every_generated_run_passes_on_its_own_baseline() {
+fn generated_bundles_apply_to_their_own_baseline() {
     let host = Host::new();
     let mut checked = 0;
     for number in 0..120_u64 {
@@ -387,7 +387,7 @@ fn every_generated_run_passes_on_its_own_baseline() {
         );
         let own = fs::read(bundle.join("files/diffs/mount-0.patch")).unwrap();
         assert_eq!(passed.mount_patches[0].patch.as_bytes(), own, "{number}");
-        // Once applied, the same approval is a conflict.
+        // After the patch was applied, the same approval is a conflict.
         let applied = scratch();
         write_tree(applied.path(), &after);
         let request = PreflightRequest {
@@ -408,10 +408,11 @@ fn every_generated_run_passes_on_its_own_baseline() {
 }
 
 #[test]
-fn contradictions_inside_a_bundle_are_found() {
-    // Everything fits but the story: only a signer could do this, and it is still refused.
+fn preflight_refuses_signed_bundle_with_contradicting_documents() {
+    // All hashes and the signature are valid, but the documents contradict each other. Only a
+    // signer could make this bundle.
     let setup = usual();
-    let bent = Bent(setup.bundle.clone());
+    let bent = Tampered(setup.bundle.clone());
     bent.drop_members(&[
         "files/attestation.dsse.json",
         "files/runtime-reference-manifest.json",

@@ -1,5 +1,5 @@
-//! What is in a bundle, what is kept out of it, and what happens when it cannot be written.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Members of a bundle, content that is kept out of bundles, and failures of the writer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod namespaces;
@@ -68,7 +68,7 @@ fn write(
 }
 
 #[test]
-fn every_required_member_is_there() {
+fn bundle_contains_every_required_member() {
     let host = Host::new();
     let mut made = inputs(vec![
         mount(0, "p", Some(one_change())),
@@ -166,7 +166,7 @@ fn every_required_member_is_there() {
 }
 
 #[test]
-fn files_that_a_server_or_wordpress_runs_by_their_name_are_risks() {
+fn review_flags_files_that_servers_or_wordpress_run_by_name() {
     let tree = |rows: &[(&[u8], Node)]| -> Tree {
         let rows = rows.iter();
         rows.map(|(path, node)| (path.to_vec(), node.clone()))
@@ -210,7 +210,7 @@ fn files_that_a_server_or_wordpress_runs_by_their_name_are_risks() {
 }
 
 #[test]
-fn several_mounts_do_not_collide() {
+fn names_of_several_mounts_do_not_collide() {
     let host = Host::new();
     let made = inputs(vec![
         mount(0, "one", Some(one_change())),
@@ -240,7 +240,7 @@ fn several_mounts_do_not_collide() {
 }
 
 #[test]
-fn secrets_are_replaced_in_free_text() {
+fn secrets_in_free_text_are_redacted() {
     let parent = scratch();
     let mut made = inputs(vec![mount(0, "p", Some(one_change()))]);
     let leak = format!("token {SECRET} end");
@@ -292,7 +292,7 @@ fn secrets_are_replaced_in_free_text() {
         code: ErrorCode::BaselineChanged,
         reason: leak.clone(),
     };
-    // Control: without the value it is everywhere.
+    // Control: without redaction of this value, the value is in many members.
     write(parent.path(), &made, &[]).unwrap();
     let path = parent.path().join(run_id(1).as_str());
     let leaking = |path: &Path| -> BTreeSet<String> {
@@ -316,7 +316,7 @@ fn secrets_are_replaced_in_free_text() {
 }
 
 #[test]
-fn a_secret_in_the_patch_stops_the_bundle() {
+fn secret_in_patch_is_an_error() {
     let parent = scratch();
     let with = |text: &str| {
         inputs(vec![mount(
@@ -339,7 +339,7 @@ fn a_secret_in_the_patch_stops_the_bundle() {
 }
 
 #[test]
-fn a_secret_outside_the_hunks_is_not_copied() {
+fn file_with_secret_outside_hunks_is_not_copied_into_bundle() {
     let parent = scratch();
     let text = |last: &str| format!("{SECRET}\n{}{last}\n", "x\n".repeat(30));
     let set = changes(&[("config.php", &text("a"))], &[("config.php", &text("b"))]);
@@ -363,7 +363,7 @@ fn a_secret_outside_the_hunks_is_not_copied() {
 }
 
 #[test]
-fn failed_runs_and_runs_without_changes_have_bundles() {
+fn failed_runs_and_runs_without_changes_get_valid_bundles() {
     let host = Host::new();
     for (number, outcome) in Outcome::ALL.iter().enumerate() {
         let mut made = inputs(Vec::new());
@@ -389,7 +389,7 @@ fn failed_runs_and_runs_without_changes_have_bundles() {
 }
 
 #[test]
-fn odd_names_and_what_was_left_out() {
+fn unusual_names_and_omitted_entries_are_listed() {
     let host = Host::new();
     let work = scratch();
     let mut after = Tree::new();
@@ -431,7 +431,7 @@ fn odd_names_and_what_was_left_out() {
 }
 
 #[test]
-fn a_second_bundle_of_a_run_is_refused() {
+fn second_bundle_of_same_run_is_refused() {
     let parent = scratch();
     let made = inputs(Vec::new());
     write(parent.path(), &made, &[]).unwrap();
@@ -450,8 +450,8 @@ fn a_second_bundle_of_a_run_is_refused() {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_behind() {
-    if !namespaces::entered("a_full_disk_leaves_nothing_behind", "userns") {
+fn full_disk_leaves_no_partial_bundle() {
+    if !namespaces::entered("full_disk_leaves_no_partial_bundle", "userns") {
         return;
     }
     let parent = tempfile::tempdir().unwrap();
@@ -472,7 +472,7 @@ fn a_full_disk_leaves_nothing_behind() {
 }
 
 #[test]
-fn no_empty_objects_where_php_reads() {
+fn documents_for_php_contain_no_empty_objects() {
     fn empties(value: &Value, at: String, found: &mut Vec<String>) {
         match value {
             Value::Object(members) => {

@@ -1,7 +1,7 @@
-//! Two verifiers, written apart, agree on generated bundles, whole and bent.
+//! Two independent verifiers agree on generated bundles, intact and tampered.
 //!
-//! The other one is `tests/conformance/verify_bundle.py`; it runs once for all bundles.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! The second verifier is `tests/conformance/verify_bundle.py`; one call verifies all bundles.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;
@@ -17,9 +17,9 @@ use std::process::{Command, Stdio};
 use trees::scratch;
 use wp_codebox_artifacts::*;
 
-type Bend = fn(&Bent);
+type Bend = fn(&Tampered);
 
-/// Ways to bend a bundle, and a code that each must bring out.
+/// Kinds of tampering, each with a violation code that both verifiers must report.
 const BENDS: &[(&str, &str, Bend)] = &[
     ("manifest removed", "missing-manifest", |b| {
         fs::remove_file(b.0.join("manifest.json")).unwrap()
@@ -634,7 +634,7 @@ const BENDS: &[(&str, &str, Bend)] = &[
     }),
 ];
 
-/// Ways to change a bundle that leave it valid: the control.
+/// Controls: changes after which a bundle is still valid.
 const HARMLESS: &[(&str, Bend)] = &[
     ("untouched", |_| {}),
     ("unsigned", |b| unsigned(b)),
@@ -723,7 +723,7 @@ const REFERENCES: &str = "files/runtime-reference-manifest.json";
 const REPLAY: &str = "files/runtime-replay-index.json";
 const ATTESTATION: &str = "files/attestation.dsse.json";
 
-impl Bent {
+impl Tampered {
     fn drop_self(&self) {
         self.manifest(|m| {
             m["files"]
@@ -734,7 +734,7 @@ impl Bent {
     }
 }
 
-fn unsigned(b: &Bent) {
+fn unsigned(b: &Tampered) {
     b.drop_members(&[ATTESTATION]);
     let mut metadata = b.json("metadata.json");
     metadata["artifacts"]
@@ -745,17 +745,17 @@ fn unsigned(b: &Bent) {
     b.seal();
 }
 
-/// Without the documents that repeat the identity, so that it can be another.
-fn detached(b: &Bent) {
+/// Removes the documents that repeat the identity, so that the identity can be changed.
+fn detached(b: &Tampered) {
     b.drop_members(&[REFERENCES, REPLAY, "files/review.json", "metadata.json"]);
 }
 
-fn cases(b: &Bent, cases: Value) {
+fn cases(b: &Tampered, cases: Value) {
     b.manifest(|m| m["cases"] = cases);
     b.seal();
 }
 
-fn rename_row(b: &Bent, path: &str) {
+fn rename_row(b: &Tampered, path: &str) {
     b.manifest(|m| {
         for row in m["files"].as_array_mut().unwrap() {
             if row["path"] == "events.jsonl" {
@@ -766,7 +766,7 @@ fn rename_row(b: &Bent, path: &str) {
     b.seal_self();
 }
 
-fn append(b: &Bent, member: &str) {
+fn append(b: &Tampered, member: &str) {
     let mut file = fs::OpenOptions::new()
         .append(true)
         .open(b.0.join(member))
@@ -774,7 +774,7 @@ fn append(b: &Bent, member: &str) {
     file.write_all(b"x").unwrap();
 }
 
-fn hash(b: &Bent, member: &str) -> String {
+fn hash(b: &Tampered, member: &str) -> String {
     sha256(&fs::read(b.0.join(member)).unwrap()).to_string()
 }
 
@@ -783,13 +783,13 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
 }
 
-/// The trace of the vectors.
+/// Returns the episode trace of the published vectors.
 fn published_episode() -> Value {
     let bytes = include_bytes!("../../../../tests/conformance/vectors/episode/trace.json");
     serde_json::from_slice(bytes).unwrap()
 }
 
-/// A small trace whose digests fit.
+/// Returns a small trace with valid digests.
 fn episode() -> Value {
     let digest = |value: &Value| {
         let text = canonical_value(value, OverLimit::Refuse).unwrap();
@@ -835,7 +835,7 @@ struct Judged {
     must: Option<String>,
 }
 
-/// Answers of the other verifier, by directory.
+/// Returns the results of the second verifier by directory.
 fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
     let script = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/verify_bundle.py");
@@ -866,7 +866,7 @@ fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
 }
 
 #[test]
-fn two_verifiers_agree() {
+fn both_verifiers_report_same_violations() {
     let host = Host::new();
     let work = scratch();
     let bent = scratch();
@@ -874,7 +874,7 @@ fn two_verifiers_agree() {
     let mut put = |what: String, from: &Path, bend: Bend, must: Option<&str>| {
         let directory = bent.path().join(format!("b{:04}", judged.len()));
         copy_dir(from, &directory);
-        bend(&Bent(directory.clone()));
+        bend(&Tampered(directory.clone()));
         judged.push(Judged {
             what,
             directory,
@@ -926,7 +926,7 @@ fn two_verifiers_agree() {
             other => panic!("{other:?}: {detail}"),
         };
         assert_eq!(theirs["signature"], signature, "{detail}");
-        // Every signature made now is over the whole manifest.
+        // Signatures made by the current version cover the whole manifest.
         let coverage = (signature == "signed").then_some(SignatureCoverage::Manifest);
         assert_eq!(ours.signature.coverage, coverage, "{detail}");
         assert_eq!(theirs["coverage"], json!(coverage), "{detail}");
@@ -946,9 +946,9 @@ fn two_verifiers_agree() {
     assert_eq!(met.len(), 16, "a code was never brought out: {met:?}");
 }
 
-/// The bundle of the vectors was signed when attestations had no hash of the manifest.
+/// The published bundle was signed when attestations did not contain the hash of the manifest.
 #[test]
-fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() {
+fn old_signatures_verify_and_report_coverage_of_files_only() {
     let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/vectors/signed-before");
     let key = fs::read_to_string(vector.join("key.pub")).unwrap();
@@ -983,7 +983,7 @@ fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() 
     for (name, bend, holds) in bends {
         let directory = work.path().join(name);
         copy_dir(&vector.join("bundle"), &directory);
-        bend(&Bent(directory.clone()));
+        bend(&Tampered(directory.clone()));
         let ours = verify_bundle(&Dir::open(&directory).unwrap(), &options);
         let theirs = &other_verifier(std::slice::from_ref(&directory))[&directory];
         let (status, coverage) = if holds {
@@ -1006,7 +1006,7 @@ fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() 
 }
 
 #[test]
-fn same_inputs_same_bytes() {
+fn equal_inputs_give_equal_bundle_bytes() {
     let host = Host::new();
     let work = scratch();
     for number in 100..110 {

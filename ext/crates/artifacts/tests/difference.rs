@@ -1,5 +1,5 @@
-//! Whole trees compared: what an overlay's upper directory would say, without an overlay.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Comparison of whole trees, which must report the same changes as an overlay's upper directory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod trees;
 
@@ -23,7 +23,7 @@ fn difference(
 }
 
 #[test]
-fn any_two_trees_are_told_apart_and_laid_over_each_other() {
+fn difference_of_random_trees_applied_as_layer_gives_result_tree() {
     let scratch = tempfile::tempdir().unwrap();
     let mut changed = 0;
     for number in 0..300_u64 {
@@ -53,10 +53,10 @@ fn any_two_trees_are_told_apart_and_laid_over_each_other() {
         }
         assert_eq!(normalised(tree), after, "captured, case {number}");
         changed += changes.entries.len();
-        // The same change as a layer, laid over the tree it was measured against.
+        // The change written as a layer and applied to the baseline.
         let layer = Dir::open(&layer).unwrap();
         write_layer(&changes, layer.as_fd()).unwrap();
-        lay_over(layer.as_fd(), Dir::open(&left).unwrap().as_fd()).unwrap();
+        apply_layer(layer.as_fd(), Dir::open(&left).unwrap().as_fd()).unwrap();
         assert_eq!(read_tree(&left), after, "laid over, case {number}");
         fs::remove_dir_all(&root).unwrap();
     }
@@ -64,7 +64,7 @@ fn any_two_trees_are_told_apart_and_laid_over_each_other() {
 }
 
 #[test]
-fn limits_hold_for_what_differs_and_names_left_out_are_listed() {
+fn limits_count_differences_only_and_excluded_names_are_listed() {
     let scratch = tempfile::tempdir().unwrap();
     let (left, right) = (scratch.path().join("left"), scratch.path().join("right"));
     for side in [&left, &right] {
@@ -82,7 +82,7 @@ fn limits_hold_for_what_differs_and_names_left_out_are_listed() {
     assert_eq!(same.entries, [], "equal files count for nothing");
     assert_eq!(same.omitted.len(), 1);
     assert_eq!(same.omitted[0].reason, OmitReason::Excluded);
-    // Equal size, equal times: the bytes decide.
+    // Size and times are equal, so the comparison must read the bytes.
     let file = right.join("7.txt");
     let time = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, [vec![b'x'; 9_999], vec![b'y']].concat()).unwrap();

@@ -1,6 +1,6 @@
-//! Traces of episodes: a fixed one byte for byte, any number of random ones, whatever is changed
-//! in them, and traces that mean harm.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Episode traces: one fixed trace byte for byte, random traces, tampered traces and hostile
+//! traces.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -78,7 +78,8 @@ fn bundle(episode: &mut EpisodeBuilder<'_>) {
         .unwrap();
 }
 
-/// One of everything, with text and numbers that canonical JSON has rules for.
+/// Builds an episode with one part of each kind and with texts and numbers that need special
+/// canonical JSON rules.
 fn fixed() -> ClosedEpisode {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
@@ -95,7 +96,7 @@ fn fixed() -> ClosedEpisode {
             ],
         })
         .unwrap();
-    // The action whose digest is published.
+    // The action with the published digest.
     let mut first = executed(1, "wordpress.run-php", "1");
     first.args = vec!["code=echo 1;".to_owned()];
     episode
@@ -152,7 +153,7 @@ fn fixed() -> ClosedEpisode {
 }
 
 #[test]
-fn the_fixed_episode_is_its_vector_byte_for_byte() {
+fn fixed_episode_matches_recorded_vector() {
     let made = fixed();
     for (name, bytes) in [
         ("trace.json", &made.trace_file),
@@ -287,7 +288,7 @@ impl Random {
     }
 }
 
-/// Every leaf that a digest or a rule covers, as a pointer.
+/// Collects JSON pointers to every leaf that a digest or rule covers.
 fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
     let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
     match value {
@@ -305,7 +306,7 @@ fn leaves(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Members of a trace that no digest covers and that may hold anything.
+/// Returns whether a member may have any value because no digest covers it.
 fn is_free(pointer: &str) -> bool {
     let parts: Vec<&str> = pointer.split('/').skip(1).collect();
     matches!(
@@ -321,7 +322,7 @@ fn is_free(pointer: &str) -> bool {
 }
 
 #[test]
-fn random_episodes_hold_and_no_leaf_of_them_can_be_changed() {
+fn random_traces_validate_and_any_changed_leaf_is_detected() {
     let mut random = Random(0xe915_0de5_c0de_b0c5);
     let cases = std::env::var("CODEBOX_PROPERTY_CASES");
     let cases: usize = cases.map_or(60, |n| n.parse().unwrap());
@@ -331,7 +332,7 @@ fn random_episodes_hold_and_no_leaf_of_them_can_be_changed() {
         let judged = validate_episode_trace(&closed.trace_file);
         assert_eq!(judged.issues, [], "case {case}");
         let trace: Value = serde_json::from_slice(&closed.trace_file).unwrap();
-        // Another order of keys and another spacing mean the same trace.
+        // Another key order and other white space give the same trace.
         let pretty = serde_json::to_vec_pretty(&trace).unwrap();
         assert!(validate_episode_trace(&pretty).valid);
         let mut pointers = Vec::new();
@@ -363,9 +364,9 @@ fn judge(trace: &Value) -> Vec<String> {
     judged.issues.iter().map(ToString::to_string).collect()
 }
 
-/// What is wrong with the fixed trace once it is bent; each place is named.
+/// Tampers with the fixed trace at several places; the validator must report each place.
 #[test]
-fn all_issues_are_told() {
+fn validator_reports_all_issues() {
     type Bend = fn(&mut Value);
     let trace: Value = serde_json::from_slice(&fixed().trace_file).unwrap();
     assert_eq!(judge(&trace), Vec::<String>::new());
@@ -374,13 +375,13 @@ fn all_issues_are_told() {
     let bends: &[(Bend, &[&str])] = &[
         (
             |t| t["steps"][0]["actionRef"]["id"] = json!("other"),
-            &["$.steps[0].actionRef.id: is of something else"],
+            &["$.steps[0].actionRef.id: does not match the referenced target"],
         ),
         (
             |t| t["steps"][0]["actionRef"] = t["steps"][1]["actionRef"].clone(),
             &[
-                "$.steps[0].actionRef.id: is of something else",
-                "$.steps[0].actionRef.digest: is of something else",
+                "$.steps[0].actionRef.id: does not match the referenced target",
+                "$.steps[0].actionRef.digest: does not match the referenced target",
             ],
         ),
         (
@@ -389,7 +390,7 @@ fn all_issues_are_told() {
         ),
         (
             |t| t["steps"][0]["execution"]["stdout"] = json!("2"),
-            &["$.steps[0].executionRef.digest: is of something else"],
+            &["$.steps[0].executionRef.digest: does not match the referenced target"],
         ),
         (
             |t| t["steps"][0]["observationRef"] = t["steps"][1]["observationRef"].clone(),
@@ -418,8 +419,8 @@ fn all_issues_are_told() {
                     .reverse();
             },
             &[
-                "$.reset.observationRefs[0].id: is of something else",
-                "$.reset.observationRefs[1].digest: is of something else",
+                "$.reset.observationRefs[0].id: does not match the referenced target",
+                "$.reset.observationRefs[1].digest: does not match the referenced target",
             ],
         ),
         (
@@ -441,14 +442,14 @@ fn all_issues_are_told() {
             |t| t["snapshots"][0]["artifactRefs"][0]["id"] = json!(""),
             &[
                 "$.snapshots[0].artifactRefs[0].id: must be a string that is not empty",
-                "$.snapshots[0].digest: does not belong to what it covers",
+                "$.snapshots[0].digest: does not match the covered data",
             ],
         ),
         (
             |t| t["steps"][0]["action"]["kind"] = json!("shell"),
             &[
                 "$.steps[0].action.kind: must be one of command, filesystem, http, browser",
-                "$.steps[0].action.digest: does not belong to what it covers",
+                "$.steps[0].action.digest: does not match the covered data",
             ],
         ),
         (
@@ -458,9 +459,9 @@ fn all_issues_are_told() {
                 t["x.metadata"] = json!({"deep": [{"model-eval": null}]});
             },
             &[
-                "$.grader: has no place in a trace",
-                "$.steps[0].taskSet: has no place in a trace",
-                "$.x.metadata.deep[0].model-eval: has no place in a trace",
+                "$.grader: is not allowed in a trace",
+                "$.steps[0].taskSet: is not allowed in a trace",
+                "$.x.metadata.deep[0].model-eval: is not allowed in a trace",
             ],
         ),
         (
@@ -487,7 +488,7 @@ fn all_issues_are_told() {
             );
         }
     }
-    // The control: where data lies, every word is welcome.
+    // Control: every word is allowed in caller data.
     let mut free = trace.clone();
     free["artifacts"] = json!({"reward": 1, "deep": [{"grader": 1}]});
     free["runtime"]["metadata"] = json!({"benchmark": {"scenario": 1}});
@@ -496,7 +497,7 @@ fn all_issues_are_told() {
 }
 
 #[test]
-fn traces_that_mean_harm() {
+fn hostile_traces_are_refused_in_bounded_time() {
     let fixed = fixed().trace_file;
     let text = String::from_utf8(fixed).unwrap();
     let one = |bytes: &[u8]| {
@@ -518,26 +519,26 @@ fn traces_that_mean_harm() {
 
     let started = Instant::now();
     let mut trace: Value = serde_json::from_str(&text).unwrap();
-    // As deep as a document may be: nothing of it is in the digest, and it ends.
+    // Nesting at the maximum depth: the digest drops the deep levels and validation still ends.
     let deep = (0..150).fold(json!({"reward": 1}), |inner, _| json!([inner]));
     trace["steps"][0]["execution"]["result"] = deep;
     let issues = judge(&trace);
     assert!(
         issues
             .iter()
-            .any(|i| i.ends_with("reward: has no place in a trace"))
+            .any(|i| i.ends_with("reward: is not allowed in a trace"))
     );
     assert!(
         issues
             .iter()
             .any(|i| i.starts_with("$.steps[0].executionRef.digest"))
     );
-    // More that is wrong than anyone reads.
+    // More issues than the validator lists.
     trace["steps"] = Value::from(vec![json!({}); 100_000]);
     let issues = judge(&trace);
     assert_eq!(issues.len(), MAX_TRACE_ISSUES + 1);
     assert!(issues[MAX_TRACE_ISSUES].ends_with("further issues are not listed"));
-    // Wide rather than wrong.
+    // Many valid members.
     trace["steps"] = json!([]);
     let wide: Map<String, Value> = (0..200_000)
         .map(|i| (format!("k{i}"), json!([i])))

@@ -1,5 +1,5 @@
-//! A signed bundle made of fixed inputs has the recorded files, digests and manifest.
-#![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! A signed bundle with fixed inputs equals the recorded files, digests and manifest.
+#![allow(clippy::unwrap_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 #[path = "../../../../tests/golden/compare.rs"]
@@ -85,8 +85,8 @@ fn fixed_inputs() -> BundleInputs {
 }
 
 #[test]
-fn a_bundle_of_fixed_inputs_is_the_recorded_one() {
-    // Ed25519 signatures are deterministic: a fixed key makes the attestation comparable.
+fn bundle_of_fixed_inputs_matches_recorded_bundle() {
+    // Ed25519 signatures are deterministic, so a fixed key gives a fixed attestation.
     let state = scratch();
     let keys = state.path().join("keys");
     fs::DirBuilder::new().mode(0o700).create(&keys).unwrap();

@@ -1,5 +1,5 @@
-//! Archives that try to cost more than they weigh.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Archives that expand to much more memory or disk space than their own size.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 
@@ -28,7 +28,7 @@ fn entry(name: &str, kind: EntryType, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A record `LENGTH KEY=VALUE\n`, whose length counts itself.
+/// Builds a PAX record `LENGTH KEY=VALUE\n`, whose length includes its own digits.
 fn record(key: &str, value: &str) -> String {
     let rest = format!(" {key}={value}\n");
     let length = (rest.len() + 1..)
@@ -41,12 +41,12 @@ fn file(content: &[u8]) -> Vec<u8> {
     entry("short", Regular, content)
 }
 
-/// Code of the refusal, if it is one.
+/// Returns the error code if the archive is refused.
 fn judged(archive: impl Read) -> Option<ErrorCode> {
     MemberSet::from_archive(archive).err().map(|e| e.code())
 }
 
-/// An archive of a manifest and these entries.
+/// Reads an archive of a manifest and these entries.
 fn with(entries: &[Vec<u8>]) -> Option<ErrorCode> {
     let mut archive = entry("manifest.json", Regular, b"{}");
     entries.iter().for_each(|entry| archive.extend(entry));
@@ -55,8 +55,8 @@ fn with(entries: &[Vec<u8>]) -> Option<ErrorCode> {
 }
 
 #[test]
-fn a_long_name_costs_no_memory() {
-    // Much of one byte is little when it is compressed; the archive here is what comes out.
+fn long_names_in_archives_need_bounded_memory() {
+    // A run of one byte compresses well, so the archive is generated in its uncompressed form.
     let most = 200 * MIB;
     for (kind, refusal) in [
         (GNULongName, INVALID),
@@ -74,7 +74,7 @@ fn a_long_name_costs_no_memory() {
 }
 
 #[test]
-fn contents_are_not_kept_in_memory() {
+fn archive_contents_are_not_held_in_memory() {
     let most = 100 * MIB;
     let archive = Cursor::new(entry("manifest.json", Regular, b"{}"))
         .chain(Cursor::new(header("large", Regular, most)))
@@ -83,12 +83,12 @@ fn contents_are_not_kept_in_memory() {
     let members = bounded("a large member", 60, 16, || {
         MemberSet::from_archive(archive)
     });
-    // The control: it was taken.
+    // Control: the archive was accepted.
     members.unwrap();
 }
 
 #[test]
-fn gnu_and_pax_names_within_the_bounds_name_the_next_member() {
+fn gnu_and_pax_long_names_apply_to_next_member() {
     let parts = ["d".repeat(200), "e".repeat(200), "f".repeat(200)];
     let long = parts.join("/");
     let named = format!("{long}\0");
@@ -110,14 +110,15 @@ fn gnu_and_pax_names_within_the_bounds_name_the_next_member() {
     ] {
         let archive = [before, vec![file(b"1")]].concat();
         assert_eq!(with(&archive), None);
-        // The long name is taken and the short one is free, which a second member of each tells.
+        // The next member gets the long name and the short name stays free, as adding a second
+        // member of each name shows.
         assert_eq!(with(&[archive.clone(), vec![file(b"2")]].concat()), None);
         assert_eq!(with(&[archive.clone(), archive].concat()), INVALID);
     }
 }
 
 #[test]
-fn entries_that_readers_could_take_differently_are_refused() {
+fn ambiguous_archive_entries_are_refused() {
     let name = || entry("././@LongLink", GNULongName, b"name\0");
     let records = |text: &str| entry("x", XHeader, text.as_bytes());
     let path = record("path", "name");
@@ -151,13 +152,13 @@ fn entries_that_readers_could_take_differently_are_refused() {
     for (number, archive) in refused.iter().enumerate() {
         assert_eq!(with(archive), INVALID, "number {number}");
     }
-    // The control.
+    // Control: an unambiguous archive is accepted.
     assert_eq!(with(&[name(), file(b"1")]), None);
     assert_eq!(with(&[records(&path), file(b"1")]), None);
 }
 
 #[test]
-fn a_directory_of_very_many_names_is_not_listed_whole() {
+fn directory_with_too_many_names_is_refused_early() {
     let work = tempfile::tempdir().unwrap();
     std::fs::write(work.path().join("manifest.json"), "{}").unwrap();
     let below = |count: usize| {
@@ -167,7 +168,7 @@ fn a_directory_of_very_many_names_is_not_listed_whole() {
         let dir = Dir::open(work.path()).unwrap();
         MemberSet::from_directory(&dir).err().map(|e| e.code())
     };
-    // Directories are no members; the control is few of them.
+    // Directories are not members. Control: a few directories are accepted.
     assert_eq!(below(0), None);
     assert_eq!(below(2000), Some(ErrorCode::ArtifactTooLarge));
 }

@@ -1,6 +1,5 @@
-//! What overlayfs makes of hostile layers and mounts, and what is made of that here: the
-//! kernel is the judge.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Comparison of this crate's view of hostile layers and mounts with the kernel's overlayfs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod namespaces;
 
@@ -51,11 +50,14 @@ fn captured(lower: &Path, upper: &Path) -> Result<MountChanges, CaptureError> {
     )
 }
 
-/// Each attribute, set in the layer behind the kernel's back: the capture sees what the
-/// kernel shows, or refuses.
+/// Each attribute is set directly in the layer. The capture must see what the kernel shows, or
+/// refuse the layer.
 #[test]
-fn attributes_mean_what_the_kernel_takes_them_for() {
-    if !namespaces::entered("attributes_mean_what_the_kernel_takes_them_for", "overlay") {
+fn overlay_attributes_are_interpreted_like_the_kernel_or_refused() {
+    if !namespaces::entered(
+        "overlay_attributes_are_interpreted_like_the_kernel_or_refused",
+        "overlay",
+    ) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -123,10 +125,14 @@ fn attributes_mean_what_the_kernel_takes_them_for() {
     assert!(same >= 6 && refused >= 5);
 }
 
-/// A guest turns directories into files and back, over and over, and deletes through renames.
+/// The guest repeatedly replaces directories by files and the reverse, and deletes through
+/// renames.
 #[test]
-fn whiteouts_and_opaque_directories_a_guest_makes() {
-    if !namespaces::entered("whiteouts_and_opaque_directories_a_guest_makes", "overlay") {
+fn whiteouts_and_opaque_directories_of_guest_are_captured() {
+    if !namespaces::entered(
+        "whiteouts_and_opaque_directories_of_guest_are_captured",
+        "overlay",
+    ) {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -152,7 +158,7 @@ fn whiteouts_and_opaque_directories_a_guest_makes() {
     fs::create_dir(merged.join("a")).unwrap();
     fs::write(merged.join("a/b"), "b is a file").unwrap();
     fs::rename(merged.join("4"), merged.join("c/3")).unwrap();
-    // A whiteout of the guest's own making, and what it may try with attributes.
+    // The guest creates a whiteout itself and tries to set overlay attributes.
     let made = mknodat(
         CWD,
         merged.join("white"),
@@ -185,10 +191,10 @@ fn whiteouts_and_opaque_directories_a_guest_makes() {
     assert_eq!(seen.len(), 2);
 }
 
-/// A mount inside a source, and inside what is to be removed.
+/// Mount points inside a source and inside a tree to be removed.
 #[test]
-fn mounts_are_not_crossed() {
-    if !namespaces::entered("mounts_are_not_crossed", "mounts") {
+fn mount_points_are_not_entered() {
+    if !namespaces::entered("mount_points_are_not_entered", "mounts") {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -200,7 +206,7 @@ fn mounts_are_not_crossed() {
     let open = |name: &str| Dir::open(&root.join(name)).unwrap();
     let rules = ExcludeRules::default();
     let scan = || scan_tree(open("source").as_fd(), &rules, &CaptureLimits::TREE);
-    // The control: without the mount it can be read.
+    // Control: without the mount, the directory can be scanned.
     assert!(scan().is_ok());
     let inner = root.join("source/inner");
     namespaces::mount("tmpfs", "size=1m", &inner);
@@ -217,7 +223,7 @@ fn mounts_are_not_crossed() {
         assert!(error.to_string().contains("inner"), "{error}");
     }
     assert!(!root.join("to/inner/marker").exists());
-    // Below an excluded name it could hold a `.git`, so it is hidden as a whole.
+    // An unreadable excluded directory could contain a `.git`, so it is hidden as a whole.
     let rules = ExcludeRules::new(&["source".to_owned()]);
     let found = scan_tree(
         Dir::open(root).unwrap().as_fd(),
@@ -229,7 +235,7 @@ fn mounts_are_not_crossed() {
     assert_eq!(hidden, [(&b"source/inner"[..], OmitReason::Unreadable)]);
     let error = captured(&root.join("layer"), &root.join("source")).unwrap_err();
     assert!(matches!(error, CaptureError::Io { .. }), "{error}");
-    // Removal takes all but the mount and says so.
+    // The removal removes everything except the mount and reports an error.
     let error = remove_tree(&root.join("source")).unwrap_err();
     let RemovalError::Remains { path, failed, .. } = &error else {
         panic!("{error}");

@@ -1,6 +1,6 @@
-//! Trees that change under the walk: at least 100,000 exchanges in each race, and a naive
-//! reader in the same race that does escape.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Trees that change during the walk: at least 100,000 exchanges per race. As a control, a
+//! path-based reader in the same race does escape.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 
@@ -17,31 +17,31 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::*;
 
 const SWAPS: u64 = 100_000;
-/// Longest that one race goes on; it ends when enough has happened.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// A race shows only where threads do run at the same time.
+/// Maximum duration of one race; a race usually ends earlier, after enough rounds.
+const RACE_LIMIT: Duration = Duration::from_secs(300);
+/// Serialises the races, because a race needs threads that really run in parallel.
 static ONE_RACE: Mutex<()> = Mutex::new(());
 
-/// What a race came to.
+/// Result of a race.
 #[derive(Debug, Default)]
 struct Race {
     swaps: u64,
     rounds: u64,
-    /// Rounds in which the tree's own content was seen: the race was really run.
+    /// Number of rounds that saw the content of the tree, which proves that the race took place.
     reached: u64,
     escaped: u64,
 }
 
-/// What a race must have shown before it ends.
+/// Condition that ends a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// That it was run.
+    /// The walk under test saw the content of the tree often enough.
     Reached,
-    /// That who is naive escapes in it, too.
+    /// The path-based reader escaped at least once.
     Escaped,
 }
 
-/// Exchanges pairs of names as fast as it goes, while `round` is run again and again.
+/// Exchanges pairs of names as fast as possible in a thread while `round` runs repeatedly.
 fn race(
     name: &str,
     pairs: &[(&Path, &Path)],
@@ -68,7 +68,8 @@ fn race(
             Until::Reached => race.reached == 0,
             Until::Escaped => race.reached == 0 || race.escaped == 0,
         };
-        while (swaps.load(Ordering::Relaxed) < SWAPS || lacks(&race)) && begun.elapsed() < PATIENCE
+        while (swaps.load(Ordering::Relaxed) < SWAPS || lacks(&race))
+            && begun.elapsed() < RACE_LIMIT
         {
             race.rounds += 1;
             match round() {
@@ -84,7 +85,7 @@ fn race(
     race
 }
 
-/// Ends the other thread, also when this one fails.
+/// Stops the other thread, also if this thread panics.
 struct Stopped<'a>(&'a AtomicBool);
 
 impl Drop for Stopped<'_> {
@@ -115,20 +116,21 @@ fn judge<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Seen {
     seen
 }
 
-/// `side/d` and `side/x` change places: a directory with `f` and `inner/f`, and a link to one
-/// outside. `side/g` and `side/y` too: a file, and a link to one outside.
+/// Makes `side/d` (a directory with `f` and `inner/f`) and `side/x` (a link to a directory
+/// outside) exchangeable; likewise `side/g` (a file) and `side/y` (a link to a file outside).
 fn swapped(ground: &Ground, side: &str) {
     let root = ground.at(side);
     fs::create_dir_all(root.join("d/inner")).unwrap();
     for file in ["d/f", "d/inner/f", "g"] {
         fs::write(root.join(file), OWN).unwrap();
     }
-    // Never kept by their text: what is read would have to come through them.
+    // The link itself is excluded from capture, so bytes from outside could only be read through
+    // the link.
     symlink(ground.at("outside"), root.join("x")).unwrap();
     symlink(ground.at("outside/f"), root.join("y")).unwrap();
 }
 
-/// Reads by path, looking first: what a program without descriptors does.
+/// Reads by path after an lstat, like a program without descriptors.
 fn naive(root: &Path) -> Seen {
     let mut found: Vec<Vec<u8>> = Vec::new();
     for (parent, file) in [("d", "d/f"), ("d/inner", "d/inner/f"), ("", "g")] {
@@ -161,7 +163,7 @@ fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen)
 }
 
 #[test]
-fn the_naive_reader_escapes() {
+fn path_based_reader_escapes_in_race() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");
@@ -170,7 +172,7 @@ fn the_naive_reader_escapes() {
 }
 
 #[test]
-fn a_capture_never_does() {
+fn capture_never_escapes_when_upper_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let race = run("capture of a layer", &ground.at("upper"), || {
@@ -183,10 +185,10 @@ fn a_capture_never_does() {
 }
 
 #[test]
-fn nor_over_a_baseline_that_is_swapped() {
+fn capture_never_escapes_when_baseline_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "lower");
-    // All of it is deleted, so all of it is read.
+    // Every entry is deleted in the upper layer, so the capture reads all of the baseline.
     for name in ["d", "g", "x", "y"] {
         let path = ground.at("upper").join(name);
         rustix::fs::mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
@@ -201,10 +203,10 @@ fn nor_over_a_baseline_that_is_swapped() {
 }
 
 #[test]
-fn a_scan_counts_nothing_outside() {
+fn scan_counts_nothing_outside_when_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "lower");
-    // It reads no contents; what it would count there shows in the bytes.
+    // The scan reads no contents; a file outside would show in the byte count.
     fs::write(ground.at("outside/large"), vec![0; 1 << 20]).unwrap();
     let race = run("scan", &ground.at("lower"), || match ground.scan() {
         Ok(scan) if scan.bytes >= 1 << 20 => Seen::Outside,
@@ -215,7 +217,7 @@ fn a_scan_counts_nothing_outside() {
 }
 
 #[test]
-fn a_copy_takes_nothing_from_outside() {
+fn copy_reads_nothing_outside_when_entries_are_swapped() {
     let ground = Ground::new();
     swapped(&ground, "lower");
     let to = ground.at("to");
@@ -236,8 +238,8 @@ fn a_copy_takes_nothing_from_outside() {
     ground.outside_is_whole();
 }
 
-/// Exchanges two names whenever both exist, while `round` makes and removes them, until it says
-/// that it has seen enough.
+/// Exchanges two names whenever both exist while `round` creates and removes them, until `round`
+/// returns that it has seen enough.
 fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
     let _one = ONE_RACE
         .lock()
@@ -253,16 +255,16 @@ fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
         let mut enough = false;
-        while (swaps.load(Ordering::Relaxed) < SWAPS || !enough) && begun.elapsed() < PATIENCE {
+        while (swaps.load(Ordering::Relaxed) < SWAPS || !enough) && begun.elapsed() < RACE_LIMIT {
             enough = round();
         }
     });
     swaps.into_inner()
 }
 
-/// What is swapped where the copy is made must not make it write, or set a mode, outside.
+/// Swapped entries in the destination must not make the copy write or chmod outside.
 #[test]
-fn a_copy_writes_nothing_outside() {
+fn copy_writes_nothing_outside_when_destination_is_swapped() {
     let ground = Ground::new();
     for number in 0..4 {
         fs::create_dir_all(ground.at(&format!("lower/d/{number}"))).unwrap();
@@ -271,7 +273,7 @@ fn a_copy_writes_nothing_outside() {
     let (to, link) = (ground.at("to"), ground.at("link"));
     let (mut whole, mut cut) = (0, 0);
     let swaps = unsteady(&to.join("d"), &link, || {
-        // A removal that finds itself elsewhere gives up; the next round tries again.
+        // A removal whose `..` check fails gives up; the next round tries again.
         let _ = remove_tree(&link);
         let _ = symlink(ground.at("outside"), &link);
         match ground.copy() {
@@ -287,15 +289,15 @@ fn a_copy_writes_nothing_outside() {
     ground.outside_is_whole();
 }
 
-/// A removal walks down and up again; both ways must stay inside.
+/// A removal walks down and up again, and both directions must remain inside.
 #[test]
-fn a_removal_removes_nothing_outside() {
+fn removal_removes_nothing_outside_when_entries_are_swapped() {
     let ground = Ground::new();
     let root = ground.at("upper");
     let (one, other) = (root.join("d"), ground.at("other"));
     symlink(ground.at("outside"), &other).unwrap();
     let fill = || {
-        // Whichever of the two is the directory now.
+        // Either of the two names may be the directory now.
         for number in 0..1 {
             let _ = fs::create_dir_all(root.join(format!("d/{number}/deep")));
             let _ = fs::remove_dir_all(ground.at("outside").join(number.to_string()));
@@ -318,9 +320,9 @@ fn a_removal_removes_nothing_outside() {
     }
 }
 
-/// Opening a closed directory to its owner must not open one outside.
+/// Adding owner permissions to a directory must not change a mode outside.
 #[test]
-fn no_mode_is_changed_outside() {
+fn removal_changes_no_mode_outside_when_entries_are_swapped() {
     let ground = Ground::new();
     let (one, other) = (ground.at("upper/d"), ground.at("upper/x"));
     fs::create_dir(&one).unwrap();
@@ -335,7 +337,8 @@ fn no_mode_is_changed_outside() {
             let seen = ground
                 .capture()
                 .map_or(Seen::Nothing, |c| judge(contents(&c)));
-            // Closed again for the next round, whichever name it has now.
+            // Removes the permissions again for the next round, under whichever name the
+            // directory has now.
             for path in [&one, &other] {
                 if fs::symlink_metadata(path).is_ok_and(|m| m.is_dir()) {
                     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::RDONLY;
@@ -355,9 +358,9 @@ fn no_mode_is_changed_outside() {
     });
 }
 
-/// A file that grows and shrinks while it is read: no more than the bound is ever held.
+/// A file grows and shrinks during the read: at most the limit is held in memory.
 #[test]
-fn files_that_grow_and_shrink() {
+fn files_that_change_size_during_read_stay_within_limits() {
     let ground = Ground::new();
     let path = ground.at("upper/f");
     fs::write(&path, OWN).unwrap();
@@ -381,7 +384,7 @@ fn files_that_grow_and_shrink() {
         });
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE
+        while begun.elapsed() < RACE_LIMIT
             && (whole == 0 || refused == 0 || naive == 0 || begun.elapsed().as_secs() < 3)
         {
             let lower = ground.open("lower");
@@ -401,7 +404,7 @@ fn files_that_grow_and_shrink() {
                     refused += 1;
                 }
             }
-            // The control: a size looked at first is no bound.
+            // Control: a size from an earlier stat does not limit a read.
             for _ in 0..8 {
                 let mut file = fs::File::open(&path).unwrap();
                 let size = file.metadata().unwrap().len();
@@ -409,7 +412,7 @@ fn files_that_grow_and_shrink() {
                 file.read_to_end(&mut bytes).unwrap();
                 naive += u64::from(size <= 1 << 20 && bytes.len() > 1 << 20);
             }
-            // A growing source is copied to the bound at most.
+            // At most the limit of a growing file is copied.
             let (from, to) = (ground.open("upper"), ground.open("to"));
             let copied = copy_tree(
                 from.as_fd(),

@@ -1,5 +1,6 @@
-//! Hostile trees, at rest: bounded time and memory, a clear report, nothing outside.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Hostile trees without concurrent changes: bounded time and memory, a clear report, no access
+//! outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod hostile;
 
@@ -19,7 +20,7 @@ fn node(path: &std::path::Path, kind: FileType, device: u64) {
 }
 
 #[test]
-fn special_files_are_never_opened() {
+fn special_files_are_listed_and_never_opened() {
     let ground = Ground::new();
     let mut kinds = vec![("fifo", FileType::Fifo, 0), ("socket", FileType::Socket, 0)];
     if is_root() {
@@ -31,7 +32,7 @@ fn special_files_are_never_opened() {
         fs::write(ground.at("lower").join(name), "was a file").unwrap();
     }
     let changes = bounded("special files in a layer", 2, 8, || ground.capture()).unwrap();
-    // The baseline stays in force, and each is listed.
+    // The baseline remains in force and each special file is listed.
     assert_eq!(changes.entries, []);
     assert_eq!(changes.omitted.len(), kinds.len());
     assert!(
@@ -50,10 +51,10 @@ fn special_files_are_never_opened() {
 }
 
 #[test]
-fn hard_links_are_copied_and_never_written_through() {
+fn hard_links_become_copies_and_are_never_written_through() {
     let ground = Ground::new();
     fs::hard_link(ground.at("outside/f"), ground.at("lower/linked")).unwrap();
-    // Made inside the layer, as a guest can.
+    // Hard links created inside the layer, as a guest can create them.
     fs::write(ground.at("upper/one"), "1").unwrap();
     fs::hard_link(ground.at("upper/one"), ground.at("upper/two")).unwrap();
     ground.copy().unwrap();
@@ -62,7 +63,7 @@ fn hard_links_are_copied_and_never_written_through() {
     fs::write(ground.at("to/linked"), "changed").unwrap();
     let changes = ground.capture().unwrap();
     assert_eq!(changes.entries.len(), 2);
-    // A file of many names counts each time.
+    // A file with several names counts once per name.
     fs::File::create(ground.at("upper/large"))
         .unwrap()
         .set_len(60 << 20)
@@ -80,7 +81,7 @@ fn hard_links_are_copied_and_never_written_through() {
 }
 
 #[test]
-fn sparse_files_count_in_full() {
+fn sparse_files_count_with_logical_size() {
     let ground = Ground::new();
     for side in ["lower", "upper"] {
         let file = fs::File::create(ground.at(side).join("sparse")).unwrap();
@@ -93,12 +94,12 @@ fn sparse_files_count_in_full() {
     assert_eq!(error.code(), ErrorCode::MountTooLarge);
     let error = bounded("a sparse tebibyte copied", 2, 8, || ground.copy()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::MountTooLarge);
-    // The same file, excluded, is not looked at.
+    // An excluded sparse file does not count.
     let rules = ExcludeRules::new(&["sparse".to_owned()]);
     let lower = ground.open("lower");
     let scan = scan_tree(lower.as_fd(), &rules, &CaptureLimits::TREE).unwrap();
     assert_eq!((scan.entries, scan.bytes), (0, 0));
-    // Many that are small enough each.
+    // Many sparse files, each below the file limit.
     fs::remove_file(ground.at("upper/sparse")).unwrap();
     for number in 0..100 {
         let file = fs::File::create(ground.at(&format!("upper/s{number}"))).unwrap();
@@ -109,7 +110,7 @@ fn sparse_files_count_in_full() {
 }
 
 #[test]
-fn two_hundred_thousand_files() {
+fn capture_of_200000_files_needs_bounded_time_and_memory() {
     let ground = Ground::new();
     for number in 0..MANY {
         fs::write(ground.at(&format!("lower/file-{number}")), "").unwrap();
@@ -118,11 +119,11 @@ fn two_hundred_thousand_files() {
     assert_eq!(scan.entries, MANY as u64);
     let report = bounded("200,000 files copied", 60, 64, || ground.copy()).unwrap();
     assert_eq!(report.entries, MANY as u64);
-    // One deleted: what is listed is not held.
+    // The guest deleted one file; listing the others needs no memory for their contents.
     node(&ground.at("upper/file-7"), FileType::CharacterDevice, 0);
     let changes = bounded("one of 200,000 deleted", 2, 16, || ground.capture()).unwrap();
     assert_eq!(changes.entries.len(), 1);
-    // The other way round: all of them made by a guest, or all deleted.
+    // The reverse cases: the guest created all files, or deleted all.
     let upper = ground.open("to");
     let lower = ground.open("upper");
     let (rules, limits) = (ExcludeRules::default(), CaptureLimits::default());
@@ -144,7 +145,7 @@ fn two_hundred_thousand_files() {
 }
 
 #[test]
-fn ten_thousand_levels() {
+fn capture_and_removal_of_10000_levels_need_bounded_memory() {
     let ground = Ground::new();
     for side in ["lower", "upper"] {
         chain(&ground.at(side), b"d", 10_000);
@@ -159,7 +160,7 @@ fn ten_thousand_levels() {
     );
     let error = bounded("10,000 levels copied", 2, 16, || ground.copy()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::MountTooLarge);
-    // A baseline that deep, deleted by the guest.
+    // A baseline of the same depth that the guest deleted.
     remove_tree(&ground.at("upper/d")).unwrap();
     node(&ground.at("upper/d"), FileType::CharacterDevice, 0);
     let error = bounded("10,000 levels deleted", 2, 16, || ground.capture()).unwrap_err();
@@ -170,16 +171,16 @@ fn ten_thousand_levels() {
 }
 
 #[test]
-fn long_names_and_paths() {
+fn paths_up_to_path_max_work_and_longer_ones_are_refused() {
     let ground = Ground::new();
-    // 15 · 256 + 255 = 4095: the longest path a system call takes.
+    // 15 · 256 + 255 = 4095: the longest path that a system call accepts.
     let name = [b'n'; 255];
     chain(&ground.at("upper"), &name, 15);
     let deep = std::iter::repeat_n(&name[..], 15)
         .collect::<Vec<_>>()
         .join(&b'/');
     let longest = ground.at("upper").join(os(&deep));
-    // Too long from the root on, so from its parent.
+    // A path from the root would be too long, so the entry is created relative to its parent.
     let parent = Dir::open(&ground.at("upper")).unwrap();
     let parent = rustix::fs::openat(
         &parent,
@@ -199,7 +200,7 @@ fn long_names_and_paths() {
     assert_eq!(changes.entries.len(), 2);
     assert_eq!(changes.entries[1].path.len(), 4095);
     let patch = render_mount_patch(&changes, "", &[]);
-    // One more byte, and no system call takes it.
+    // With one more byte, no system call accepts the path.
     chain(&ground.at("upper"), b"0", 0);
     rustix::fs::mkdirat(&parent, "m".repeat(250), Mode::RWXU).unwrap();
     let inner = rustix::fs::openat(
@@ -214,7 +215,7 @@ fn long_names_and_paths() {
         error.to_string().contains("4095 bytes in one path"),
         "{error}"
     );
-    // Git takes paths of up to 4095 bytes, too, but not below a directory with a name.
+    // Git also accepts paths of up to 4095 bytes, but not below a named directory.
     fs::create_dir(ground.at("judge")).unwrap();
     git_apply(&ground.at("judge"), &patch.bytes).unwrap();
     let applied = Dir::open(&ground.at("judge")).unwrap();
@@ -225,7 +226,7 @@ fn long_names_and_paths() {
         Mode::empty(),
     );
     assert!(rustix::fs::statat(parent.unwrap(), &name[..], rustix::fs::AtFlags::empty()).is_ok());
-    // A message does not repeat it all.
+    // The error message shortens the path.
     let lower = ground.at("lower");
     chain(&lower, &name, 12);
     let mut fifo = lower;
@@ -238,7 +239,7 @@ fn long_names_and_paths() {
 }
 
 #[test]
-fn paths_cost_what_a_bundle_spends_on_them() {
+fn path_bytes_count_towards_total_limit() {
     let ground = Ground::new();
     let name = [b'n'; 250];
     chain(&ground.at("upper"), &name, 14);
@@ -254,7 +255,7 @@ fn paths_cost_what_a_bundle_spends_on_them() {
     assert!(error.to_string().contains("268435456 bytes"), "{error}");
 }
 
-/// Names that a shell, a terminal, JSON or a patch reader could take for something else.
+/// Names that a shell, terminal, JSON parser or patch parser could misinterpret.
 const NAMES: &[&[u8]] = &[
     b"new\nline",
     b"+++ b\nplugin.php",
@@ -287,14 +288,14 @@ const NAMES: &[&[u8]] = &[
 ];
 
 #[test]
-fn odd_names_survive_git() {
+fn unusual_names_survive_git_apply() {
     let ground = Ground::new();
     for (number, name) in NAMES.iter().enumerate() {
         fs::write(ground.at("upper").join(os(name)), format!("{number}\n")).unwrap();
         let below = [b"dir-", *name].concat();
         fs::create_dir(ground.at("upper").join(os(&below))).unwrap();
         fs::write(ground.at("upper").join(os(&below)).join(os(name)), "x").unwrap();
-        // Also as what was there before: changed, and deleted.
+        // The same names in the baseline, changed and deleted.
         for prefix in [&b"old-"[..], b"gone-"] {
             let old = [prefix, name].concat();
             fs::write(ground.at("lower").join(os(&old)), "before\n").unwrap();
@@ -311,7 +312,7 @@ fn odd_names_survive_git() {
     assert_eq!(changes.entries.len(), 4 * NAMES.len());
     assert_eq!(changes.omitted, []);
     let patch = render_mount_patch(&changes, "", &[]);
-    // Git is the judge: the baseline becomes what the guest left.
+    // Git applies the patch and turns the baseline into the guest's state.
     ground.copy().unwrap();
     git_apply(&ground.at("to"), &patch.bytes).unwrap();
     let expected: BTreeMap<_, _> = changes
@@ -326,7 +327,7 @@ fn odd_names_survive_git() {
     assert_eq!(left, 3 * NAMES.len(), "deleted files are still there");
 }
 
-/// What git on some system takes for its own directory.
+/// Names that git on some operating system treats as its own directory.
 const GIT_NAMES: &[&str] = &[
     ".git",
     ".GIT",
@@ -342,7 +343,7 @@ const GIT_NAMES: &[&str] = &[
 ];
 
 #[test]
-fn git_directories_by_any_name_are_left_out() {
+fn all_spellings_of_git_directories_are_omitted() {
     let ground = Ground::new();
     for name in GIT_NAMES {
         for side in ["lower", "upper"] {
@@ -351,7 +352,7 @@ fn git_directories_by_any_name_are_left_out() {
             fs::write(hooks.join("pre-commit"), format!("#!/bin/sh\n# {side}\n")).unwrap();
         }
     }
-    // A work tree's link file, and names that only look alike.
+    // The `.git` file of a linked work tree, and names that only look similar.
     fs::write(ground.at("upper/.git"), "gitdir: /elsewhere\n").unwrap();
     for name in [".github", "git", ".gitignore", "git~2", "x.git"] {
         fs::write(ground.at("upper").join(name), "fine\n").unwrap();
@@ -361,7 +362,7 @@ fn git_directories_by_any_name_are_left_out() {
     let left_out = omitted(&changes);
     assert_eq!(left_out.len(), GIT_NAMES.len() + 1, "{left_out:?}");
     assert!(left_out.iter().all(|o| o.ends_with(":artifact-excluded")));
-    // The control: git refuses a patch that names such a directory, and with it all the rest.
+    // Control: git refuses a whole patch that names such a directory.
     let named = |path: &[u8]| MountChanges {
         entries: vec![EntryChange {
             path: path.to_vec(),
@@ -390,7 +391,7 @@ fn git_directories_by_any_name_are_left_out() {
 }
 
 #[test]
-fn closed_files_and_directories_are_read_all_the_same() {
+fn unreadable_upper_entries_are_captured() {
     let ground = Ground::new();
     for mode in [0o000, 0o100, 0o200, 0o300, 0o500] {
         let dir = ground.at(&format!("upper/{mode:o}"));
@@ -405,7 +406,7 @@ fn closed_files_and_directories_are_read_all_the_same() {
     fs::set_permissions(ground.at("lower/closed"), PermissionsExt::from_mode(0o000)).unwrap();
     as_other_user(&ground, || {
         let lower = ground.open("to");
-        // The control: its modes do bind this user.
+        // Control: the permission bits do apply to this user.
         assert!(fs::read_dir(ground.at("upper")).is_err());
         let (rules, limits) = (ExcludeRules::default(), CaptureLimits::default());
         let changes = capture(lower.as_fd(), upper.as_fd(), &rules, &limits).unwrap();
@@ -427,7 +428,7 @@ fn closed_files_and_directories_are_read_all_the_same() {
             ("500/file", "100755"),
         ];
         assert_eq!(modes, expected.map(|(p, m)| (p.to_owned(), m)));
-        // What the host's user closed on the host stays closed, and is an error that says so.
+        // A source without permissions on the host is not chmodded but reported as an error.
         let error = ground.scan().unwrap_err();
         assert_eq!(error.code(), ErrorCode::MountUnreadable);
         let mode = fs::metadata(ground.at("lower/closed"))
@@ -439,7 +440,7 @@ fn closed_files_and_directories_are_read_all_the_same() {
 }
 
 #[test]
-fn bits_and_attributes_do_not_travel() {
+fn setuid_bits_acls_and_xattrs_are_not_captured_or_copied() {
     let ground = Ground::new();
     for (name, mode) in [
         ("setuid", 0o4755),
@@ -455,7 +456,7 @@ fn bits_and_attributes_do_not_travel() {
     }
     let path = ground.at("lower/wide");
     rustix::fs::setxattr(&path, "user.note", b"x", rustix::fs::XattrFlags::empty()).unwrap();
-    // Version 2: owner rw-, user 1234 rwx, group r--, mask rwx, others r--.
+    // POSIX ACL version 2: owner rw-, user 1234 rwx, group r--, mask rwx, others r--.
     let acl: Vec<u8> = [
         (1_u16, 6_u16, u32::MAX),
         (2, 7, 1234),
@@ -504,10 +505,10 @@ fn bits_and_attributes_do_not_travel() {
 }
 
 #[test]
-fn bombs_are_bytes() {
+fn compressed_bombs_are_captured_as_plain_bytes() {
     use std::io::Write;
     let ground = Ground::new();
-    // 200 MiB of zeros, packed twice: some hundred bytes that would unpack to all of it.
+    // 200 MiB of zeros compressed twice: some hundred bytes that would expand to the full size.
     let mut inner = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..200 {
         inner.write_all(&vec![0_u8; 1 << 20]).unwrap();
@@ -529,7 +530,7 @@ fn bombs_are_bytes() {
 }
 
 #[test]
-fn links_out_are_recorded_and_not_followed() {
+fn escaping_links_are_listed_and_not_followed() {
     let ground = Ground::new();
     symlink("../outside", ground.at("lower/dir")).unwrap();
     symlink("../outside/f", ground.at("lower/file")).unwrap();
@@ -548,9 +549,9 @@ fn links_out_are_recorded_and_not_followed() {
     ground.outside_is_whole();
 }
 
-/// The patch, too, is made of what the guest wrote.
+/// Patches of files with many lines, because the guest controls the input of the diff.
 #[test]
-fn files_of_many_lines() {
+fn patch_of_files_with_many_lines_is_bounded() {
     let _alone = alone();
     let ground = Ground::new();
     fs::write(ground.at("upper/ends"), vec![b'\n'; 60 << 20]).unwrap();
@@ -558,7 +559,8 @@ fn files_of_many_lines() {
     let lines = |f: &dyn Fn(u64) -> u64| -> String {
         (0..200_000).map(|i| format!("{}\n", f(i) % 7)).collect()
     };
-    // As many as are compared, on both sides, all repeated: the worst case for an exact search.
+    // The maximum number of compared lines on both sides, all repeated: the worst case for an
+    // exact search.
     fs::write(ground.at("lower/hard"), lines(&|i| i)).unwrap();
     fs::write(ground.at("upper/hard"), lines(&|i| i * i + i / 3)).unwrap();
     let changes = ground.capture().unwrap();

@@ -1,5 +1,5 @@
-//! A real overlay is the judge of reading and writing its format.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Reading and writing overlay layers, compared with the kernel's overlayfs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod namespaces;
 mod trees;
@@ -10,8 +10,8 @@ use std::path::Path;
 use trees::*;
 use wp_codebox_artifacts::*;
 
-/// Turns one tree into another the way programs do: remove, write, now and then a
-/// whole directory anew.
+/// Turns one tree into another like ordinary programs: removes and writes entries, and sometimes
+/// replaces a whole directory.
 fn transform(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
     for path in before.keys() {
         if let Some(at) = path.iter().position(|b| *b == b'/')
@@ -33,7 +33,7 @@ fn transform(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
             Some(_) => fs::remove_file(&full).unwrap(),
             None => {}
         }
-        // Directories go with their last entry, unless they are to stay.
+        // Removes directories that became empty, unless the new tree has them.
         while full.pop() && full != root && fs::remove_dir(&full).is_ok() {}
     }
     for (path, node) in after {
@@ -49,8 +49,8 @@ fn transform(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
 }
 
 #[test]
-fn a_real_overlay_is_read_and_written() {
-    if !namespaces::entered("a_real_overlay_is_read_and_written", "overlay") {
+fn capture_and_layer_match_kernel_overlay() {
+    if !namespaces::entered("capture_and_layer_match_kernel_overlay", "overlay") {
         return;
     }
     let scratch = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn a_real_overlay_is_read_and_written() {
         )
         .unwrap();
         assert_eq!(changes.omitted, []);
-        // The change, applied as values.
+        // The change applied to the tree value.
         let mut tree = before.clone();
         for entry in &changes.entries {
             if entry.change.before().is_some() {
@@ -109,7 +109,7 @@ fn a_real_overlay_is_read_and_written() {
         assert_eq!(normalised(tree), after, "captured, case {number}");
         changed += changes.entries.len();
 
-        // And as a layer for another guest.
+        // The change written as a lower layer for another guest.
         write_layer(&changes, Dir::open(&layer).unwrap().as_fd()).unwrap();
         let options = format!("userxattr,lowerdir={}:{}", layer.display(), lower.display());
         namespaces::mount("overlay", &options, &merged);

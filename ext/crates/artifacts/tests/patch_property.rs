@@ -1,8 +1,8 @@
-//! `git apply` is the judge: generated trees and edits, captured, rendered, applied to a
+//! Property test with `git apply`: random trees and edits are captured, rendered, applied to a
 //! copy of the baseline, and compared byte for byte and mode for mode.
 //!
-//! `CODEBOX_PROPERTY_CASES` raises the number of cases; the seed is fixed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! `CODEBOX_PROPERTY_CASES` sets the number of cases; the seed is fixed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod trees;
 
@@ -76,7 +76,7 @@ fn make(number: usize, root: &Path) -> Case {
     }
 }
 
-/// The baseline with some of the changes made, entry by entry.
+/// Returns the baseline with the chosen changes applied entry by entry.
 fn expected(case: &Case, chosen: &BTreeSet<usize>) -> Tree {
     let mut tree = case.before.clone();
     for index in chosen {
@@ -93,8 +93,8 @@ fn expected(case: &Case, chosen: &BTreeSet<usize>) -> Tree {
     normalised(tree)
 }
 
-/// A random choice that does not tear apart what only makes sense together: a path and
-/// what lies below it, and both sides of a rename.
+/// Makes a random choice that never separates dependent entries: a path and the entries below it,
+/// and both sides of a rename.
 fn choose(case: &Case, random: &mut Random) -> BTreeSet<usize> {
     let entries = &case.changes.entries;
     let mut chosen: BTreeSet<usize> = (0..entries.len()).filter(|_| random.chance(50)).collect();
@@ -148,8 +148,9 @@ fn git_apply(directory: &Path, patch: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What a patch cannot carry: empty directories. Deleted ones go before the patch,
-/// because a file may take their place; new ones come after it.
+/// Removes and creates the empty directories that a patch cannot represent. Deleted directories
+/// are removed before the patch, because a file may take their place; new ones are created after
+/// it.
 fn remove_directories(root: &Path, case: &Case, chosen: &BTreeSet<usize>) {
     for index in chosen {
         let entry = &case.changes.entries[*index];
@@ -205,7 +206,7 @@ fn case_count() -> usize {
 }
 
 #[test]
-fn git_apply_gives_what_the_guest_left() {
+fn git_apply_reproduces_result_tree() {
     let root = scratch();
     let mut rows: BTreeSet<String> = BTreeSet::new();
     let mut judged = 0;
@@ -221,7 +222,7 @@ fn git_apply_gives_what_the_guest_left() {
         let some: Vec<_> = cases.iter().map(|c| (c, choose(c, &mut random))).collect();
         for (kind, chosen) in [("all", &all), ("some", &some)] {
             if let Err(error) = check(&work.join(kind), chosen) {
-                // Once more one by one, to name the case.
+                // Runs the cases again one by one to name the failing case.
                 for (index, one) in chosen.iter().enumerate() {
                     let directory = work.join(format!("{kind}-{index}"));
                     if let Err(error) = check(&directory, std::slice::from_ref(one)) {
@@ -288,7 +289,8 @@ fn row(entry: &ChangedFile) -> String {
     format!("{:?} {:?} {detail}", entry.status, entry.entry_type)
 }
 
-/// Entries whose blocks are plain unified diffs: GNU patch must take them as well.
+/// Returns whether the blocks of an entry are plain unified diffs, which GNU patch must accept
+/// too.
 fn is_plain(case: &Case, index: usize) -> bool {
     let plain = |node: Option<&Node>| match node {
         None => true,
@@ -309,7 +311,7 @@ fn is_plain(case: &Case, index: usize) -> bool {
 }
 
 #[test]
-fn gnu_patch_takes_plain_blocks() {
+fn gnu_patch_accepts_plain_blocks() {
     let found = Command::new("patch").arg("--version").output().is_ok();
     let expect = std::env::var("CODEBOX_EXPECT").unwrap_or_default();
     if !found {
@@ -329,7 +331,8 @@ fn gnu_patch_takes_plain_blocks() {
         let entries = &case.changes.entries;
         let chosen: BTreeSet<usize> = (0..entries.len())
             .filter(|i| is_plain(&case, *i))
-            // Not where a path turns into a directory or back: GNU patch works in order.
+            // Excludes paths that turn into a directory or the reverse, because GNU patch works
+            // in order.
             .filter(|i| {
                 entries.iter().all(|e| {
                     !is_below(&e.path, &entries[*i].path) && !is_below(&entries[*i].path, &e.path)

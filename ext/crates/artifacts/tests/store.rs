@@ -1,5 +1,5 @@
-//! Bundles of a site: found by any name, listed and discarded even when broken.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Bundles of a site: found by every kind of reference, listed and discarded even if broken.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;
@@ -60,7 +60,7 @@ impl Site {
 }
 
 #[test]
-fn list_and_resolve() {
+fn bundles_are_listed_and_found_by_id_or_prefix() {
     let site = Site::new();
     assert_eq!(site.store.list().unwrap(), []);
     let first = site.write(0xa1, "2026-01-01T00:00:00.000Z", 1);
@@ -98,7 +98,7 @@ fn list_and_resolve() {
         assert!(found.bytes("files/patch.diff").is_some());
         assert!(found.document("nowhere").is_null());
     }
-    // Runs without changes share one id.
+    // Runs without changes have the same bundle id.
     let shared = rows[0].artifact_id.clone().unwrap();
     assert_eq!(Some(&shared), rows[1].artifact_id.as_ref());
     assert_eq!(site.code(&shared), ErrorCode::ArtifactAmbiguous);
@@ -117,7 +117,7 @@ fn list_and_resolve() {
 }
 
 #[test]
-fn broken_bundles_hide_nothing_and_can_go() {
+fn broken_bundles_are_listed_and_can_be_discarded() {
     let site = Site::new();
     site.write(1, TIME, 1);
     site.write(2, TIME, 2);
@@ -149,7 +149,7 @@ fn broken_bundles_hide_nothing_and_can_go() {
 }
 
 #[test]
-fn discard_stays_inside() {
+fn discard_removes_nothing_outside_the_bundle() {
     let site = Site::new();
     let outside = scratch();
     fs::write(outside.path().join("keep"), "x").unwrap();
@@ -159,7 +159,7 @@ fn discard_stays_inside() {
         ErrorCode::ArtifactOutsideRoot
     );
     site.store.discard(run_id(1).as_str()).unwrap();
-    // A link deep inside, and a directory nobody may enter.
+    // A link deep inside the bundle, and a directory without permissions.
     site.write(2, TIME, 2);
     let inside = site.path().join(run_id(2).as_str());
     symlink(outside.path(), inside.join("files/out")).unwrap();
@@ -172,7 +172,7 @@ fn discard_stays_inside() {
 }
 
 #[test]
-fn leftovers_are_swept_when_old() {
+fn sweep_removes_only_old_unfinished_bundles() {
     let site = Site::new();
     site.write(1, TIME, 1);
     for name in [".writing-1", ".discarding-run_1", ".other"] {

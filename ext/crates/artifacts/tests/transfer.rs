@@ -1,5 +1,5 @@
-//! Bundles on their way: the same archive every time, and an import that believes nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! Transfer of bundles: deterministic archives, and imports that verify everything.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 mod bundles;
 mod trees;
@@ -55,7 +55,7 @@ fn archive(bundle: &Path) -> Vec<u8> {
     bytes
 }
 
-/// A bundle whose manifest says which run it is of, as the runner writes it.
+/// Writes a bundle whose manifest names its run, like the runner does.
 fn made(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
     let work = scratch();
     let mut inputs = random_inputs(work.path(), number);
@@ -64,7 +64,7 @@ fn made(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
 }
 
 #[test]
-fn there_and_back_byte_for_byte() {
+fn exported_and_imported_bundle_is_byte_identical() {
     let host = Host::new();
     for number in 1..12 {
         let (bundle, written) = made(&host, number);
@@ -76,13 +76,13 @@ fn there_and_back_byte_for_byte() {
         assert_eq!(imported.run_id, run_id(number));
         assert_eq!(imported.artifact_id, written.id.as_str());
         assert_eq!(imported.manifest_sha256, written.manifest_sha256);
-        // Nobody here knows the key it was signed with.
+        // The importing host does not know the signing key.
         assert_eq!(
             imported.verification.signature.status,
             SignatureStatus::SignedByUnknown
         );
         assert_eq!(archive(&target.path(&imported.run_id)), bytes);
-        // Another program reads the archive too, and finds the same files.
+        // The tar program extracts the same files from the archive.
         let out = scratch();
         let file = out.path().join("a.tar");
         fs::write(&file, &bytes).unwrap();
@@ -100,11 +100,11 @@ fn there_and_back_byte_for_byte() {
 }
 
 #[test]
-fn members_with_long_names_travel() {
+fn members_with_long_names_are_exported_and_imported() {
     let host = Host::new();
     let mut inputs = inputs(Vec::new());
     inputs.runtime.id = run_id(1).as_str().to_owned();
-    // About 200 and 3,000 bytes, which is too long for the header of a member.
+    // About 200 and 3,000 bytes, too long for the name field of a member's header.
     let names = [(200, 1), (250, 12)]
         .map(|(length, parts)| format!("files/{}", vec!["n".repeat(length); parts].join("/")));
     for name in &names {
@@ -129,7 +129,7 @@ fn members_with_long_names_travel() {
 }
 
 #[test]
-fn importing_twice_changes_nothing_and_another_needs_a_word() {
+fn second_import_is_a_no_op_and_different_bundle_needs_replace() {
     let host = Host::new();
     let (bundle, _) = made(&host, 7);
     let target = Target::new();
@@ -143,7 +143,7 @@ fn importing_twice_changes_nothing_and_another_needs_a_word() {
         (ImportStatus::Existing, first.run_id.clone())
     );
 
-    // The same run, another bundle.
+    // Another bundle of the same run.
     let other = Host::new();
     let work = scratch();
     let mut inputs = random_inputs(work.path(), 8);
@@ -166,7 +166,7 @@ fn importing_twice_changes_nothing_and_another_needs_a_word() {
         "nothing hidden stays"
     );
 
-    // A bundle that was damaged here is not taken for the same one.
+    // A stored bundle that was damaged does not count as identical.
     fs::write(target.path(&first.run_id).join("files/patch.diff"), "x").unwrap();
     assert_eq!(
         target.import(&bytes, &rules).unwrap_err(),
@@ -179,7 +179,7 @@ fn importing_twice_changes_nothing_and_another_needs_a_word() {
 }
 
 #[test]
-fn what_was_expected_must_come() {
+fn import_refuses_bundle_with_unexpected_id_or_digest() {
     let host = Host::new();
     let (bundle, written) = made(&host, 3);
     let bytes = archive(&bundle);
@@ -215,7 +215,7 @@ fn what_was_expected_must_come() {
 }
 
 #[test]
-fn a_bundle_of_another_system_gets_a_name_of_its_own() {
+fn import_derives_run_id_for_bundle_of_other_system() {
     let host = Host::new();
     let work = scratch();
     let mut inputs = random_inputs(work.path(), 5);
@@ -232,7 +232,7 @@ fn a_bundle_of_another_system_gets_a_name_of_its_own() {
     );
 }
 
-/// An archive of hand-made entries; `tar` itself would refuse some of the names.
+/// Builds an archive by hand, because `tar` would refuse some of the names.
 fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, kind, content) in entries {
@@ -254,7 +254,7 @@ fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn hostile_archives_leave_nothing() {
+fn refused_archives_leave_no_files() {
     use tar::EntryType::{Block, Char, Fifo, Link, Regular, Symlink};
     let manifest = ("b/manifest.json", Regular, b"{}" as &[u8]);
     let invalid = ErrorCode::ArtifactImportSourceInvalid;
@@ -291,7 +291,7 @@ fn hostile_archives_leave_nothing() {
     ] {
         assert_eq!(target.import(&bytes, &rules).unwrap_err(), invalid);
     }
-    // A header that promises more than anybody would store, and too many members.
+    // A header that declares a size beyond the limit, and an archive with too many members.
     let mut huge = handmade(&[manifest, ("b/huge", Regular, b"")]);
     let mut header = tar::Header::new_ustar();
     header.set_path("b/huge").unwrap();
@@ -312,7 +312,7 @@ fn hostile_archives_leave_nothing() {
         target.import(&handmade(&many), &rules).unwrap_err(),
         ErrorCode::ArtifactTooLarge
     );
-    // Half a gigabyte of zeros in half a megabyte.
+    // Half a gigabyte of zeros in half a megabyte of gzip.
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let mut header = tar::Header::new_ustar();
     header.set_path("b/bomb").unwrap();
@@ -333,7 +333,7 @@ fn hostile_archives_leave_nothing() {
     );
 
     assert_eq!(target.names(), Vec::<String>::new());
-    // The control: the same way in works for an honest one, gzipped too.
+    // Control: a valid archive is imported the same way, gzipped too.
     let host = Host::new();
     let (bundle, _) = made(&host, 2);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -346,12 +346,12 @@ fn hostile_archives_leave_nothing() {
 }
 
 #[test]
-fn a_tampered_bundle_does_not_travel() {
+fn tampered_bundle_is_neither_exported_nor_imported() {
     let host = Host::new();
     let (bundle, _) = made(&host, 4);
     let target = Target::new();
     let good = archive(&bundle);
-    // In the archive: one byte of a member.
+    // In the archive: one byte of a member is changed.
     let mut bent = good.clone();
     let at = bent.windows(8).rposition(|w| w == b"\"schema\"").unwrap();
     bent[at + 1] = b'S';
@@ -359,7 +359,7 @@ fn a_tampered_bundle_does_not_travel() {
         target.import(&bent, &ImportRules::default()).unwrap_err(),
         ErrorCode::ArtifactImportSourceInvalid
     );
-    // On disk: neither exported nor imported.
+    // On disk: a tampered bundle is neither exported nor imported.
     fs::write(bundle.join("files/patch.diff"), "tampered").unwrap();
     let dir = Dir::open(&bundle).unwrap();
     let error = write_archive(&dir, &VerifyOptions::default(), MOST, Vec::new()).unwrap_err();
@@ -368,7 +368,7 @@ fn a_tampered_bundle_does_not_travel() {
     let error = import(&target.store, &members, &ImportRules::default()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ArtifactImportSourceInvalid);
     assert!(error.body().data.unwrap().contains_key("violations"));
-    // A link in a directory is not followed.
+    // A link in a bundle directory is not followed.
     let (linked, _) = made(&host, 6);
     fs::rename(linked.join("metadata.json"), linked.join("../elsewhere")).unwrap();
     symlink("../elsewhere", linked.join("metadata.json")).unwrap();
@@ -378,7 +378,7 @@ fn a_tampered_bundle_does_not_travel() {
 }
 
 #[test]
-fn an_archive_is_no_larger_than_asked_for() {
+fn export_fails_when_archive_exceeds_size_limit() {
     let host = Host::new();
     let (bundle, _) = made(&host, 9);
     let whole = archive(&bundle).len() as u64;

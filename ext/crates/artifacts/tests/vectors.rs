@@ -1,5 +1,5 @@
-//! The language-neutral vectors, byte for byte.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+//! The language-neutral test vectors, compared byte for byte.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Test helpers panic on errors.
 
 use serde_json::Value;
 use std::fs;
@@ -30,7 +30,7 @@ fn hash(text: &str) -> String {
 }
 
 #[test]
-fn stable_json() {
+fn canonical_json_matches_vectors() {
     let vectors = vectors();
     let rows = at(&vectors, &["stableJson"]).as_array().unwrap();
     assert_eq!(rows.len(), 4);
@@ -41,14 +41,14 @@ fn stable_json() {
             assert_eq!(hash(&made), text(row, &["sha256"]));
         }
     }
-    // Forms only values in memory can have: no document may hold them.
+    // Forms that only in-memory values can have; documents must not contain them.
     for quirk in at(&vectors, &["undefinedQuirk"]).as_array().unwrap() {
         assert!(Json::parse(quirk.as_str().unwrap().as_bytes()).is_err());
     }
 }
 
 #[test]
-fn limits_of_stable_json() {
+fn canonical_json_limits_match_vectors() {
     let vectors = vectors();
     let nested = |levels: usize| {
         (0..levels).fold(
@@ -79,7 +79,7 @@ fn limits_of_stable_json() {
 }
 
 #[test]
-fn digests() {
+fn bundle_digests_match_vectors() {
     let vectors = vectors();
     for key in ["fileListRich", "fileListEmpty", "fileListManifestOnly"] {
         let files = at(&vectors, &[key, "files"]).as_array().unwrap();
@@ -102,7 +102,7 @@ fn digests() {
         hash(&format!("{prefix}{suffix}")),
         text(&vectors, &["selfRich", "digest"])
     );
-    // The order of keys in a document has no say.
+    // The key order of a document does not affect the digest.
     let Json::Object(mut members) = manifest.clone() else {
         panic!()
     };
@@ -115,7 +115,7 @@ fn digests() {
 }
 
 #[test]
-fn content_v1() {
+fn content_digest_v1_matches_vectors() {
     let vectors = vectors();
     let dir = Dir::open(&root().join("c1")).unwrap();
     let expect = |inputs: &[&str], key: &str| {
@@ -142,7 +142,7 @@ fn content_v1() {
 }
 
 #[test]
-fn a_bundle_of_the_public_system() {
+fn bundle_of_public_system_verifies() {
     let dir = Dir::open(&root().join("b1")).unwrap();
     let verification = verify_bundle(&dir, &VerifyOptions::default());
     assert!(verification.valid, "{:?}", verification.violations);
@@ -160,7 +160,7 @@ fn a_bundle_of_the_public_system() {
     let patch = fs::read(root().join("b1/files/patch.diff")).unwrap();
     assert_eq!(filter_patch(&patch, &changed.files).unwrap(), patch);
 
-    // What this crate renders for the same change is the same patch.
+    // This crate renders the same patch for the same change.
     let file = |text: &str| Node::File {
         mode: FileMode::Regular,
         bytes: text.as_bytes().to_vec(),

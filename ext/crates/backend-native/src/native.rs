@@ -25,9 +25,9 @@ use wp_codebox_contracts::{
     IsolationLevel, IsolationReport, Limits, OutputStream, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, CancelHook, Cancellation, Capabilities, Connector, Destroyed,
-    EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime,
-    Terminal, Usage,
+    Backend, BackendError, CancelHook, Cancellation, Capabilities, CapturedMounts, Connector,
+    Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd,
+    Runtime, Terminal, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -376,12 +376,11 @@ impl Runtime for NativeRuntime {
         self.guest.listen();
     }
 
-    fn look(&self) -> Result<Left, BackendError> {
+    fn look(&self) -> Result<CapturedMounts, BackendError> {
         match &self.view {
-            View::Private => {
-                copies(self.guest.layers.iter().map(|(index, fd)| (*index, fd))).map(Left::Layers)
-            }
-            View::Host(tree) => copies(tree.captured_now()).map(Left::Trees),
+            View::Private => copies(self.guest.layers.iter().map(|(index, fd)| (*index, fd)))
+                .map(CapturedMounts::Layers),
+            View::Host(tree) => copies(tree.captured_now()).map(CapturedMounts::Trees),
         }
     }
 
@@ -390,8 +389,8 @@ impl Runtime for NativeRuntime {
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {
-            View::Private => Left::Layers(std::mem::take(&mut self.guest.layers)),
-            View::Host(tree) => Left::Trees(tree.into_layers()),
+            View::Private => CapturedMounts::Layers(std::mem::take(&mut self.guest.layers)),
+            View::Host(tree) => CapturedMounts::Trees(tree.into_layers()),
         };
         Destroyed {
             left,

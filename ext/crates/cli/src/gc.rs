@@ -9,8 +9,8 @@ use std::time::Duration;
 use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
-    SizeBudget, SnapshotRule, StateDir, collect,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
+    GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
 };
 
 /// Removes, prints, answers 1 when something could not be removed.
@@ -100,7 +100,7 @@ fn templates(state: &StateDir, rules: &GcRules, report: &mut GcReport) {
         GcMode::DryRun => Sweep::List,
     };
     let swept = sweep_templates(state.path(), rules.max_age, mode);
-    report.stays(GcKind::Template, swept.stayed, GcStay::RecentlyUsed);
+    report.stays(GcKind::Template, swept.stayed, GcRetainReason::RecentlyUsed);
     report.removed.extend(
         swept
             .removed
@@ -161,19 +161,19 @@ fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
 }
 
 /// Why `--max-age 0s` does not remove everything.
-fn stays(row: &GcStayed) -> String {
+fn stays(row: &GcRetained) -> String {
     let what = format!("{} {}", row.count, word(row.kind));
     let plural = if row.count == 1 { "" } else { "s" };
     match (row.reason, row.kind) {
-        (GcStay::RecentlyUsed, _) => format!(
+        (GcRetainReason::RecentlyUsed, _) => format!(
             "{what}{plural} kept: used within 25 hours, so a run may still need them whatever --max-age says"
         ),
-        (GcStay::OnlyOnRequest, GcKind::Snapshot) => {
+        (GcRetainReason::OnlyOnRequest, GcKind::Snapshot) => {
             format!(
                 "{what}{plural} kept: removed only with --snapshots-max-age or --snapshots-max-bytes"
             )
         }
-        (GcStay::OnlyOnRequest, _) => {
+        (GcRetainReason::OnlyOnRequest, _) => {
             format!("{what}{plural} kept: removed only with --artifacts-max-age")
         }
     }

@@ -1,9 +1,8 @@
-//! The contract of a backend, and what every caller may rely on.
+//! The traits that every backend implements, and the guarantees for callers.
 //!
-//! A backend turns a request into a runtime. A runtime executes commands one after
-//! the other in one guest until it is destroyed. Whatever a runtime answers about
-//! the guest's behaviour is data from an untrusted side; whatever it answers about
-//! isolation was observed before foreign code ran.
+//! A backend builds a runtime from a specification. A runtime executes commands one after the
+//! other in one guest until it is destroyed. All data about the guest's behaviour come from the
+//! guest and are untrusted. All data about isolation were observed before untrusted code ran.
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,75 +12,76 @@ use wp_codebox_contracts::{
     ErrorBody, ExecutionId, GuestDeath, GuestPath, IsolationReport, OutputStream, SandboxAudit,
 };
 
-/// A backend's failure, already with its stable code.
+/// Error of a backend with its stable code.
 pub type BackendError = ErrorBody;
 
-/// What a backend can do.
+/// Optional features of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Changed files can be captured.
+    /// Whether changed files can be captured.
     pub capture: bool,
-    /// State can be snapshotted and restored.
+    /// Whether state can be snapshotted and restored.
     pub snapshot: bool,
 }
 
-/// One program to run.
+/// One program to execute.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Key of its events.
+    /// Execution id, which all of its events contain.
     pub id: ExecutionId,
-    /// Program and arguments; no shell.
+    /// Program and arguments, executed without a shell.
     pub argv: Vec<String>,
-    /// Added to the guest's base environment.
+    /// Environment variables added to the guest's base environment.
     pub env: BTreeMap<String, String>,
     /// Working directory.
     pub cwd: GuestPath,
-    /// Standard input; empty when absent.
+    /// Standard input; `None` means empty.
     pub stdin: Option<Vec<u8>>,
-    /// Bytes of both streams together that are handed on; the rest is read and dropped.
+    /// Maximum number of output bytes passed to the sink, both streams together. Further output
+    /// is read and dropped.
     pub output_bytes: u64,
-    /// When it is ended, with what it started, while the guest lives on.
+    /// Time at which the program and its child processes are killed; the guest stays alive.
     pub stop_at: Instant,
-    /// When the whole guest is ended.
+    /// Time at which the whole guest is killed.
     pub deadline: Instant,
 }
 
-/// How an execution ended.
+/// End of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExecutionEnd {
-    /// It exited.
+    /// The program exited.
     Exited {
         /// Exit code.
         code: i32,
     },
-    /// A signal killed it.
+    /// A signal killed the program.
     Signalled {
         /// Signal number.
         signal: i32,
     },
-    /// It could not be started.
+    /// The program could not be started.
     NotStarted {
-        /// Why, e.g. `wp_codebox_agent_program_missing`.
+        /// Error, e.g. `wp_codebox_agent_program_missing`.
         error: ErrorBody,
     },
-    /// The deadline passed; the guest is dead.
+    /// The deadline passed and the guest was killed.
     TimedOut,
-    /// The run was cancelled; the guest is dead.
+    /// The run was cancelled and the guest was killed.
     Cancelled,
-    /// A limit was reached; the guest is dead.
+    /// The guest reached a resource limit and was killed.
     LimitReached {
-        /// Which.
+        /// Error that names the limit.
         error: ErrorBody,
     },
-    /// The guest ended, and nothing had asked for it.
+    /// The guest ended without a request from the supervisor.
     GuestDied {
-        /// Which of its processes ended, and by what.
+        /// Process of the guest that ended, and its exit status.
         death: GuestDeath,
     },
 }
 
 impl ExecutionEnd {
-    /// The guest ended, and it is not known how.
+    /// Returns the end for a guest that died for an unknown reason.
     #[must_use]
     pub fn unknown_death() -> Self {
         Self::GuestDied {
@@ -89,7 +89,8 @@ impl ExecutionEnd {
         }
     }
 
-    /// What reached its limit, or which process of the guest ended and by what; else empty.
+    /// Returns the limit that was reached, or the process of the guest that ended and its exit
+    /// status; otherwise empty.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -104,165 +105,172 @@ impl ExecutionEnd {
     }
 }
 
-/// What an execution did.
+/// Result of an execution.
 #[derive(Debug, Clone)]
 pub struct ExecutionResult {
-    /// How it ended.
+    /// End of the program.
     pub end: ExecutionEnd,
-    /// Whether its own time was up: `stop_at` came, it was killed, the guest lives.
+    /// Whether the program was killed at `stop_at` while the guest stayed alive.
     pub stopped: bool,
-    /// Whether output was dropped because of `output_bytes`.
+    /// Whether output was dropped because it exceeded `output_bytes`.
     pub output_truncated: bool,
-    /// Whether the disk limit was hit while it ran.
+    /// Whether the disk limit was reached during the execution.
     pub disk_full: bool,
-    /// How long it ran.
+    /// Duration of the execution.
     pub duration: Duration,
 }
 
-/// A program that runs beside others, with the caller's own standard streams.
+/// A program that runs concurrently with others and uses standard streams of the caller.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// Key of its end; unique among the programs of the guest.
+    /// Id of the program, unique among the programs of the guest.
     pub id: ExecutionId,
-    /// Program and arguments; no shell.
+    /// Program and arguments, executed without a shell.
     pub argv: Vec<String>,
-    /// Added to the guest's base environment.
+    /// Environment variables added to the guest's base environment.
     pub env: BTreeMap<String, String>,
     /// Working directory.
     pub cwd: GuestPath,
-    /// Whether its standard input is a terminal that becomes its controlling one.
+    /// Whether standard input is a terminal that becomes the controlling terminal.
     pub terminal: Terminal,
 }
 
-/// What a launched program's standard streams are.
+/// Kind of a launched program's standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
     /// Pipes, sockets or files.
     None,
-    /// The slave side of a pseudo-terminal, three times.
+    /// All three are the slave side of one pseudo-terminal, which becomes the controlling
+    /// terminal.
     Controlling,
 }
 
-/// A launched program that ended.
+/// End of a launched program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchedEnd {
-    /// Which.
+    /// Id of the program.
     pub id: ExecutionId,
-    /// How.
+    /// End of the program.
     pub end: ExecutionEnd,
 }
 
-/// What a runtime used in all.
+/// Resource usage of a runtime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU of the guest and what built it.
+    /// CPU time of the guest and of the processes that built it.
     pub cpu: Duration,
-    /// Largest resident memory seen, bytes.
+    /// Largest observed resident memory in bytes.
     pub peak_memory_bytes: u64,
 }
 
-/// What a guest left of its captured mounts, by mount index.
+/// Contents of the captured mounts, by mount index.
 #[derive(Debug)]
-pub enum Left {
-    /// Upper directories of overlays: what differs from the mount's source.
+pub enum CapturedMounts {
+    /// Upper directories of overlays, with the differences from the mount's source.
     Layers(BTreeMap<u32, OwnedFd>),
-    /// Whole trees that were copies of the mount's source.
+    /// Complete trees that were copied from the mount's source.
     Trees(BTreeMap<u32, OwnedFd>),
 }
 
-impl Default for Left {
+impl Default for CapturedMounts {
     fn default() -> Self {
         Self::Layers(BTreeMap::new())
     }
 }
 
-/// What is left of a destroyed runtime.
+/// Result of destroying a runtime.
 #[derive(Debug, Default)]
 pub struct Destroyed {
-    /// Captured mounts.
-    pub left: Left,
-    /// Cost.
+    /// Contents of the captured mounts.
+    pub left: CapturedMounts,
+    /// Resource usage of the runtime.
     pub usage: Usage,
 }
 
-/// Sockets that listen inside a guest; whoever holds them decides what leaves it.
+/// Sockets that listen inside a guest. The process that accepts their connections controls all
+/// outgoing traffic.
 #[derive(Debug)]
 pub struct EgressListeners {
-    /// The unix socket.
+    /// Unix domain socket.
     pub unix: OwnedFd,
-    /// The TCP socket on the guest's 127.0.0.1.
+    /// TCP socket on the guest's 127.0.0.1.
     pub tcp: OwnedFd,
 }
 
-/// Builds runtimes of one kind.
+/// Factory for runtimes of one kind.
 pub trait Backend {
-    /// What a runtime of this backend is made from.
+    /// Specification from which this backend builds a runtime.
     type Spec;
-    /// `native`, …
+    /// Returns the name of the backend, e.g. `native`.
     fn kind(&self) -> &'static str;
-    /// What it can do.
+    /// Returns the optional features of the backend.
     fn capabilities(&self) -> Capabilities;
-    /// Builds, isolates and probes a guest. On an error nothing is left behind.
+    /// Builds, isolates and probes a guest. On an error, every partial resource is removed.
     fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
 }
 
-/// Takes a connection, or why there is none.
+/// Callback that receives a connection or an error.
 pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
 
-/// Asks a guest for connections, from any thread, also while its owner waits for a program.
+/// Opens connections into a guest from any thread, even while the owner of the guest waits for a
+/// program.
 pub trait Connector: Send + Sync {
-    /// Asks for one to a port on the guest's own 127.0.0.1, and waits for nothing. `answer` is
-    /// called once, by the guest's owner as soon as it hears of it, or by whoever asks when
-    /// there is nobody to ask. It must not wait either.
+    /// Requests a connection to a port on the guest's own 127.0.0.1 and returns immediately.
+    /// `answer` is called exactly once: by the owner of the guest when the result arrives, or by
+    /// the requesting thread if the guest is gone. `answer` must not block.
     fn ask(&self, port: u16, answer: Connected);
 }
 
-/// A guest that is ready.
+/// A guest that is ready to execute programs.
 pub trait Runtime {
-    /// What probes saw in this guest before foreign code ran.
+    /// Returns what the probes observed in this guest before untrusted code ran.
     fn isolation(&self) -> &IsolationReport;
-    /// The sockets for the egress bridge, when the guest was asked for with some; once.
+    /// Returns the sockets for the egress bridge if the guest has some. Only the first call
+    /// returns them.
     fn take_egress(&mut self) -> Option<EgressListeners>;
-    /// The socket on which its mail arrives, where it has one; once.
+    /// Returns the socket that receives the guest's mail if the guest has one. Only the first
+    /// call returns it.
     fn take_mail(&mut self) -> Option<OwnedFd>;
-    /// What was put around the process that built it.
+    /// Returns the restrictions that the process wrapper placed around the builder process.
     fn outer_sandbox(&self) -> &SandboxAudit;
-    /// Runs one program to its end, handing on output as it comes.
-    /// A limit, the deadline or a cancellation ends the whole guest. While nothing is printed
-    /// the sink is called with no bytes, several times a second.
+    /// Executes one program and passes output to the sink as it arrives. A limit, the deadline or
+    /// a cancellation kills the whole guest. While the program prints nothing, the sink is called
+    /// with no bytes several times a second.
     fn execute(
         &mut self,
         execution: &Execution,
         sink: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ExecutionResult, BackendError>;
-    /// Starts a program and does not wait for it. It runs while others do, also while
-    /// [`Runtime::execute`] waits for one of them; [`Runtime::ended`] tells its end.
+    /// Starts a program without waiting for it. The program runs concurrently with others, also
+    /// during [`Runtime::execute`]; [`Runtime::ended`] returns its end.
     fn launch(&mut self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<(), BackendError>;
-    /// Sends a signal to the process group in the foreground of a launched program; of one that
-    /// ended, to nobody.
+    /// Sends a signal to the foreground process group of a launched program. Has no effect if the
+    /// program has ended.
     fn signal(&mut self, id: &ExecutionId, signal: i32) -> Result<(), BackendError>;
-    /// Kills a launched program and what it started; its end is told as any other.
+    /// Kills a launched program and its child processes. [`Runtime::ended`] returns its end as
+    /// usual.
     fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError>;
-    /// The end of a launched program. Waits for one until `until`, or until `wake` is readable.
-    /// When the guest is dead every launched program has ended; without one nothing is answered
-    /// as soon as it dies.
+    /// Returns the end of a launched program. Blocks until `until`, or until `wake` is readable.
+    /// When the guest dies, the ends of all launched programs are returned; without launched
+    /// programs, the call returns `None` as soon as the guest dies.
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd>;
-    /// How the guest died, when it is dead.
+    /// Returns how the guest died, or `None` if it is alive.
     fn death(&mut self) -> Option<ExecutionEnd>;
-    /// A connection to a port on the guest's own 127.0.0.1. Its descriptor does not block.
+    /// Opens a connection to a port on the guest's own 127.0.0.1. The returned descriptor is
+    /// non-blocking.
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError>;
-    /// What asks for such connections from other threads, while this one waits for something.
+    /// Returns an object that opens such connections from other threads while this thread blocks.
     fn connector(&self) -> Result<Arc<dyn Connector>, BackendError>;
-    /// Takes note of what the guest said meanwhile, for an owner who waits for something that is
-    /// not the guest; waits for nothing.
+    /// Processes pending messages of the guest without blocking, for an owner that is waiting for
+    /// something else.
     fn listen(&mut self);
-    /// What its captured mounts hold by now. The guest lives: what is read there can change
-    /// while it is read, and its names are the guest's.
-    fn look(&self) -> Result<Left, BackendError>;
-    /// Ends the guest and everything in it, then hands over what it left.
+    /// Returns the current contents of the captured mounts. The guest is alive, so contents can
+    /// change during a read, and file names are chosen by the guest.
+    fn look(&self) -> Result<CapturedMounts, BackendError>;
+    /// Kills the guest with all of its processes and returns the contents of its captured mounts.
     fn destroy(self: Box<Self>) -> Destroyed;
 
-    /// Ends it likewise, where nobody wants what it leaves.
+    /// Kills the guest like [`Runtime::destroy`] and drops the contents of its mounts.
     fn discard(self: Box<Self>) -> Usage {
         self.destroy().usage
     }

@@ -1,14 +1,14 @@
-//! One program that a run starts, its bounds, and its end.
+//! One program that a run executes, its time limits and its result.
 
 use crate::backend::{ExecutionEnd, ExecutionResult};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 
-/// Phase in which components are loaded, before anything of the run's own.
+/// Phase in which components are loaded, before the commands of the run.
 pub const COMPONENTS: &str = "components";
 
-/// One program the run starts.
+/// One program that the run executes.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// Registry command id, or `check`.
@@ -23,34 +23,35 @@ pub struct Call {
     pub env: BTreeMap<String, String>,
     /// Working directory in the guest.
     pub cwd: GuestPath,
-    /// Standard input; none closes it.
+    /// Standard input; `None` closes it.
     pub stdin: Option<Vec<u8>>,
 }
 
-/// How long a call may take.
+/// Time limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// When the whole guest is ended.
+    /// Time at which the whole guest is killed.
     pub deadline: Instant,
-    /// After which time only this program is ended, with what it started.
+    /// Timeout after which only this program and its child processes are killed.
     pub timeout: Duration,
 }
 
-/// What became of a call.
+/// Result of a call.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// How the program ended.
+    /// End of the program.
     pub result: ExecutionResult,
-    /// Redacted.
+    /// Redacted standard output.
     pub stdout: String,
-    /// Redacted.
+    /// Redacted standard error.
     pub stderr: String,
-    /// Which of the two are not all that the program printed.
+    /// Streams whose stored text is incomplete.
     pub cut: Cut,
 }
 
 impl Step {
-    /// Exit code, 128 + signal when killed, none when it came to no exit.
+    /// Returns the exit code, 128 + signal number after a signal, or `None` if the program did
+    /// not exit.
     pub fn exit_code(&self) -> Option<i32> {
         match self.result.end {
             ExecutionEnd::Exited { code } => Some(code),
@@ -64,35 +65,35 @@ impl Step {
     }
 }
 
-/// Bytes that each stream had, where the text that is kept is not all of it.
+/// Total size in bytes of each stream whose stored text is incomplete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Of standard output.
+    /// Size of standard output.
     pub stdout: Option<u64>,
-    /// Of standard error.
+    /// Size of standard error.
     pub stderr: Option<u64>,
 }
 
 impl Cut {
-    /// Whether a stream is not whole.
+    /// Returns whether any stream is incomplete.
     pub fn any(self) -> bool {
         self != Self::default()
     }
 }
 
-/// Why the work stopped early.
+/// Reason why a run stopped early.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
-    /// The run's time is over.
+    /// The deadline of the run passed.
     Timeout,
-    /// Somebody cancelled it.
+    /// The run was cancelled.
     Cancelled,
-    /// It failed.
+    /// The run failed.
     Failed(ErrorBody),
-    /// The agent stopped before it was done; what it did is worth a look.
+    /// The agent stopped before it was done; its changes may still be useful.
     Partial(ErrorBody),
-    /// Something outside the agent's reach is in its way.
+    /// A condition that the agent cannot change prevents it from continuing.
     Blocked(ErrorBody),
-    /// What the guest left cannot be captured; there are no changes to look at.
+    /// The changes of the guest cannot be captured, so there are none to review.
     Uncaptured(ErrorBody),
 }

@@ -1,33 +1,34 @@
-//! Cancellation: a flag that ends whatever guests are alive now, and every later one at once.
+//! Cancellation: a flag that kills all current guests, and each later guest as soon as it
+//! registers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Why a run is being cancelled.
+/// Reason for cancelling a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelReason {
-    /// The caller asked for it.
+    /// A caller requested the cancellation.
     Asked,
-    /// The caller of an attached run is gone.
+    /// The caller of an attached run disconnected.
     CallerGone,
-    /// The supervisor got a signal.
+    /// The supervisor received a signal.
     Signal,
 }
 
 impl CancelReason {
-    /// A sentence for the record.
+    /// Returns a sentence for the run record.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
             CancelReason::Asked => "the caller cancelled the run",
             CancelReason::CallerGone => "the caller of this attached run is gone",
-            CancelReason::Signal => "the supervisor was told to stop",
+            CancelReason::Signal => "the supervisor received a signal to stop",
         }
     }
 }
 
 type Kill = Box<dyn Fn() + Send>;
 
-/// Names a guest that is to be ended on cancellation.
+/// Handle of a registered guest that a cancellation kills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct CancelHook(u64);
@@ -39,7 +40,7 @@ struct Inner {
     named: u64,
 }
 
-/// Shared between the thread that runs and the one that listens.
+/// Cancellation state shared by the running thread and the thread that receives requests.
 #[derive(Default)]
 pub struct Cancellation {
     inner: Mutex<Inner>,
@@ -56,7 +57,8 @@ impl Cancellation {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels; the first reason stays. The guests alive now are ended.
+    /// Cancels the run and kills the current guests. The first reason is stored; later ones are
+    /// ignored.
     pub fn cancel(&self, reason: CancelReason) {
         let mut inner = self.lock();
         inner.reason.get_or_insert(reason);
@@ -65,13 +67,14 @@ impl Cancellation {
         }
     }
 
-    /// The reason, once there is one.
+    /// Returns the reason if the run was cancelled.
     #[must_use]
     pub fn reason(&self) -> Option<CancelReason> {
         self.lock().reason
     }
 
-    /// Adds what ends one guest; it is called at once when the run is cancelled already.
+    /// Registers the function that kills one guest. If the run is already cancelled, calls the
+    /// function immediately.
     pub fn on_cancel(&self, kill: Kill) -> CancelHook {
         let mut inner = self.lock();
         if inner.reason.is_some() {
@@ -83,7 +86,7 @@ impl Cancellation {
         CancelHook(name)
     }
 
-    /// The guest is dead.
+    /// Unregisters a guest that is dead.
     pub fn forget(&self, hook: CancelHook) {
         self.lock().kills.retain(|(name, _)| *name != hook.0);
     }
@@ -96,7 +99,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn ends_the_living_and_the_next() {
+    fn cancel_kills_current_guests_and_each_later_one() {
         let kills = Arc::new(AtomicUsize::new(0));
         let hook = |kills: &Arc<AtomicUsize>| -> Kill {
             let kills = Arc::clone(kills);

@@ -1,14 +1,16 @@
-//! Disk space of what runs left, counted by descriptor. No link is followed, no mount entered.
+//! Disk usage of files left by runs, measured by descriptor. Links are not followed and mount
+//! points not entered.
 
 use rustix::fs::{FileType, Stat};
 use wp_codebox_artifacts::Dir;
 
-/// Entries that are counted at most.
+/// Maximum number of counted entries.
 const ENTRIES: usize = 200_000;
-/// Directories that are open at once.
+/// Maximum number of directories open at the same time.
 const DEPTH: usize = 64;
 
-/// Disk space of `name` in `parent` and everything below it, bytes, as far as it can be read.
+/// Returns the disk usage in bytes of `name` in `parent` and everything below it. Unreadable
+/// entries are not counted.
 pub(crate) fn disk_bytes(parent: &Dir, name: &[u8]) -> u64 {
     let Ok(Some(stat)) = parent.stat(name) else {
         return 0;
@@ -48,7 +50,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn space_is_counted() {
+    fn disk_usage_of_tree_is_measured() {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir_all(temp.path().join("t/u")).unwrap();
         fs::write(temp.path().join("t/u/f"), vec![1_u8; 100_000]).unwrap();

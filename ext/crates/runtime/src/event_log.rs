@@ -1,8 +1,7 @@
-//! Reading the journal of a run, by a cursor, without holding it in memory.
+//! Reading the journal of a run from a cursor without loading the whole file.
 //!
-//! Lines are in the order of their sequence numbers, so the place of a cursor is searched
-//! for by halves. A line without its end is not an event yet; one that is no event is
-//! passed over.
+//! Lines are ordered by sequence number, so a binary search finds the position of a cursor. A
+//! last line without line feed is not an event yet. A line that is not a valid event is skipped.
 
 use serde::Deserialize;
 use std::fs::File;
@@ -10,28 +9,28 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use wp_codebox_contracts::LifecycleEvent;
 
-/// Longest line that is an event, bytes.
+/// Maximum length of an event line in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// A span this small is read from its beginning.
+/// Size in bytes below which a span is read sequentially instead of halved.
 const SPAN: u64 = 64 * 1024;
 
 /// Events after a cursor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
-    /// In order, whole.
+    /// Complete events in order.
     pub events: Vec<LifecycleEvent>,
-    /// Sequence number of the last one, or the cursor that was given.
+    /// Sequence number of the last event, or the given cursor if there is no event.
     pub cursor: u64,
-    /// Whether there are further ones already.
+    /// Whether further events exist already.
     pub more: bool,
 }
 
-/// How large a page may be. The first event is always in it.
+/// Limits of a page. The first event is returned even if it exceeds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
-    /// Events.
+    /// Maximum number of events.
     pub count: usize,
-    /// Bytes of their lines together.
+    /// Maximum total length of their lines in bytes.
     pub bytes: u64,
 }
 
@@ -40,7 +39,8 @@ struct Sequence {
     seq: u64,
 }
 
-/// A page of `events.jsonl` in a run directory; empty when there is none yet.
+/// Reads a page of `events.jsonl` in a run directory. The page is empty if the file does not
+/// exist yet.
 pub fn read_events(run_dir: &Path, after: u64, limits: PageLimits) -> io::Result<EventPage> {
     let mut page = EventPage {
         events: Vec::new(),
@@ -72,7 +72,7 @@ pub fn read_events(run_dir: &Path, after: u64, limits: PageLimits) -> io::Result
     Ok(page)
 }
 
-/// Sequence number of the last event, 0 when there is none.
+/// Returns the sequence number of the last event, 0 if there is none.
 pub fn last_event(run_dir: &Path) -> io::Result<u64> {
     let Some(mut log) = Log::open(run_dir)? else {
         return Ok(0);
@@ -94,8 +94,8 @@ pub fn last_event(run_dir: &Path) -> io::Result<u64> {
     }
 }
 
-/// Events of the last span of the journal; at least the last one, unless that is longer than
-/// an event may be.
+/// Returns the events in the last span of the journal: at least the last event, unless its line
+/// exceeds the maximum length.
 pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
     let Some(mut log) = Log::open(run_dir)? else {
         return Ok(Vec::new());
@@ -116,10 +116,10 @@ pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
     }
 }
 
-/// A whole line.
+/// A complete line.
 struct Line {
     bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// Offset of the next line.
     end: u64,
 }
 
@@ -131,7 +131,7 @@ impl Line {
     }
 }
 
-/// The journal as long as it was when it was opened.
+/// The journal with the length it had when it was opened.
 struct Log {
     file: BufReader<File>,
     length: u64,
@@ -152,9 +152,10 @@ impl Log {
         }))
     }
 
-    /// The first whole line that begins at or after a place.
+    /// Returns the first complete line that starts at or after an offset.
     fn line_from(&mut self, place: u64) -> io::Result<Option<Line>> {
-        // From the byte before: it is the end of a line, or this is the middle of one.
+        // Starts one byte earlier: if that byte is a line feed, a line starts at the offset;
+        // otherwise the offset is inside a line.
         let start = place.saturating_sub(1);
         if self.at != start {
             self.file.seek(SeekFrom::Start(start))?;
@@ -177,7 +178,7 @@ impl Log {
         }))
     }
 
-    /// Reads past the end of the line that is here.
+    /// Reads past the end of the current line.
     fn pass_line(&mut self) -> io::Result<Option<()>> {
         while self.at < self.length {
             let buffer = self.file.fill_buf()?;
@@ -195,12 +196,13 @@ impl Log {
         Ok(None)
     }
 
-    /// A place from which on reading meets every event after `after`, and few before.
+    /// Returns an offset from which a sequential read meets every event after `after` and only
+    /// few earlier ones.
     fn first_after(&mut self, after: u64) -> io::Result<u64> {
         if after == 0 {
             return Ok(0);
         }
-        // Every event that begins before `low` is at or before the cursor.
+        // Loop invariant: every event that starts before `low` is at or before the cursor.
         let (mut low, mut high) = (0, self.length);
         while high.saturating_sub(low) > SPAN {
             let middle = low + (high - low) / 2;
@@ -212,7 +214,8 @@ impl Log {
         Ok(low)
     }
 
-    /// The first event that begins in a span: its number and where the next line begins.
+    /// Returns the first event that starts in a span: its sequence number and the offset of the
+    /// next line.
     fn event_from(&mut self, mut place: u64, before: u64) -> io::Result<Option<(u64, u64)>> {
         while place < before {
             let Some(line) = self.line_from(place)? else {

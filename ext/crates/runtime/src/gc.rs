@@ -1,14 +1,14 @@
-//! Collecting what runs left: settled run directories by age and size, dead scratch,
-//! unfinished bundles and snapshots, seeds of sandboxes that are gone. Bundles and snapshots only
-//! when the host says so.
+//! Garbage collection of data left by runs: settled run directories by age and size, scratch
+//! directories of dead runs, unfinished bundles and snapshots, and seeds of removed sandboxes.
+//! Finished bundles and snapshots are removed only if the rules of the host say so.
 //!
-//! Nothing is removed before its run is proven dead: its marker is gone or can be locked,
-//! its lease can be locked and is held during the removal, and its record is terminal. A
-//! run directory leaves the list by one rename, so an interrupted collection leaves a
-//! hidden name that the next one removes. Collections may run beside runs; of those of one
-//! site one waits for the other, because two that remove the same tree would both find it
-//! changing under them, and a run that one has just removed looks to the other like one that
-//! never had a record.
+//! A run directory is removed only if its run is proven dead: its marker is missing or can be
+//! locked, its lease can be locked and is held during the removal, and its record is terminal.
+//! One rename takes a run directory off the list, so an interrupted collection leaves a hidden
+//! name that the next collection removes. Collections may run concurrently with runs. Collections
+//! of the same site wait for each other: if two removed the same tree, each would report entries
+//! that vanish, and one could mistake a run directory that the other has just removed for a run
+//! without a record.
 
 mod removal;
 mod report;
@@ -16,8 +16,8 @@ mod seeds;
 mod snapshots;
 
 pub use report::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
-    SizeBudget, SnapshotRule,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
+    GcRetained, GcRules, SizeBudget, SnapshotRule,
 };
 
 use crate::disk::disk_bytes;
@@ -32,12 +32,13 @@ use std::time::Duration;
 use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Run directories on their way out.
+/// Name prefix of run directories being removed.
 const REMOVING: &str = ".removing-";
-/// A writer whose run cannot be told: older than any run can be.
+/// Age of an unfinished file without a known run after which its writer must be dead; longer than
+/// any run may last.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
 
-/// Every site there is.
+/// Returns all sites in the state directory.
 pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
     let path = state.ensure(&["sites"])?;
     let mut sites: Vec<SiteId> = std::fs::read_dir(path)
@@ -56,7 +57,7 @@ struct Settling {
     bytes: u64,
 }
 
-/// Collects one site.
+/// Collects the garbage of one site.
 pub fn collect(
     state: &StateDir,
     site: &SiteId,
@@ -71,7 +72,7 @@ pub fn collect(
     let root = state.ensure(&["sites", site.as_str(), "runs"])?;
     let active = state.ensure(&["sites", site.as_str(), "active"])?;
     let runs = open(&root)?;
-    // Released with the descriptor.
+    // Closing the descriptor releases the lock.
     rustix::fs::flock(&runs, FlockOperation::LockExclusive).map_err(list_failed)?;
     let mut settled = Vec::new();
     for name in runs.names().map_err(list_failed)? {
@@ -87,13 +88,14 @@ pub fn collect(
         let Ok(run_id) = RunId::new(name) else {
             continue;
         };
-        // Whoever has a marker is alive, or left for a call that may settle it.
+        // A marker means that the run is alive or that another call may settle it.
         if active.join(run_id.as_str()).exists() {
             continue;
         }
         let path = root.join(run_id.as_str());
         if !RunRecord::read(&path).is_some_and(|record| record.is_terminal()) {
-            // From before markers were made first: nothing but its lease speaks for it.
+            // A directory from a version that created no marker first; only the lease shows
+            // whether its run is alive.
             match rules.mode {
                 GcMode::DryRun => continue,
                 GcMode::Remove => match settle_dead(state, site, &path, &run_id, None) {
@@ -137,14 +139,14 @@ pub fn collect(
     Ok(())
 }
 
-/// Time since the record was written.
+/// Returns the time since the record was written.
 fn age(runs: &Dir, run_id: &RunId) -> Duration {
     runs.dir(run_id.as_str().as_bytes())
         .map(|run| touched(&run, "run.json"))
         .unwrap_or_default()
 }
 
-/// Takes a settled run off the list, under its lease, then removes it.
+/// Takes a settled run off the list while holding its lease, then removes it.
 fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     let path: PathBuf = root.join(&item.id);
     if rules.mode == GcMode::DryRun {
@@ -162,7 +164,8 @@ fn remove_run(runs: &Dir, root: &Path, item: GcItem, rules: &GcRules, report: &m
     }
 }
 
-/// Unfinished bundles nobody can be writing, and bundles when the host said so.
+/// Removes unfinished bundles whose writer must be dead, and finished bundles if the rules say
+/// so.
 fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
     let store = Dir::open(state.path())
         .ok()
@@ -191,11 +194,11 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
             .into_iter()
             .filter(|name| of_runs(name.clone()))
             .count();
-        report.stays(GcKind::Artifact, count, GcStay::OnlyOnRequest);
+        report.stays(GcKind::Artifact, count, GcRetainReason::OnlyOnRequest);
         return;
     };
-    // Both are UTC of one form, so they compare as text. What has no date is not judged. Ages
-    // are whole seconds: at age 0 a bundle of this very second goes too.
+    // Both are RFC 3339 in UTC in the same format, so the texts compare like times. A bundle without
+    // a date is not removed. Ages are whole seconds: age 0 includes bundles of the current second.
     let before = rfc3339(seconds_ago(age), 999);
     for row in store.list().unwrap_or_default() {
         if row.created_at.is_empty() || row.created_at > before {

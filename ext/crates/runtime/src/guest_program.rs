@@ -1,4 +1,4 @@
-//! From registry commands, agents and checks to programs in the guest.
+//! Translates registry commands, agents and checks into programs of the guest.
 
 use crate::call::Call;
 use serde_json::{Map, Value, json};
@@ -8,28 +8,29 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
 
-/// Guest programs below the share directory.
+/// Guest program that runs PHP code with WordPress.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
-/// Programs of single commands.
+/// Directory of the programs of individual commands.
 const PROGRAMS: &str = "/opt/codebox/guest/commands";
-/// Where run-php leaves what it recorded.
+/// File to which run-php writes recorded diagnostics.
 pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
-/// Registry command of the run's agent.
+/// Registry command that executes the run's agent.
 pub const AGENT_COMMAND: &str = "command-agent-run";
 
-/// A mount as programs see it.
+/// A mount as programs in the guest see it.
 #[derive(Debug, Clone)]
 pub struct GuestMount {
-    /// Where it is mounted.
+    /// Mount target.
     pub target: GuestPath,
-    /// Where programs see it as a workspace.
+    /// Workspace path of the mount for programs.
     pub workspace: GuestPath,
-    /// Whether the guest may write it.
+    /// Access of the guest to the mount.
     pub access: MountAccess,
 }
 
-/// Where programs start: the first writable mount, else the first, else `/tmp`.
+/// Returns the working directory of programs: the first writable mount, otherwise the first
+/// mount, otherwise `/tmp`.
 pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> {
     let first = mounts
         .iter()
@@ -43,7 +44,8 @@ pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> 
     }
 }
 
-/// A registry command. Arguments were checked against the registry before.
+/// Returns the program of a registry command. The arguments were validated against the registry
+/// before.
 pub fn command_program(
     call: &CommandCall,
     mounts: &[GuestMount],
@@ -82,13 +84,13 @@ pub fn command_program(
                     })?,
                 );
             }
-            env.extend(who_asks(call, &invalid)?);
+            env.extend(requester_variables(call, &invalid)?);
             (argv, None)
         }
         other => match descriptor(other).map(|found| found.handler) {
             Some(Handler::Program(GuestProgram::File(file))) => (
                 words(&["php", &format!("{PROGRAMS}/{file}")]),
-                Some(question(call, mounts).to_string().into_bytes()),
+                Some(stdin_document(call, mounts).to_string().into_bytes()),
             ),
             _ => {
                 return Err(ErrorBody::new(
@@ -111,15 +113,16 @@ pub fn command_program(
 
 type Variables = Vec<(String, String)>;
 
-/// What an agent's program is told of who asks. It grants nothing: names are not checked here.
-fn who_asks(
+/// Returns the environment variables that tell an agent's program about the requesting user and
+/// session. They grant nothing: names are not verified here.
+fn requester_variables(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
 ) -> Result<Variables, ErrorBody> {
     let required = arg_value(call, "auth-required").is_some_and(is_true);
     if required && arg_value(call, "auth-context-json").is_none_or(|v| v.trim() == "{}") {
         return Err(invalid(
-            "auth-required is set, but auth-context-json names nobody".to_owned(),
+            "auth-required is set, but auth-context-json is missing or empty".to_owned(),
         ));
     }
     let told = [
@@ -142,7 +145,7 @@ fn who_asks(
     Ok(variables)
 }
 
-/// What run-php is told to record beside its output.
+/// Returns the environment variable that tells run-php which diagnostics to record.
 fn diagnostics(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
@@ -165,8 +168,8 @@ fn diagnostics(
     Ok(vec![("CODEBOX_DIAGNOSTICS".to_owned(), told.to_string())])
 }
 
-/// What a program of a command is told on standard input.
-fn question(call: &CommandCall, mounts: &[GuestMount]) -> Value {
+/// Returns the JSON document that a command's program receives on standard input.
+fn stdin_document(call: &CommandCall, mounts: &[GuestMount]) -> Value {
     let repeatable = |name: &str| {
         descriptor(&call.command).is_some_and(|c| {
             c.accepted_args
@@ -233,7 +236,7 @@ fn run_php(
     }
 }
 
-/// The agent.
+/// Returns the program of the agent.
 pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
     let mut env = agent.env.clone();
     env.insert("WP_AGENT_RUNTIME".to_owned(), "1".to_owned());
@@ -248,7 +251,8 @@ pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
     }
 }
 
-/// A check. Its command line was split once already, when the request was checked.
+/// Returns the program of a check. Request validation has already split its command line once
+/// without error.
 pub fn check_program(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
     let argv = shell_words::split(line)
         .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("check {line:?}: {e}")))?;
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_become_programs_without_a_shell() {
+    fn commands_are_translated_to_argv_without_shell() {
         let cwd = GuestPath::new("/workspace/a").unwrap();
         let wp = command_program(
             &call(
@@ -323,9 +327,10 @@ mod tests {
         }
     }
 
-    /// Every file that the registry names is there, and nothing there is forgotten.
+    /// Every program named in the registry exists, and every program file is named in the
+    /// registry.
     #[test]
-    fn every_program_of_the_registry_exists() {
+    fn registry_and_program_files_match() {
         let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../share/guest/commands");
         let named: BTreeSet<String> = wp_codebox_policy::registry()
@@ -342,12 +347,12 @@ mod tests {
         let unnamed: Vec<_> = there.difference(&named).map(String::as_str).collect();
         let missing: Vec<_> = named.difference(&there).collect();
         assert_eq!(missing, Vec::<&String>::new());
-        // The runner starts them itself: for a browser, for observations.
+        // The runner starts these programs itself for the browser and for observations.
         assert_eq!(unnamed, ["browser-state.php", "observe.php"]);
     }
 
     #[test]
-    fn a_program_is_told_its_call() {
+    fn command_program_receives_call_as_json_on_stdin() {
         let cwd = GuestPath::new("/tmp").unwrap();
         let made = command_program(
             &call("wordpress.rest-request", &["path=/a=b", "params-json={}"]),
@@ -376,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_start_in_the_first_writable_mount() {
+    fn working_directory_is_first_writable_mount() {
         let row = |target: &str, access| GuestMount {
             target: GuestPath::new(target).unwrap(),
             workspace: GuestPath::new(target).unwrap(),

@@ -1,9 +1,10 @@
-//! A held sandbox whose supervisor died: a bundle of what was done in it.
+//! Recovery bundle of a held sandbox whose supervisor died.
 //!
-//! While it is held, `held.json` in its run directory says what its bundle is about, and
-//! `episode.jsonl` has each part of its episode; with the journal that is everything but what its
-//! guest changed, which died with the guest. Whoever settles the run writes the bundle: unsigned,
-//! without changes, not approvable. All three were redacted before they were written.
+//! While a sandbox is held, `held.json` in its run directory contains the facts for its bundle,
+//! and `episode.jsonl` each part of its episode. Together with the journal, these files contain
+//! everything except the changes of the guest, which are lost with the guest. The process that
+//! settles the run writes the bundle: unsigned, without changes and not approvable. All three
+//! files were redacted when they were written.
 
 use crate::event_log::{PageLimits, read_events};
 use crate::now_rfc3339;
@@ -27,58 +28,61 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Bytes of the journal and of the episode that come into a bundle.
+/// Maximum number of bytes of the journal, and of the episode, that are read for a recovery
+/// bundle.
 const MOST: u64 = 64 * 1024 * 1024;
-/// What such a bundle says of itself; the record of its run says the same.
+/// Summary in the recovery bundle and in the record of its run.
 pub(crate) const SUMMARY: &str = SummaryCode::InterruptedHeld.text();
 
-/// One mount of it.
+/// One mount of a held sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldMount {
-    /// Declared target.
+    /// Declared mount target.
     pub target: GuestPath,
-    /// What the guest might do with it.
+    /// Access of the guest to the mount.
     pub access: MountAccess,
-    /// How it was materialised.
+    /// Kind of materialisation of the mount.
     pub view: MountView,
-    /// Which git repository the guest had of it.
+    /// Git repository of the mount that the guest could see.
     pub git: GitView,
-    /// Names left out of the capture.
+    /// Names excluded from the capture.
     pub exclude: Vec<String>,
-    /// Free data of the caller.
+    /// Caller-defined metadata.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What a bundle says of a run, whatever was done in it. Nothing of it is secret.
+/// Facts about a run for its bundle that do not depend on the executed commands. They contain no
+/// secrets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldFacts {
-    /// The runtime.
+    /// Description of the runtime.
     pub runtime: RuntimeInfo,
-    /// Where the run came from.
+    /// Origin of the run.
     pub provenance: Map<String, Value>,
-    /// The task as the guest saw it.
+    /// Task as the guest saw it.
     pub task: Option<Value>,
-    /// The policy.
+    /// Policy of the run.
     pub policy: Value,
-    /// Limits, commands and whatever describes the request.
+    /// Limits, commands and other data that describe the request.
     pub spec: Map<String, Value>,
     /// Mounts in plan order.
     pub mounts: Vec<HeldMount>,
-    /// What the guest's own probes saw.
+    /// Isolation that the guest's probes observed.
     pub isolation: IsolationReport,
-    /// Observations so far.
+    /// Observations made so far.
     pub observations: Vec<Value>,
 }
 
 impl RunDir {
-    /// Says what the bundle of a held sandbox is about. Whatever is written must be redacted.
+    /// Writes `held.json`, the facts for the bundle of a held sandbox. The facts must be
+    /// redacted.
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
-        let failed = io("write what is known of the held sandbox");
+        let failed = io("write the facts of the held sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
         replace_file(self.path(), HELD_FACTS, &bytes).map_err(failed)
     }
 
-    /// Adds a part of the episode; of one that cannot be written whole nothing stays.
+    /// Appends a part of the episode. If the write fails, removes the partial line.
     pub fn append_episode(&self, part: &EpisodePart) -> Result<(), RunDirError> {
         let failed = io("write a part of the episode");
         let mut line = serde_json::to_vec(part).map_err(|e| failed(e.into()))?;
@@ -95,7 +99,8 @@ impl RunDir {
     }
 }
 
-/// Writes the bundle of a dead run into its `salvage/`, when it died while it was held.
+/// Writes the recovery bundle of a dead run into its `salvage/` if the run died while its sandbox
+/// was held.
 pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path.join(HELD_FACTS)).ok()?;
@@ -115,7 +120,7 @@ pub(crate) fn write_recovery_bundle(path: &Path, run_id: &RunId) -> Option<()> {
         &inputs,
         &Redactor::new(&[]),
         BundleSigner::Unsigned,
-        // It is brought to disk when it gets its place.
+        // The bundle is synced when it is moved to its final place.
         Durability::Unsynced,
     )
     .ok()
@@ -132,7 +137,9 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let mut notes = vec![SUMMARY.to_owned()];
     if !unfinished.is_empty() {
         let names = unfinished.join(", ");
-        notes.push(format!("these had not ended when it died: {names}"));
+        notes.push(format!(
+            "commands still running when the supervisor died: {names}"
+        ));
     }
     if page.more {
         notes.push(format!("events beyond {MOST} bytes were left out"));
@@ -140,13 +147,13 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     let (parts, half) = parts(path);
     let episode = cut_episode(parts);
     notes.push(match (&episode, half) {
-        (Some(_), Half::No) => {
-            "the trace of the episode is cut: it ends with the last step that was told".to_owned()
+        (Some(_), MissingParts::No) => {
+            "the trace of the episode is incomplete: it ends with the last recorded step".to_owned()
         }
-        (Some(_), Half::Yes) => {
-            "the trace of the episode is cut, and parts at its end cannot be read".to_owned()
+        (Some(_), MissingParts::Yes) => {
+            "the trace of the episode is incomplete: its last parts cannot be read".to_owned()
         }
-        (None, _) => "there is no trace of the episode that holds".to_owned(),
+        (None, _) => "there is no valid trace of the episode".to_owned(),
     });
     let mut observations = facts.observations;
     let seen = episode.iter().flat_map(|closed| &closed.observations);
@@ -188,7 +195,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
     })
 }
 
-/// Nothing of it was captured.
+/// Returns the mount without changes, because nothing was captured.
 fn mount((index, mount): (usize, HeldMount)) -> BundleMount {
     BundleMount {
         index,
@@ -239,7 +246,7 @@ fn completion(
     }
 }
 
-/// The executions that a journal tells of, and the ids of those that did not end.
+/// Returns the executions in a journal, and the ids of those that did not end.
 fn executions(events: &[LifecycleEvent]) -> (Vec<ExecutionRecord>, Vec<String>) {
     let mut rows: Vec<ExecutionRecord> = Vec::new();
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
@@ -303,17 +310,17 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
-/// Whether parts at the end are missing.
+/// Whether the last parts of the episode file are unreadable.
 #[derive(Clone, Copy)]
-enum Half {
+enum MissingParts {
     No,
     Yes,
 }
 
-/// Parts of the episode up to the first that cannot be read.
-fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
+/// Reads the parts of the episode up to the first unreadable one.
+fn parts(path: &Path) -> (Vec<EpisodePart>, MissingParts) {
     let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
-        return (Vec::new(), Half::No);
+        return (Vec::new(), MissingParts::No);
     };
     let mut parts = Vec::new();
     for line in BufReader::new(file.take(MOST)).split(b'\n') {
@@ -322,8 +329,8 @@ fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
             .and_then(|line| serde_json::from_slice(&line).ok());
         match part {
             Some(part) => parts.push(part),
-            None => return (parts, Half::Yes),
+            None => return (parts, MissingParts::Yes),
         }
     }
-    (parts, Half::No)
+    (parts, MissingParts::No)
 }

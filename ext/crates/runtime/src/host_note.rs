@@ -1,9 +1,10 @@
-//! What is noted of the host when a run begins, to tell later why its supervisor ended.
+//! Facts about the host recorded at the start of a run, from which the cause of a supervisor's
+//! death is derived later.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// What is noted of the host when a run begins.
+/// Facts about the host at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostNote {
     pub(crate) boot_id: String,
@@ -20,8 +21,8 @@ impl HostNote {
     }
 }
 
-/// Processes that the kernel of this host ended for want of memory since it was started; 0 where
-/// it does not count them (before Linux 4.13).
+/// Returns the number of processes that the OOM killer of this host has killed since boot; 0 if
+/// the kernel does not count them (before Linux 4.13).
 #[must_use]
 pub fn host_oom_kills() -> u64 {
     let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The journal of a run: `events.jsonl`, one event a line, in order.
+//! The journal of a run: `events.jsonl`, one event per line, in order.
 
 use crate::now_rfc3339;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent};
 
-/// Why a journal cannot be written.
+/// Error when the journal could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the journal of the run")]
 pub struct JournalError {
@@ -17,7 +17,7 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// The error as it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(ErrorCode::RunFailed, format!("{self}: {}", self.source))
@@ -35,7 +35,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates `events.jsonl` in a run directory; it must not exist.
+    /// Creates `events.jsonl` in a run directory. Fails if the file exists.
     pub fn create(run_dir: &Path) -> Result<Self, JournalError> {
         let path = run_dir.join("events.jsonl");
         let file = OpenOptions::new()
@@ -51,7 +51,7 @@ impl Journal {
         })
     }
 
-    /// Appends one event in a single write and answers it.
+    /// Appends one event in a single write and returns it.
     pub fn append(
         &mut self,
         kind: EventType,
@@ -70,7 +70,7 @@ impl Journal {
         let mut line = serde_json::to_vec(&event).map_err(std::io::Error::from)?;
         line.push(b'\n');
         if let Err(error) = self.file.write_all(&line) {
-            // Half a line would make the next one unreadable as well.
+            // A partial line would make the next line unreadable too.
             let _ = self.file.set_len(self.length);
             return Err(error.into());
         }
@@ -79,7 +79,7 @@ impl Journal {
         Ok(event)
     }
 
-    /// Every event so far.
+    /// Reads all events.
     pub fn events(&self) -> Result<Vec<LifecycleEvent>, JournalError> {
         let text = std::fs::read_to_string(&self.path)?;
         text.lines()
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appends_in_order_and_reads_back() {
+    fn appended_events_are_read_back_in_order() {
         let temp = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(temp.path()).unwrap();
         let id = ExecutionId::new("exec-1").unwrap();

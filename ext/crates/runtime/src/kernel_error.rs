@@ -1,19 +1,20 @@
-//! What the kernel had no more of.
+//! Errors caused by exhausted kernel resources.
 //!
-//! Epoll watches are counted per user of the host (`fs.epoll.max_user_watches`), so another
-//! process of that user can take all of them, and every runtime here needs some. That is no
-//! fault of the request or of this program: it is `busy`, and the same request may work later.
+//! Epoll watches are limited per user of the host (`fs.epoll.max_user_watches`), so another
+//! process of that user can use all of them, and every runtime needs some. Neither the request
+//! nor this program is at fault, so the error code is `busy`: the same request may succeed later.
 
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// A sentence about an error of the kernel: `busy` when something is used up, else `code`. Only
-/// for callers that watch descriptors and make threads: of files, ENOSPC means a full disk.
+/// Creates an error body: with code `busy` if a kernel resource is exhausted, otherwise `code`.
+/// Only for callers that watch descriptors and start threads, because for file operations ENOSPC
+/// means a full disk.
 pub fn kernel_error(code: ErrorCode, sentence: impl Into<String>, error: &io::Error) -> ErrorBody {
     let sentence = sentence.into();
     match scarce(error) {
         Some(scarce) => ErrorBody::new(ErrorCode::Busy, format!("{sentence}: {scarce}"))
-            .hint("end what took them, or try again; guests with an identity of their own count apart from their user"),
+            .hint("end the processes that use them, or try again; guests with their own user id have their own limits"),
         None => ErrorBody::new(code, sentence),
     }
 }
@@ -38,7 +39,7 @@ mod tests {
     use rustix::io::Errno;
 
     #[test]
-    fn what_is_used_up_is_busy() {
+    fn exhausted_kernel_resource_gives_busy() {
         let body = |errno| kernel_error(ErrorCode::Internal, "it", &io::Error::from(errno));
         for errno in [
             Errno::NOSPC,

@@ -1,10 +1,9 @@
-//! What every backend has in common: the lifecycle, the state directory, the
-//! directory of a run and its journal, the registry of runs, collecting what runs left, and the contract of a
-//! backend.
+//! Parts common to all backends: the lifecycle, the state directory, the directory and journal of
+//! a run, the run registry, garbage collection, and the backend traits.
 //!
-//! Invariants: the state directory has one owner who is not root; files below it
-//! are created 0600 and directories 0700; a journal line is written whole or not
-//! at all; a run without a living holder of its lease is dead.
+//! Invariants: the state directory has one owner, who is not root. Files in it have mode 0600 and
+//! directories 0700. A journal line is written completely or not at all. A run whose lease no
+//! living process holds is dead.
 #![forbid(unsafe_code)]
 
 mod backend;
@@ -30,19 +29,20 @@ mod state_dir;
 mod supervisor_death;
 mod timestamp;
 
-/// Directory of a site with what its sandboxes were made from.
+/// Directory of a site with the seeds of its sandboxes.
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
-    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, Capabilities, CapturedMounts, Connected, Connector, Destroyed,
+    EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Runtime,
+    Terminal, Usage,
 };
 pub use call::{Bounds, COMPONENTS, Call, Cut, Step, Stop};
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
-    SizeBudget, SnapshotRule, collect, sites,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
+    GcRetained, GcRules, SizeBudget, SnapshotRule, collect, sites,
 };
 pub use guest_program::{
     AGENT_COMMAND, DIAGNOSTICS, GuestMount, agent_program, check_program, command_program,
@@ -61,8 +61,8 @@ pub use registry::{
 pub use run_dir::{RECOVERY_BUNDLE, RESULT_FILE, RunDir, RunDirError, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use snapshots::{
-    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts,
-    SnapshotOf,
+    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, SnapshotError, SnapshotFacts,
+    SnapshotScope, SnapshotStore,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use supervisor_death::crash_note;

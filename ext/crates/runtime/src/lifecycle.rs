@@ -1,4 +1,4 @@
-//! The one state machine of a runtime.
+//! The state machine of a runtime.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,36 +6,37 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeState {
-    /// Asked for.
+    /// The runtime was requested.
     Requested,
-    /// Being built.
+    /// The runtime is being built.
     Provisioning,
-    /// Built and probed.
+    /// The runtime was built and probed.
     Ready,
-    /// Running commands.
+    /// The runtime executes commands.
     Active,
-    /// Its deadline passed.
+    /// The deadline of the runtime passed.
     Expired,
-    /// It broke.
+    /// The runtime failed.
     Failed,
-    /// Being torn down.
+    /// The runtime is being destroyed.
     Destroying,
-    /// Gone.
+    /// The runtime was destroyed.
     Destroyed,
 }
 
-/// A transition the machine does not have.
+/// Error for a transition that the state machine does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a runtime cannot go from {from:?} to {to:?}")]
 pub struct IllegalTransition {
-    /// Where it is.
+    /// Current state.
     pub from: RuntimeState,
-    /// Where it cannot go.
+    /// Requested state.
     pub to: RuntimeState,
 }
 
 impl RuntimeState {
-    /// Moves on. Staying is legal, destroying is legal from everywhere, `destroyed` is final.
+    /// Changes the state. Remaining in a state is allowed, `destroying` is allowed from every
+    /// state, and `destroyed` is final.
     pub fn advance(&mut self, to: RuntimeState) -> Result<(), IllegalTransition> {
         use RuntimeState as S;
         let legal = *self == to
@@ -52,7 +53,7 @@ impl RuntimeState {
         if !legal {
             return Err(IllegalTransition { from: *self, to });
         }
-        // Destroying what is destroyed changes nothing: destroy is idempotent.
+        // Destroying a destroyed runtime has no effect, so destroy is idempotent.
         if *self != S::Destroyed {
             *self = to;
         }
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ordinary_way_and_no_way_back() {
+    fn states_advance_in_order_and_never_go_back() {
         let mut state = S::Requested;
         for next in [
             S::Provisioning,

@@ -1,8 +1,9 @@
-//! `sites/<site>/active/<run_id>`: the marks of runs that are not settled.
+//! `sites/<site>/active/<run_id>`: marker files of runs that are not settled.
 //!
-//! The supervisor of a run holds its marker locked exclusively for as long as it lives.
-//! Everyone else locks it shared and only for a look or for settling, so a marker that
-//! cannot be locked shared has a living supervisor, whoever else looks at the same moment.
+//! The supervisor of a run holds an exclusive lock on its marker as long as it lives. Other
+//! processes take a shared lock, briefly to check the marker or while they settle the run. Hence
+//! a marker on which a shared lock fails has a living supervisor, whichever other processes check
+//! it at the same time.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, renameat_with};
@@ -12,56 +13,57 @@ use std::io;
 use std::path::Path;
 use wp_codebox_contracts::RunId;
 
-/// A marker in the making.
+/// Name prefix of a marker being created.
 pub(crate) const NEW_MARKER: &str = ".new-";
 
-/// What a marker says of its run.
+/// State of a run according to its marker.
 #[derive(Debug)]
-pub(crate) enum Life {
-    /// Its supervisor lives, or nobody can tell.
+pub(crate) enum MarkerState {
+    /// The supervisor is alive, or its state is unknown.
     Alive,
-    /// Its supervisor is dead and the run is not settled. Holds the marker, shared.
+    /// The supervisor is dead and the run is not settled. Holds the shared lock on the marker.
     Dead(OwnedFd),
-    /// There is no marker: settled, or never begun.
+    /// The marker does not exist: the run is settled or never started.
     Settled,
 }
 
-/// Looks at a marker.
-pub(crate) fn life(marker: &Path) -> Life {
+/// Checks a marker.
+pub(crate) fn marker_state(marker: &Path) -> MarkerState {
     match lock(
         marker,
         OFlags::empty(),
         FlockOperation::NonBlockingLockShared,
     ) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Life::Settled,
-        Err(_) => Life::Alive,
-        // Removed between the look and the lock.
-        Ok(mark) if is_removed(&mark) => Life::Settled,
-        Ok(mark) => Life::Dead(mark),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => MarkerState::Settled,
+        Err(_) => MarkerState::Alive,
+        // Another process removed the marker between open and lock.
+        Ok(mark) if is_removed(&mark) => MarkerState::Settled,
+        Ok(mark) => MarkerState::Dead(mark),
     }
 }
 
-/// Whether an open marker lost its name.
+/// Returns whether the file of an open marker was unlinked.
 pub(crate) fn is_removed(mark: &OwnedFd) -> bool {
     rustix::fs::fstat(mark).map_or(true, |stat| stat.st_nlink == 0)
 }
 
-/// Whether a name in `active` is more than a marker in the making.
+/// Returns whether a name in `active` is a marker and not one being created.
 pub(crate) fn is_marker(name: &std::ffi::OsStr) -> bool {
     !name.as_encoded_bytes().starts_with(NEW_MARKER.as_bytes())
 }
 
-/// Runs of a site whose supervisor lives.
+/// Counts the runs of a site whose supervisor is alive.
 pub(crate) fn count_alive(active: &Path) -> io::Result<usize> {
     let alive = fs::read_dir(active)?
         .flatten()
         .filter(|entry| is_marker(&entry.file_name()))
-        .filter(|entry| matches!(life(&entry.path()), Life::Alive))
+        .filter(|entry| matches!(marker_state(&entry.path()), MarkerState::Alive))
         .count();
     Ok(alive)
 }
 
-/// Makes whoever would begin a run of this site wait for the others; let go with the descriptor.
+/// Locks the site, so that starts of runs wait for each other. Closing the descriptor releases
+/// the lock.
 pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(active, flags, Mode::empty())?;
@@ -74,8 +76,8 @@ pub(crate) fn lock_site(active: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Makes the marker and locks it. It gets its name only once it is locked: reaping would
-/// take one that is not for a dead run's, and give that run its record.
+/// Creates and locks the marker. It gets its final name after the lock: a reaper would take an
+/// unlocked marker for that of a dead run and write a terminal record.
 pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (new, marker) = (
@@ -87,7 +89,7 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
         rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
         match renameat_with(CWD, &new, CWD, &marker, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(fd),
-            // Reaping was faster than the lock.
+            // A reaper removed the unlocked file before the rename.
             Err(Errno::NOENT) => {}
             Err(error) => {
                 let _ = fs::remove_file(&new);
@@ -97,15 +99,15 @@ pub(crate) fn make_marker(active: &Path, run_id: &RunId) -> io::Result<OwnedFd> 
     }
 }
 
-/// Removes a marker in the making that nobody is making.
+/// Removes a marker being created if its creator is dead.
 pub(crate) fn drop_unfinished(marker: &Path) {
     if lock_alone(marker, OFlags::empty()).is_ok() {
         let _ = fs::remove_file(marker);
     }
 }
 
-/// The lease of a run directory, held alone: by its supervisor, else by whoever settles or
-/// removes it.
+/// Locks the lease of a run directory exclusively. The supervisor holds the lease, or else the
+/// process that settles or removes the run.
 pub(crate) fn take_lease(path: &Path, extra: OFlags) -> io::Result<OwnedFd> {
     lock_alone(&path.join("lease"), extra)
 }

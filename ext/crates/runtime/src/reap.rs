@@ -1,12 +1,15 @@
-//! Settling runs whose supervisor is gone: the record says what is known of them, and what
-//! only a living run needs is removed.
+//! Settling of runs whose supervisor is dead: writes the terminal record from the available facts
+//! and removes data that only a live run needs.
 //!
-//! The terminal record comes before anything is removed and after the bundle has its place:
-//! whatever interrupts this, it is done again as long as the marker is there. Of several
-//! that would settle one run the holder of its lease does; the others see it as they found it.
+//! The terminal record is written after the bundle was moved to its final place and before
+//! anything is removed. After an interruption, the next call repeats the work, because the marker
+//! still exists. If several processes settle the same run, only the holder of its lease does the
+//! work; the others leave the run unchanged.
 
-use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_lease};
-use crate::recovery::{Recovered, Salvaged, recover};
+use crate::markers::{
+    MarkerState, drop_unfinished, is_marker, is_removed, marker_state, take_lease,
+};
+use crate::recovery::{Recovered, RecoveryContent, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
 use crate::supervisor_death::explained;
@@ -21,16 +24,16 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
 };
 
-/// What reaping did.
+/// Result of reaping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reaped {
-    /// Runs settled because their supervisor was gone.
+    /// Number of runs settled because their supervisor was dead.
     pub settled: usize,
-    /// Runs alive, or being settled by somebody else.
+    /// Number of runs that are alive or that another process is settling.
     pub alive: usize,
 }
 
-/// Settles every run of a site whose supervisor is gone.
+/// Settles every run of a site whose supervisor is dead.
 pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError> {
     let active = state.ensure(&["sites", site.as_str(), "active"])?;
     let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
@@ -47,35 +50,37 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
             continue;
         };
         let path = runs.join(run_id.as_str());
-        match life(&marker) {
-            Life::Settled => {}
-            Life::Alive => reaped.alive += 1,
-            Life::Dead(mark) => match settle_dead(state, site, &path, &run_id, Some(&mark)) {
-                Settled::Yes => {
-                    let _ = fs::remove_file(marker);
-                    reaped.settled += 1;
+        match marker_state(&marker) {
+            MarkerState::Settled => {}
+            MarkerState::Alive => reaped.alive += 1,
+            MarkerState::Dead(mark) => {
+                match settle_dead(state, site, &path, &run_id, Some(&mark)) {
+                    Settled::Yes => {
+                        let _ = fs::remove_file(marker);
+                        reaped.settled += 1;
+                    }
+                    Settled::ByOther => {}
+                    Settled::NotNow => reaped.alive += 1,
                 }
-                Settled::ByOther => {}
-                Settled::NotNow => reaped.alive += 1,
-            },
+            }
         }
     }
     Ok(reaped)
 }
 
-/// Whether a run is settled now.
+/// Result of an attempt to settle a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// By this call.
+    /// This call settled the run.
     Yes,
-    /// Somebody else was faster.
+    /// Another process settled the run first.
     ByOther,
-    /// Somebody holds its lease, or its record cannot be written.
+    /// Another process holds the lease, or the record cannot be written.
     NotNow,
 }
 
-/// Completes the record of a dead run and removes what only a living one needs. `mark`: its
-/// marker, when it has one.
+/// Completes the record of a dead run and removes data that only a live run needs. `mark` is the
+/// locked marker, if the run has one.
 pub(crate) fn settle_dead(
     state: &StateDir,
     site: &SiteId,
@@ -83,14 +88,14 @@ pub(crate) fn settle_dead(
     run_id: &RunId,
     mark: Option<&OwnedFd>,
 ) -> Settled {
-    // A supervisor that died before it had a directory gets its record all the same. A run
-    // without a marker has a directory, or was collected.
+    // A supervisor that died before it created the run directory still gets a record. A run
+    // without marker has a directory, or was garbage-collected.
     let made = mark.is_some() && rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).is_ok();
     let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
         return Settled::NotNow;
     };
     if mark.is_some_and(is_removed) {
-        // Settled, perhaps also collected, since the marker was seen.
+        // The run was settled since the marker was read, and perhaps also removed.
         if made {
             let _ = fs::remove_file(path.join("lease"));
             let _ = fs::remove_dir(path);
@@ -102,75 +107,78 @@ pub(crate) fn settle_dead(
     if !record.is_terminal() {
         let found = recover(state, site, path, run_id);
         record.salvaged = matches!(found, Recovered::RecoveryBundle { .. });
-        let told = told_to_end(&record, path);
+        let request = end_request(&record, path);
         let ending = ending(found);
-        let ending = match died(&ending) {
-            true => explained(as_told(ending, told), &record, path),
+        let ending = match is_supervisor_death(&ending) {
+            true => explained(apply_end_request(ending, request), &record, path),
             false => ending,
         };
         record.end(ending);
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
-        // What it was writing; a terminal record comes only after the bundle has its place.
+        // The unfinished bundle. A terminal record is written only after the bundle was moved to
+        // its final place.
         let _ = remove_staging(state, site, run_id);
         remove_scratch(path);
     } else if record.outcome != Some(Outcome::Failed) {
-        // It died while it tidied up. After a failure, scratch may be kept on purpose.
+        // The supervisor died during its cleanup. After a failure, scratch may be retained on
+        // purpose.
         remove_scratch(path);
     }
     remove_leftovers(path);
     Settled::Yes
 }
 
-/// Whether a dead run was on its way to an end that it had been told.
+/// Request to end the run that preceded the death of its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum EndRequest {
     Nothing,
     Cancel,
     Deadline,
 }
 
-/// Its record or its journal says so.
-fn told_to_end(record: &RunRecord, path: &Path) -> Told {
+/// Reads the request from the record or the journal.
+fn end_request(record: &RunRecord, path: &Path) -> EndRequest {
     let events = event_log::last_events(path).unwrap_or_default();
     let last = events.iter().rev().find_map(|event| match event.kind {
         EventType::CommandFinished => event.data.get("end").and_then(Value::as_str),
         _ => None,
     });
     match last {
-        _ if record.cancellation.is_some() => Told::Cancel,
-        Some("cancelled") => Told::Cancel,
-        Some("timed-out") => Told::Deadline,
-        Some(_) | None => Told::Nothing,
+        _ if record.cancellation.is_some() => EndRequest::Cancel,
+        Some("cancelled") => EndRequest::Cancel,
+        Some("timed-out") => EndRequest::Deadline,
+        Some(_) | None => EndRequest::Nothing,
     }
 }
 
-/// Whether it says that the supervisor died, and not what the run came to before.
-fn died(ending: &Ending) -> bool {
+/// Returns whether the ending states the death of the supervisor and not a result of the run.
+fn is_supervisor_death(ending: &Ending) -> bool {
     let error = ending.error.as_ref();
     error.is_some_and(|error| error.code == ErrorCode::RunnerUnavailable)
 }
 
-/// A supervisor that died while it wound up what it was told to end: the run has failed to no
-/// greater part than that. What it came to itself stays.
-fn as_told(ending: Ending, told: Told) -> Ending {
+/// Changes a failure caused by the death of the supervisor: if the supervisor died while it
+/// handled a cancellation or timeout, the run counts as cancelled or timed out. An ending with
+/// another outcome is unchanged.
+fn apply_end_request(ending: Ending, request: EndRequest) -> Ending {
     if ending.outcome != Outcome::Failed {
         return ending;
     }
-    let (outcome, code, sentence, what) = match told {
-        Told::Nothing => return ending,
-        Told::Cancel => (
+    let (outcome, code, sentence, what) = match request {
+        EndRequest::Nothing => return ending,
+        EndRequest::Cancel => (
             Outcome::Cancelled,
             ErrorCode::RunCancelled,
             SummaryCode::Cancelled,
             "the run was cancelled, and",
         ),
-        Told::Deadline => (
+        EndRequest::Deadline => (
             Outcome::TimedOut,
             ErrorCode::RunTimeout,
             SummaryCode::TimedOut,
-            "the time of the run was up, and",
+            "the deadline of the run passed, and",
         ),
     };
     let mut detail = RunSummary::new(sentence);
@@ -186,7 +194,7 @@ fn as_told(ending: Ending, told: Told) -> Ending {
     }
 }
 
-/// What the record says.
+/// Returns the ending for the record.
 fn ending(found: Recovered) -> Ending {
     let failed = |code: SummaryCode, bundle_id: Option<String>| Ending {
         outcome: Outcome::Failed,
@@ -229,9 +237,9 @@ fn ending(found: Recovered) -> Ending {
             outcome,
             ..failed(
                 match (of, outcome) {
-                    (Salvaged::Deeds, _) => SummaryCode::InterruptedHeld,
-                    (Salvaged::Change, Outcome::Blocked) => SummaryCode::InterruptedSecret,
-                    (Salvaged::Change, _) => SummaryCode::InterruptedChange,
+                    (RecoveryContent::Commands, _) => SummaryCode::InterruptedHeld,
+                    (RecoveryContent::Change, Outcome::Blocked) => SummaryCode::InterruptedSecret,
+                    (RecoveryContent::Change, _) => SummaryCode::InterruptedChange,
                 },
                 Some(bundle_id),
             )

@@ -1,4 +1,4 @@
-//! What a dead run left: its result, its bundle, or the bundle that was written for this case.
+//! Data left by a dead run: its result, its own bundle, or its recovery bundle.
 
 use crate::run_dir::{RECOVERY_BUNDLE, RESULT_FILE};
 use crate::{StateDir, event_log, held};
@@ -9,43 +9,44 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
-/// Largest result read, bytes.
+/// Maximum size of a result in bytes.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
 
-/// What there is, best first.
+/// The most complete data left by a run; variants in order of preference.
 #[derive(Debug)]
 pub(crate) enum Recovered {
-    /// It had come to its result.
+    /// The run had written its result.
     Result(Box<RunResult>),
-    /// It had written its bundle.
+    /// The run had written its bundle.
     Bundle {
         bundle_id: String,
         outcome: Outcome,
         summary: String,
         summary_detail: Option<RunSummary>,
     },
-    /// It had captured what its guest left, or held a sandbox; the bundle of that has its place now.
+    /// The run had written a recovery bundle after the capture, or while its sandbox was held.
+    /// The bundle was moved to its final place.
     RecoveryBundle {
         bundle_id: String,
         outcome: Outcome,
-        of: Salvaged,
+        of: RecoveryContent,
     },
-    /// Something ran.
+    /// The run left only a journal with executed commands.
     Journal,
-    /// Nothing had happened.
+    /// The run had executed nothing.
     Nothing,
 }
 
-/// What is in a bundle that was salvaged.
+/// Content of a recovery bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Salvaged {
-    /// What its guest changed.
+pub(crate) enum RecoveryContent {
+    /// The changes of the guest.
     Change,
-    /// What was done in the sandbox, and no change.
-    Deeds,
+    /// Only the executed commands, without changes.
+    Commands,
 }
 
-/// Looks, and moves a salvaged bundle to its place.
+/// Determines the data left by a run and moves a recovery bundle to its final place.
 pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &RunId) -> Recovered {
     if let Some(result) = result(path).filter(|result| result.run_id == *run_id) {
         return Recovered::Result(Box::new(result));
@@ -72,7 +73,7 @@ fn store(state: &StateDir, site: &SiteId) -> Option<Store> {
     Store::open(&Dir::open(state.path()).ok()?, site).ok()
 }
 
-/// The run's result, when it can be read.
+/// Returns the result of the run if it can be read.
 pub(crate) fn result(path: &Path) -> Option<RunResult> {
     serde_json::from_slice(&result_bytes(path)?).ok()
 }
@@ -84,7 +85,8 @@ pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A bundle of this run that has its place. The runner signs its own, and never a salvaged one.
+/// Returns the bundle of this run in the artifacts directory. The runner signs its own bundles
+/// and never a recovery bundle.
 fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let bundle = store.resolve(run_id.as_str()).ok()?;
     let bundle_id = bundle.row.artifact_id.clone()?;
@@ -92,9 +94,9 @@ fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let outcome = outcome.unwrap_or(Outcome::Failed);
     if !is_signed(&bundle) {
         let of = if bundle.row.summary == held::SUMMARY {
-            Salvaged::Deeds
+            RecoveryContent::Commands
         } else {
-            Salvaged::Change
+            RecoveryContent::Change
         };
         return Some(Recovered::RecoveryBundle {
             bundle_id,
@@ -116,8 +118,8 @@ fn is_signed(bundle: &StoredBundle) -> bool {
     files.is_some_and(|files| files.iter().any(|file| file["kind"] == "attestation"))
 }
 
-/// Moves the bundle out of `salvage/`: one rename, so it is here or there. It was not synced
-/// when it was written; a bundle in its place is.
+/// Moves the recovery bundle out of `salvage/` with one rename, so it is never in both places or
+/// in neither. The bundle was not synced when it was written; it is synced before the rename.
 fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Option<()> {
     let directory = Dir::open(&path.join(RECOVERY_BUNDLE)).ok()?;
     let (name, artifacts) = (run_id.as_str(), store.directory());

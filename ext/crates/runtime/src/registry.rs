@@ -1,8 +1,9 @@
-//! Runs as others than their callers see them. Every look settles dead runs first, so
-//! `running` is said only of a run whose supervisor holds its locks.
+//! The run registry for callers other than the one that started a run. Every query first settles
+//! dead runs, so the status `running` is reported only for a run whose supervisor holds its
+//! locks.
 
 use crate::event_log::{self, PageLimits};
-use crate::markers::{Life, life};
+use crate::markers::{MarkerState, marker_state};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
 use crate::run_dir::{RESULT_FILE, io};
@@ -18,54 +19,54 @@ use wp_codebox_contracts::{
     RunSeen, RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
 };
 
-/// How long a record is waited for that somebody else is completing.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time to wait for another process that is settling a run.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How much of a journal's beginning says whether its guest became ready.
+/// Number of events at the beginning of a journal in which `ready` must occur.
 const FIRST_EVENTS: usize = 100;
 const FIRST_BYTES: u64 = 256 * 1024;
 
-/// Why a run cannot be had.
+/// Reason why a run cannot be found or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// No reference.
+    /// The caller gave no reference.
     #[error("give the id of a run, or a prefix of it")]
     Missing,
-    /// Nothing matches.
+    /// No run matches the reference.
     #[error("no run matches {reference:?}; list them to see the ids")]
     NotFound {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
     },
-    /// Several match.
+    /// Several runs match the reference.
     #[error("{reference:?} matches {count} runs; give more of the id: {examples}")]
     Ambiguous {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
-        /// How many.
+        /// Number of matching runs.
         count: usize,
         /// Up to five run ids.
         examples: String,
     },
-    /// The state directory is not usable.
+    /// The state directory cannot be used.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// A file of the run cannot be read.
     #[error("the {what} of {run_id} cannot be read; check owner and mode of the state directory")]
     Unreadable {
-        /// `record` or `journal`.
+        /// File: `record` or `journal`.
         what: &'static str,
-        /// The run.
+        /// Id of the run.
         run_id: RunId,
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl RegistryError {
-    /// The error as it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -81,47 +82,48 @@ impl RegistryError {
     }
 }
 
-/// Which runs a list shows.
+/// Filter of a list by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StatusFilter {
-    /// All.
+    /// Runs of every status.
     #[default]
     Any,
-    /// Those of one status.
+    /// Runs of one status.
     Only(RunStatus),
 }
 
-/// One page of a list.
+/// Filter and page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListFilter {
-    /// By status.
+    /// Filter by status.
     pub status: StatusFilter,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub limit: usize,
-    /// Matching rows passed over.
+    /// Number of matching rows to skip.
     pub offset: usize,
 }
 
-/// A run that was found.
+/// A run found in the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundRun {
-    /// Whose.
+    /// Site of the run.
     pub site: SiteId,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Its directory.
+    /// Path of the run directory.
     pub path: PathBuf,
 }
 
 impl FoundRun {
-    /// Why it is not what was asked for, once that is recorded. Redacted.
+    /// Returns the redacted error in the run's record, if there is one.
     #[must_use]
     pub fn recorded_error(&self) -> Option<ErrorBody> {
         RunRecord::read(&self.path)?.error
     }
 }
 
-/// A page of runs of these sites, newest first, without results; and how many match.
+/// Returns a page of the runs of these sites, newest first and without results, and the number of
+/// matching runs.
 pub fn list(
     state: &StateDir,
     sites: &[SiteId],
@@ -135,7 +137,7 @@ pub fn list(
     Ok((total, rows.collect()))
 }
 
-/// The same in the words of the run registry.
+/// Returns the page like [`list`] in the format of the run registry.
 pub fn list_entries(
     state: &StateDir,
     sites: &[SiteId],
@@ -147,13 +149,13 @@ pub fn list_entries(
     Ok((total, entries.collect()))
 }
 
-/// What is known of a run, in the words of the run registry.
+/// Returns the registry entry of a run.
 pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
     Ok(entry_of(state, run, record, status))
 }
 
-/// Whether somebody asked for the end of a run.
+/// Returns the recorded cancellation request of a run.
 pub fn cancellation(state: &StateDir, run: &FoundRun) -> Result<SeenCancellation, RegistryError> {
     known_or_gone(state, run).map(|(record, _)| asked(&record))
 }
@@ -174,7 +176,7 @@ fn entry_of(
     let seen = RunSeen {
         progress: match status {
             RunStatus::Running => progress(found),
-            // Its outcome says more.
+            // The outcome of an ended run is more specific than its progress.
             RunStatus::Ended => RunProgress::Collecting,
         },
         scratch: scratch(state, found),
@@ -184,19 +186,20 @@ fn entry_of(
     RunRegistryEntry::of(&record.into_view(&found.path, status), &seen)
 }
 
-/// Whether the scratch of a run is there. Settling removes the scratch before the marker. The marker
-/// is read first, so a scratch that is seen without a marker was not removed by the settling.
+/// Returns whether the scratch directory of a run exists. Settling removes the scratch before the
+/// marker. The marker is read first, so a scratch directory seen without a marker was not removed
+/// by settling.
 fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
-    let life = life(&marker_of(state, found));
-    match (found.path.join("scratch").exists(), life) {
+    let marked = marker_state(&marker_of(state, found));
+    match (found.path.join("scratch").exists(), marked) {
         (false, _) => SeenScratch::Gone,
-        (true, Life::Alive | Life::Dead(_)) => SeenScratch::Unsettled,
-        (true, Life::Settled) => SeenScratch::Present,
+        (true, MarkerState::Alive | MarkerState::Dead(_)) => SeenScratch::Unsettled,
+        (true, MarkerState::Settled) => SeenScratch::Present,
     }
 }
 
-/// How far the journal of a living run has come. It only goes on, so its last events say it;
-/// that its guest is ready stands among the first, and output after that may be long.
+/// Returns the progress of a live run from its journal. Progress never goes back, so the last
+/// events suffice, except that `ready` is among the first events and long output may follow it.
 fn progress(found: &FoundRun) -> RunProgress {
     let types = |events: Vec<wp_codebox_contracts::LifecycleEvent>| -> Vec<EventType> {
         events.iter().map(|event| event.kind).collect()
@@ -213,8 +216,8 @@ fn progress(found: &FoundRun) -> RunProgress {
 
 type Row = (FoundRun, RunRecord, RunStatus);
 
-/// A page of what matches, newest first. Of runs that are not on it only the head of their
-/// record is read, and of those that ended long ago not even whether somebody holds them.
+/// Returns a page of matching runs, newest first. For runs outside the page, only the head of the
+/// record is read; for runs that ended, their locks are not checked either.
 fn page(
     state: &StateDir,
     sites: &[SiteId],
@@ -223,7 +226,7 @@ fn page(
     let mut rows = Vec::new();
     for site in sites {
         let found = match filter.status {
-            // What runs has a marker.
+            // Every live run has a marker.
             StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
             StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
         };
@@ -260,8 +263,8 @@ fn page(
     Ok((total, page.collect()))
 }
 
-/// The run of one of these sites that a run id, or a unique prefix of one, names. The digits
-/// alone will do.
+/// Returns the run of one of these sites that a run id or a unique prefix of one names. The
+/// prefix may omit the constant part before the digits.
 pub fn find(
     state: &StateDir,
     sites: &[SiteId],
@@ -310,7 +313,7 @@ pub fn find(
     }
 }
 
-/// What is known of a run, with its result when it came to one.
+/// Returns the view of a run, including its result if it exists.
 pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
     let mut view = record.into_view(&run.path, status);
@@ -320,8 +323,8 @@ pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> 
     Ok(view)
 }
 
-/// What a run used, when it came to a result that is no larger than `most` bytes. Nothing else
-/// of the result is kept.
+/// Returns the resource usage of a run if it has a result of at most `most` bytes. The other
+/// parts of the result are dropped.
 #[must_use]
 pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
     #[derive(serde::Deserialize)]
@@ -334,19 +337,20 @@ pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
     Some(costing.cost)
 }
 
-/// Whether a run goes on.
+/// Returns whether a run is still active.
 pub fn status(state: &StateDir, run: &FoundRun) -> Result<RunStatus, RegistryError> {
     known_or_gone(state, run).map(|(_, status)| status)
 }
 
-/// A page of a run's journal.
+/// Returns a page of a run's journal.
 pub fn events(
     state: &StateDir,
     run: &FoundRun,
     after: u64,
     limits: PageLimits,
 ) -> Result<RunEvents, RegistryError> {
-    // Before the journal: what ended before it was read has no event after it.
+    // The status is read before the journal: if the run had ended by then, no later event can be
+    // missing.
     let status = status(state, run)?;
     let page = event_log::read_events(&run.path, after, limits).map_err(|source| {
         RegistryError::Unreadable {
@@ -365,20 +369,20 @@ pub fn events(
     })
 }
 
-/// Every run of a site that has a directory, once its dead ones are settled. A site that
-/// never had a run is not made by asking for it.
+/// Returns every run of a site that has a directory, after settling dead runs. Does not create
+/// the directories of a site without runs.
 fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
     named_in(state, site, "runs", "list the runs")
 }
 
-/// Every run of a site that has a marker, once its dead ones are settled.
+/// Returns every run of a site that has a marker, after settling dead runs.
 fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
     let mut found = named_in(state, site, "active", "list the active runs")?;
     found.retain(|run| run.path.is_dir());
     Ok(found)
 }
 
-/// The runs whose ids are the names in one of the site's directories.
+/// Returns the runs whose ids are names in one of the site's directories.
 fn named_in(
     state: &StateDir,
     site: &SiteId,
@@ -421,7 +425,7 @@ fn known_or_gone(
     })
 }
 
-/// The record of a run and whether it goes on; none when the run is gone, or not yet there.
+/// Returns the record and status of a run; `None` if the run was removed or has no record yet.
 fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
     let marker = marker_of(state, run);
     let settle = |mark: &OwnedFd| {
@@ -431,23 +435,24 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
         }
         settled
     };
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + SETTLE_TIMEOUT;
     loop {
-        // The look at the marker comes first: a run that ends meanwhile has its record.
-        let life = life(&marker);
+        // The marker is checked before the record: a run that ends in between has its terminal
+        // record.
+        let marked = marker_state(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
-            if let Life::Dead(mark) = &life {
-                // It died after its record, before it removed its scratch.
+            if let MarkerState::Dead(mark) = &marked {
+                // The supervisor died after writing the record and before removing its scratch.
                 settle(mark);
             }
             return Some((record, RunStatus::Ended));
         }
-        let settled = match life {
-            Life::Alive => return Some((record, RunStatus::Running)),
-            Life::Dead(mark) => settle(&mark),
-            // A record without a marker is one from before there were any.
-            Life::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
+        let settled = match marked {
+            MarkerState::Alive => return Some((record, RunStatus::Running)),
+            MarkerState::Dead(mark) => settle(&mark),
+            // A record without a marker may come from a version that had no markers.
+            MarkerState::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
         };
         if settled == Settled::NotNow {
             if std::time::Instant::now() > deadline {
@@ -458,10 +463,10 @@ fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
     }
 }
 
-/// What is said of a run that nobody could settle in time.
+/// Returns the status of a run that could not be settled in time.
 fn unsettled(path: &Path) -> RunStatus {
     match crate::markers::take_lease(path, rustix::fs::OFlags::empty()) {
-        // Its record cannot be written, but it has no supervisor.
+        // The record cannot be written, but the lease shows that the supervisor is dead.
         Ok(_) => RunStatus::Ended,
         Err(_) => RunStatus::Running,
     }

@@ -2,12 +2,12 @@
 //! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,held.json,
 //! episode.jsonl,crash,salvage/,scratch/}`.
 //!
-//! `sites/<site>/active/<run_id>` marks runs that are not settled, so that reaping costs
-//! what is alive or broken, not what ever ran. The marker is made and locked before
-//! anything else of the run and removed after everything else was settled; whoever
-//! supervises a run holds the locks on marker and `lease` for as long as it lives. So a
-//! marker without such a lock speaks of a dead run, whatever of it there is: `reap_dead`
-//! settles it.
+//! `sites/<site>/active/<run_id>` is the marker of a run that is not settled, so the cost of
+//! reaping depends on live and broken runs and not on all past runs. The marker is created and
+//! locked before anything else of the run and removed after everything else was settled. The
+//! supervisor holds the locks on marker and `lease` as long as it lives. Hence a marker without
+//! an exclusive lock belongs to a dead run, whatever files the run has; `reap_dead` settles such
+//! a run.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
@@ -21,44 +21,45 @@ use std::sync::Arc;
 use wp_codebox_artifacts::remove_tree_in;
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, SiteId};
 
-/// What the run came to, for whoever asks after its caller left.
+/// Result of the run, readable after its caller left.
 pub const RESULT_FILE: &str = "result.json";
-/// What the bundle of a held sandbox is about.
+/// Facts for the bundle of a held sandbox.
 pub(crate) const HELD_FACTS: &str = "held.json";
-/// Parts of the episode of a held sandbox, one a line.
+/// Parts of the episode of a held sandbox, one per line.
 pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
-/// Holds `<run_id>/`, a bundle for the case that the supervisor dies before its own.
+/// Directory that holds `<run_id>/`, a recovery bundle for the case that the supervisor dies
+/// before it writes the bundle.
 pub const RECOVERY_BUNDLE: &str = "salvage";
 
-/// Why a run directory cannot be used.
+/// Reason why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunDirError {
-    /// The state directory is not usable.
+    /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateDirError),
-    /// Too many runs of this site are alive.
+    /// The limit of live runs of this site is reached.
     #[error(
         "{active} runs of this site are active, the limit is {limit}; wait for one to end or cancel it"
     )]
     Busy {
-        /// Alive now.
+        /// Number of live runs.
         active: usize,
-        /// Allowed.
+        /// Maximum number of live runs.
         limit: usize,
     },
-    /// A file of the run directory cannot be made or read.
+    /// A file of the run directory cannot be created or read.
     #[error("cannot {what} of the run")]
     Io {
-        /// What was tried.
+        /// Attempted operation.
         what: &'static str,
-        /// Why.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
 }
 
 impl RunDirError {
-    /// The error as it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {
@@ -90,9 +91,9 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory of a new run and takes its lease, unless `limit` runs of the site
-    /// are alive. Of several at once each sees those before it: no more than fit begin, and
-    /// none is refused for another that is.
+    /// Creates the directory of a new run and takes its lease, unless `limit` runs of the site
+    /// are alive. Concurrent calls are serialised: at most `limit` runs start, and no call is
+    /// refused because of another call that is refused itself.
     pub fn create(
         state: &StateDir,
         site: &SiteId,
@@ -104,7 +105,7 @@ impl RunDir {
         let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
         let marker = active.join(run.run_id.as_str());
         let mark = {
-            let _turn = lock_site(&active).map_err(io("take turns with other starts"))?;
+            let _turn = lock_site(&active).map_err(io("wait for other starts"))?;
             let running = count_alive(&active).map_err(io("list the active runs"))?;
             if running >= limit {
                 return Err(RunDirError::Busy {
@@ -116,7 +117,7 @@ impl RunDir {
         };
         let path = runs.join(run.run_id.as_str());
         if let Err(error) = rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
-            // A marker that stays is one that reaping settles.
+            // If the removal fails, reaping settles the marker.
             let _ = fs::remove_file(&marker);
             return Err(io("make the directory")(error.into()));
         }
@@ -131,31 +132,31 @@ impl RunDir {
         })
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its record.
+    /// Returns the record of the run.
     #[must_use]
     pub fn record(&self) -> &Arc<LiveRecord> {
         &self.record
     }
 
-    /// `scratch/<name>`, made when missing.
+    /// Returns `scratch/<name>`, created if it is missing.
     pub fn scratch(&self, name: &str) -> Result<PathBuf, RunDirError> {
         let path = self.path.join("scratch").join(name);
         fs::create_dir_all(&path).map_err(io("make the scratch directory"))?;
         Ok(path)
     }
 
-    /// Removes the scratch, best effort: what stays is removed when the run is settled.
+    /// Removes the scratch directory, best effort: settling removes remaining entries.
     pub fn discard_scratch(&self) {
         remove_scratch(&self.path);
     }
 
-    /// `salvage/`, made when missing.
+    /// Returns `salvage/`, created if it is missing.
     pub fn recovery_bundle(&self) -> Result<PathBuf, RunDirError> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path.join(RECOVERY_BUNDLE);
@@ -167,8 +168,8 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Writes `result.json`, 0600. It comes before the terminal record: whoever finds the
-    /// record finds the result.
+    /// Writes `result.json` with mode 0600. It is written before the terminal record, so a reader
+    /// that finds the terminal record also finds the result.
     pub fn write_result(&self, result: &RunResult) -> Result<(), RunDirError> {
         let failed = io("write the result");
         let mut bytes = serde_json::to_vec(result).map_err(|e| failed(e.into()))?;
@@ -176,7 +177,7 @@ impl RunDir {
         replace_file(&self.path, RESULT_FILE, &bytes).map_err(failed)
     }
 
-    /// Writes the terminal record and removes what only a living run needs.
+    /// Writes the terminal record and removes data that only a live run needs.
     pub fn settle(self, ending: Ending, scratch: Scratch) -> Result<(), RunDirError> {
         self.record.end(ending).map_err(io("write the record"))?;
         remove_leftovers(&self.path);
@@ -187,22 +188,23 @@ impl RunDir {
     }
 }
 
-/// What happens to the scratch when a run is settled.
+/// Treatment of the scratch directory when a run is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scratch {
-    /// It is deleted.
+    /// The scratch directory is deleted.
     Remove,
-    /// It holds work that reached no bundle: it stays.
+    /// The scratch directory remains, because it holds work that is in no bundle.
     Keep,
 }
 
-/// Best effort: what stays is removed with the run directory, by a collection, and breaks no run.
+/// Removes the scratch directory, best effort. Garbage collection removes remaining entries with
+/// the run directory, and they affect no run.
 pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }
 
-/// Socket, recovery bundle, half a result and what was kept of a held sandbox, of a run that has its
-/// terminal record.
+/// Removes socket, recovery bundle, partial result and the files of a held sandbox of a run that
+/// has its terminal record.
 pub(crate) fn remove_leftovers(path: &Path) {
     for name in [HELD_FACTS, HELD_EPISODE] {
         let _ = fs::remove_file(path.join(name));

@@ -1,7 +1,8 @@
-//! `run.json`: what a later call can know about a run. Holds host paths; never in a bundle.
+//! `run.json`: the facts about a run for later calls. The file contains host paths and is never
+//! part of a bundle.
 //!
-//! It is replaced by a rename, never written in place, so a reader sees a whole one. After
-//! `ended` nothing changes it.
+//! A rename replaces the file, which is never written in place, so a reader sees a complete file.
+//! A record with status `ended` is never changed.
 
 use crate::host_note::HostNote;
 use crate::{event_log, now_rfc3339};
@@ -16,24 +17,24 @@ use wp_codebox_contracts::{
     CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView, schema_id,
 };
 
-/// Largest record read, bytes.
+/// Maximum size of a record in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// What is known of a run before it begins. Texts are redacted.
+/// Facts known before a run starts. Texts are redacted.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Whether it belongs to its caller.
+    /// Whether the run is attached to its caller.
     pub mode: RunMode,
-    /// Goal of its task.
+    /// Goal of the task.
     pub goal: Option<String>,
-    /// Who asked.
+    /// Origin of the request.
     pub provenance: Map<String, Value>,
 }
 
 impl NewRun {
-    /// An attached run of which nothing else is known.
+    /// Creates the facts of an attached run with only an id.
     #[must_use]
     pub fn new(run_id: RunId) -> Self {
         Self {
@@ -45,63 +46,63 @@ impl NewRun {
     }
 }
 
-/// How a run ended. Texts are redacted.
+/// End of a run. Texts are redacted.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// What it came to.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// That in one sentence.
+    /// Summary of the outcome in one sentence.
     pub summary: String,
-    /// That as data; absent when it is the message of an error.
+    /// Summary as data; absent if the summary is an error message.
     pub summary_detail: Option<RunSummary>,
-    /// Why it is not what was asked for.
+    /// Error of a run that did not succeed.
     pub error: Option<ErrorBody>,
-    /// Its bundle.
+    /// Id of the run's bundle.
     pub bundle_id: Option<String>,
 }
 
-/// The record.
+/// Contents of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// RFC 3339.
+    /// Start time in RFC 3339.
     pub created_at: String,
-    /// RFC 3339.
+    /// Time of the last change in RFC 3339.
     pub updated_at: String,
-    /// What it says of itself; a run whose supervisor died still says `running`.
+    /// Recorded status; the record of a run whose supervisor died still says `running`.
     pub status: RunStatus,
-    /// Whether it belongs to its caller.
+    /// Whether the run is attached to its caller.
     #[serde(default)]
     pub mode: RunMode,
-    /// Goal of its task.
+    /// Goal of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What it came to, when it ended.
+    /// Outcome of the run after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// That in one sentence. Records of the first version call it `reason`.
+    /// Summary of the outcome in one sentence. Records of the first version call it `reason`.
     #[serde(default, alias = "reason", skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// That as data.
+    /// Summary as data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Why it is not what was asked for.
+    /// Error of a run that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// Bundle id, when there is one.
+    /// Bundle id, if there is a bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_id: Option<String>,
-    /// Whether the bundle was saved from a run whose supervisor died.
+    /// Whether the bundle is a recovery bundle of a run whose supervisor died.
     #[serde(default)]
     pub salvaged: bool,
-    /// Who asked for its end first, when and why.
+    /// First cancellation request: requester, time and reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
-    /// Who asked.
+    /// Origin of the request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
-    /// What the host was when it began; of a run that has not ended.
+    /// Facts about the host at the start of the run; absent after the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostNote>,
 }
@@ -128,7 +129,7 @@ impl RunRecord {
         }
     }
 
-    /// The record of a run directory, when it can be read.
+    /// Reads the record of a run directory; `None` if it cannot be read.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         use std::io::Read;
         let file = fs::File::open(path.join("run.json")).ok()?;
@@ -137,7 +138,7 @@ impl RunRecord {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Whether it says what the run came to.
+    /// Returns whether the record contains the outcome.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.status == RunStatus::Ended
@@ -154,7 +155,7 @@ impl RunRecord {
         self.updated_at = now_rfc3339();
     }
 
-    /// The run as others see it.
+    /// Converts the record to the view for callers.
     pub(crate) fn into_view(self, path: &Path, status: RunStatus) -> RunView {
         RunView {
             schema: schema_id::RUN.to_owned(),
@@ -183,8 +184,8 @@ impl RunRecord {
     }
 }
 
-/// What a list needs of every record: its first lines. A record is written in the order of its
-/// members, so they say it without the rest being read; what looks otherwise is read whole.
+/// The first lines of a record, which suffice for lists. Members are written in a fixed order, so
+/// the first bytes contain the needed ones; a file in another form is read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordHead {
     pub created_at: String,
@@ -192,10 +193,10 @@ pub(crate) struct RecordHead {
 }
 
 impl RecordHead {
-    /// Bytes that hold the first members.
+    /// Number of bytes that contain the first members.
     const LENGTH: usize = 320;
 
-    /// The head of the record of a run directory, when there is a record.
+    /// Reads the head of a record; `None` if there is no record.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         use std::io::Read;
         let mut file = fs::File::open(path.join("run.json")).ok()?;
@@ -230,7 +231,7 @@ impl RecordHead {
     }
 }
 
-/// The record of a living run: one writer at a time.
+/// The record of a live run, with a mutex that serialises writers.
 #[derive(Debug)]
 pub struct LiveRecord {
     path: PathBuf,
@@ -249,14 +250,14 @@ impl LiveRecord {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the run began.
+    /// Returns the start time of the run.
     #[must_use]
     pub fn created_at(&self) -> String {
         self.lock().created_at.clone()
     }
 
-    /// Its caller left it. Best effort, and nothing after the end: that it is detached is
-    /// already true, the record only tells others.
+    /// Records that the caller detached from the run; ignored after the end. Best effort: the run
+    /// is detached already, and the record only informs other processes.
     pub fn detached(&self) {
         let mut record = self.lock();
         if record.is_terminal() || record.mode == RunMode::Detached {
@@ -267,8 +268,8 @@ impl LiveRecord {
         let _ = record.write(&self.path);
     }
 
-    /// Somebody asked for its end: the first one stays, and nothing after the end. Best
-    /// effort, like the above; the texts are redacted.
+    /// Records a cancellation request. Only the first request is recorded, and none after the
+    /// end. Best effort like [`Self::detached`]; the texts are redacted.
     pub fn cancelled(&self, note: CancellationNote) {
         let mut record = self.lock();
         if record.is_terminal() || record.cancellation.is_some() {
@@ -286,12 +287,12 @@ impl LiveRecord {
     }
 }
 
-/// Name of a file of a run directory while it is written.
+/// Returns the temporary name of a file in a run directory.
 pub(crate) fn unfinished(name: &str) -> String {
     format!(".{name}.new")
 }
 
-/// Puts a private file into a run directory, whole or not at all.
+/// Writes a file with mode 0600 into a run directory atomically.
 pub(crate) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temp = directory.join(unfinished(name));
     let mut file = fs::OpenOptions::new()
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_the_first_version_are_read() {
+    fn records_of_first_version_can_be_read() {
         let temp = tempfile::tempdir().unwrap();
         let old = format!(
             r#"{{"run_id":"{}","created_at":"a","updated_at":"b","status":"ended","outcome":"failed","reason":"why"}}"#,
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_the_record_says() {
+    fn record_head_matches_complete_record() {
         let temp = tempfile::tempdir().unwrap();
         let mut record = RunRecord::begun(&NewRun {
             goal: Some("\"status\": \"ended\",\n".repeat(50)),
@@ -342,7 +343,7 @@ mod tests {
                 created_at: record.created_at.clone(),
                 status,
             };
-            // Without the rest, and whatever form the file has.
+            // The head is parsed without the other members, whatever their form.
             assert_eq!(RecordHead::parse(head), Some(read.clone()));
             assert_eq!(RecordHead::read(temp.path()), Some(read.clone()));
             fs::write(
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_who_cancels_stays_on_record() {
+    fn first_cancellation_request_is_recorded() {
         let temp = tempfile::tempdir().unwrap();
         let note = |who: &str| CancellationNote {
             requested_at: "t".to_owned(),
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_detached_once_and_not_after_its_end() {
+    fn detach_is_recorded_once_and_not_after_end() {
         let temp = tempfile::tempdir().unwrap();
         let record = RunRecord::begun(&NewRun::new(run()));
         record.write(temp.path()).unwrap();

@@ -1,4 +1,4 @@
-//! The state directory: who owns it, who may use it, where things lie in it.
+//! The state directory: its owner, access checks, and paths in it.
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::{Gid, Uid};
@@ -6,78 +6,78 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 
-/// uid and gid that own the state directory.
+/// User id and group id that own the state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
 }
 
-/// Why a state directory cannot be used. Messages name the path: they are for
-/// the operator of this host.
+/// Reason why a state directory cannot be used. Messages contain the path, because the operator
+/// of the host reads them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateDirError {
-    /// It does not exist and cannot be made.
+    /// The directory does not exist and cannot be created.
     #[error("the state directory {path} does not exist or cannot be opened")]
     Missing {
-        /// Where.
+        /// Path of the state directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the failed operation.
         source: rustix::io::Errno,
     },
-    /// It belongs to root.
+    /// Root owns the directory.
     #[error("the state directory {path} belongs to root; it needs an owner who is not root")]
     OwnedByRoot {
-        /// Where.
+        /// Path of the state directory.
         path: PathBuf,
     },
-    /// It belongs to somebody else.
+    /// Another user owns the directory.
     #[error(
         "the state directory {path} belongs to uid {owner}, but this process runs as uid {current}"
     )]
     Foreign {
-        /// Where.
+        /// Path of the state directory.
         path: PathBuf,
-        /// Its owner.
+        /// User id of the owner.
         owner: u32,
-        /// Who we are.
+        /// Effective user id of this process.
         current: u32,
     },
-    /// Group or others have a right to it.
+    /// Group or others have permissions on the directory.
     #[error(
         "the state directory {path} has mode {mode:04o}: it can be entered by its group or by everybody"
     )]
     TooOpen {
-        /// Where.
+        /// Path of the state directory.
         path: PathBuf,
         /// Permission bits.
         mode: u32,
     },
-    /// A root process could not become the owner.
+    /// A root process could not switch to the owner's user id.
     #[error("cannot become uid {owner}, the owner of the state directory")]
     BecomeOwner {
-        /// Its owner.
+        /// User id of the owner.
         owner: u32,
-        /// Why.
+        /// Error of the failed operation.
         source: rustix::io::Errno,
     },
-    /// Something below it cannot be made.
+    /// A directory or file in it cannot be created.
     #[error("cannot create {what} below the state directory {path}")]
     Create {
-        /// Where.
+        /// Path of the state directory.
         path: PathBuf,
-        /// What.
+        /// Name of the directory or file.
         what: String,
-        /// Why.
+        /// Error of the failed operation.
         source: rustix::io::Errno,
     },
 }
 
 impl StateDirError {
-    /// The error as it crosses a border, with the command that fixes it.
+    /// Returns the error as the body sent to callers, with the command that fixes it.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
@@ -98,7 +98,7 @@ impl StateDirError {
     }
 }
 
-/// An opened, checked state directory.
+/// An opened and checked state directory.
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
@@ -107,8 +107,8 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens and checks the directory. A process that is not root may create it;
-    /// root may not, since it would have to guess the owner.
+    /// Opens and checks the directory. A process that is not root may create it; root may not,
+    /// because root would have to guess the owner.
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
         let current = rustix::process::geteuid();
         let missing = |source| StateDirError::Missing {
@@ -153,8 +153,8 @@ impl StateDir {
         })
     }
 
-    /// Gives up root for good. Must be called before the process has a second thread:
-    /// the calls change the calling thread only.
+    /// Drops root privileges permanently. Must be called before the process has a second thread,
+    /// because the system calls change only the calling thread.
     pub fn become_owner(&self) -> Result<(), StateDirError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
@@ -175,24 +175,24 @@ impl StateDir {
         Ok(())
     }
 
-    /// Its path.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its owner.
+    /// Returns the owner of the directory.
     #[must_use]
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// `sites/<site>`, made when missing.
+    /// Returns `sites/<site>`, created if it is missing.
     pub fn site(&self, site: &SiteId) -> Result<PathBuf, StateDirError> {
         self.ensure(&["sites", site.as_str()])
     }
 
-    /// A directory below the state directory, each level made 0700 when missing.
+    /// Returns a directory in the state directory and creates missing levels with mode 0700.
     pub fn ensure(&self, names: &[&str]) -> Result<PathBuf, StateDirError> {
         let mut at = self.path.clone();
         for name in names {
@@ -211,7 +211,7 @@ impl StateDir {
         Ok(at)
     }
 
-    /// Whether the directory can be written now: makes and removes a file.
+    /// Checks that the directory is writable: creates and removes a file.
     pub fn probe_writable(&self) -> Result<(), StateDirError> {
         let name = format!(".probe-{}", rustix::process::getpid().as_raw_nonzero());
         let fail = |source| StateDirError::Create {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_foreign_and_open_directories() {
+    fn state_dir_of_other_user_or_open_mode_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("state");
         fs::create_dir(&path).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn makes_private_directories() {
+    fn created_directories_have_mode_0700() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("state");
         fs::create_dir(&path).unwrap();

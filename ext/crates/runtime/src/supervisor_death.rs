@@ -1,8 +1,8 @@
-//! Why a supervisor ended without settling its run.
+//! Cause of the death of a supervisor that did not settle its run.
 //!
-//! A process that is killed writes nothing, so the facts are written before: in `run.json` the boot
-//! of the host and its count of processes ended for want of memory, in `crash` the place of a
-//! panic. A note of a panic holds a place in the sources and no value.
+//! A killed process writes nothing, so the facts are written in advance: `run.json` has the boot
+//! id of the host and its count of OOM kills, and `crash` the source location of a panic. The
+//! crash note contains a source location and no values.
 
 use crate::host_note::HostNote;
 use crate::run_record::{Ending, RunRecord, replace_file};
@@ -12,13 +12,13 @@ use std::io::Read;
 use std::panic::PanicHookInfo;
 use std::path::{Path, PathBuf};
 
-/// In a run directory: where a thread of its supervisor panicked last.
+/// File in a run directory with the location of the last panic in a thread of the supervisor.
 pub(crate) const CRASH: &str = "crash";
-/// Largest such note, bytes.
+/// Maximum size of the crash note in bytes.
 const NOTE: u64 = 512;
 
-/// A panic hook that notes place and thread in a run directory. The message of a panic can hold
-/// values of the run, so it is not written.
+/// Returns a panic hook that writes source location and thread to a run directory. The panic
+/// message may contain values of the run, so it is not written.
 pub fn crash_note(run: PathBuf) -> impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static {
     move |info| {
         let thread = std::thread::current();
@@ -27,12 +27,12 @@ pub fn crash_note(run: PathBuf) -> impl Fn(&PanicHookInfo<'_>) + Send + Sync + '
             |at| format!("{}:{}", at.file(), at.line()),
         );
         let note = format!("{place}, thread {}", thread.name().unwrap_or("unnamed"));
-        // Without it the run's record only says less.
+        // If the write fails, the run's record only lacks the location.
         let _ = replace_file(&run, CRASH, note.as_bytes());
     }
 }
 
-/// What ended a supervisor.
+/// Cause of a supervisor's death.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Cause {
     Restart,
@@ -40,7 +40,7 @@ enum Cause {
     Killed,
 }
 
-/// `ending` with the reason why the supervisor is gone in its error.
+/// Adds the cause of the supervisor's death to the error of `ending`.
 pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> Ending {
     let Some(mut error) = ending.error.take() else {
         return ending;
@@ -55,8 +55,7 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
         Cause::Crash { place } => ("crash", format!("it crashed at {place}")),
         Cause::Killed => (
             "killed",
-            "its process was ended by a signal that it could not answer, or it could not write the run's record"
-                .to_owned(),
+            "its process was killed by a signal, or it could not write the run's record".to_owned(),
         ),
     };
     let mut told = json!({"cause": word});
@@ -75,7 +74,7 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
     ending
 }
 
-/// And how many processes the kernel ended for want of memory meanwhile.
+/// Returns the cause and the number of OOM kills since the start of the run.
 fn cause(then: Option<&HostNote>, now: &HostNote, crash: Option<String>) -> (Cause, u64) {
     if let Some(place) = crash {
         return (Cause::Crash { place }, 0);
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_noted_panic_comes_before_a_restart_and_a_restart_before_a_kill() {
+    fn panic_takes_precedence_over_restart_and_restart_over_kill() {
         let note = |boot_id: &str, oom_kills| HostNote {
             boot_id: boot_id.to_owned(),
             oom_kills,
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_noted_by_its_place_and_without_its_message() {
+    fn crash_note_has_location_of_panic_without_message() {
         let run = tempfile::tempdir().unwrap();
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(crash_note(run.path().to_owned())));

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Now, e.g. `2026-01-31T12:00:00.000Z`.
+/// Returns the current time, e.g. `2026-01-31T12:00:00.000Z`.
 #[must_use]
 pub fn now_rfc3339() -> String {
     let since = SystemTime::now()
@@ -11,11 +11,11 @@ pub fn now_rfc3339() -> String {
     rfc3339(since.as_secs(), since.subsec_millis())
 }
 
-/// A moment in seconds and milliseconds since the epoch, proleptic Gregorian.
+/// Formats a time in seconds and milliseconds since the epoch, proleptic Gregorian calendar.
 #[must_use]
 pub fn rfc3339(seconds: u64, millis: u32) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from a day count, in eras of 400 years that begin on 1 March.
+    // Converts a day count to a civil date in eras of 400 years that start on 1 March.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_moments() {
+    fn timestamps_match_known_values() {
         assert_eq!(rfc3339(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(951_782_399, 999), "2000-02-28T23:59:59.999Z");
         assert_eq!(rfc3339(951_782_400, 0), "2000-02-29T00:00:00.000Z");

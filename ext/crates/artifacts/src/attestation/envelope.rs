@@ -1,12 +1,12 @@
-//! The DSSE envelope: making one and judging one.
+//! The DSSE envelope of a bundle: creation and verification.
 //!
-//! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE); the
-//! subjects are exactly the listed files but two, by the hashes of the bytes that were read;
-//! the predicate repeats the manifest's identity, runtime and list of files, and has the hash
-//! of the manifest but for two entries, so that no part of the manifest is free. Earlier
-//! versions left that hash out; their signatures hold, and the report says what they cover.
-//! The envelope names its key, but only the caller's list of keys decides what the signature
-//! is worth.
+//! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE). The
+//! subjects of the statement are all listed files except two, with the hashes of the bytes that
+//! were read. The predicate repeats identity, runtime and file list of the manifest, and contains
+//! the hash of the manifest without two entries, so that no part of the manifest can change
+//! unnoticed. Earlier versions omitted that hash; their signatures remain valid, and the report
+//! states what they cover. The envelope names its key, but only the caller's list of keys decides
+//! whether the key is trusted.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
@@ -19,59 +19,59 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
 
-/// Where the envelope lies in a bundle.
+/// Path of the envelope in a bundle.
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
 pub(crate) const MANIFEST_PATH: &str = "manifest.json";
-/// Entries of the manifest whose hashes depend on the signature.
-const BESIDE: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
-/// The member of the predicate with the hash of the manifest without those entries.
+/// Manifest entries whose hashes depend on the signature.
+const SIGNATURE_DEPENDENT: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
+/// Predicate member with the hash of the manifest without those entries.
 const MANIFEST_SHA256: &str = "manifestSha256";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 
-/// What a bundle's signature is worth here.
+/// Verdict on the signature of a bundle, from the point of view of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureStatus {
     /// Signed with this host's key.
     SignedByThisHost,
-    /// Signed with a key the site names.
+    /// Signed with a key listed in the site's settings.
     SignedByKnown,
-    /// The signature is sound, but nobody here vouches for the key.
+    /// The signature is valid, but the key is neither this host's nor in the site's settings.
     SignedByUnknown,
-    /// There is no attestation.
+    /// The bundle has no attestation.
     Unsigned,
-    /// There is one and it does not fit.
+    /// The bundle has an attestation that is malformed or does not match.
     Invalid,
 }
 
-/// What a sound signature speaks about.
+/// Part of the bundle that a valid signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SignatureCoverage {
     /// Every file and the whole manifest.
     Manifest,
-    /// Every file, and of the manifest its identity, runtime and list of files: other keys,
-    /// e.g. `cases`, may have been added later. Signed by an earlier version.
+    /// Every file, and identity, runtime and file list of the manifest. Other manifest members,
+    /// e.g. `cases`, may have been added later. Earlier versions signed with this coverage.
     Files,
 }
 
-/// Status and signer.
+/// Verdict on the signature and the signer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignatureReport {
-    /// What it is worth.
+    /// Verdict on the signature.
     pub status: SignatureStatus,
-    /// sha256 of the signer's public key.
+    /// SHA-256 of the signer's public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<Sha256Hex>,
-    /// What is signed; only of a signature that holds.
+    /// Part of the bundle that the signature covers; only for a valid signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<SignatureCoverage>,
 }
 
 impl SignatureReport {
-    /// The report of a bundle without a valid signature.
+    /// Creates the report for a bundle without a valid signature.
     pub(crate) const fn without_signer(status: SignatureStatus) -> Self {
         Self {
             status,
@@ -81,41 +81,41 @@ impl SignatureReport {
     }
 }
 
-/// Why an envelope is not accepted.
+/// Reason why an envelope is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttestationError {
-    /// Not a DSSE envelope with one signature.
+    /// The bytes are not a DSSE envelope with one signature.
     #[error("the attestation is not a DSSE envelope with one signature ({field})")]
     Envelope {
-        /// Which field.
+        /// Name of the wrong field.
         field: &'static str,
     },
     /// The signature does not verify.
     #[error("the attestation's signature does not verify")]
     Signature,
-    /// Not the statement it should be.
+    /// The payload is not a statement of the expected shape.
     #[error("the attestation's statement has the wrong shape ({field})")]
     Statement {
-        /// Which field.
+        /// Name of the wrong field.
         field: &'static str,
     },
-    /// Its subjects are not the bundle's files.
-    #[error("the attestation speaks about other files or bytes: {path:?}")]
+    /// The subjects of the statement are not the files of the bundle.
+    #[error("the attestation covers other files or bytes: {path:?}")]
     Subjects {
         /// First path that differs.
         path: String,
     },
-    /// Its predicate contradicts the manifest.
+    /// The predicate contradicts the manifest.
     #[error("the attestation's {field} differs from the manifest's")]
     Predicate {
-        /// Which member.
+        /// Name of the differing member.
         field: &'static str,
     },
 }
 
 impl AttestationError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -128,7 +128,7 @@ impl AttestationError {
     }
 }
 
-/// The bytes a DSSE signature covers.
+/// Returns the bytes that a DSSE signature covers.
 fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
         "DSSEv1 {} {PAYLOAD_TYPE} {} ",
@@ -140,7 +140,7 @@ fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The predicate that belongs to a manifest.
+/// Builds the predicate for a manifest.
 fn predicate(manifest: &Json) -> Result<Vec<(&'static str, Json)>, CanonicalError> {
     let files = manifest.get("files").and_then(Json::as_array);
     let list = file_list_digest(files.unwrap_or_default(), OverLimit::Refuse)?;
@@ -154,8 +154,8 @@ fn predicate(manifest: &Json) -> Result<Vec<(&'static str, Json)>, CanonicalErro
     ])
 }
 
-/// Signs a bundle: `manifest` with every entry in place (hashes are not looked at),
-/// `hashes` of all listed files but the manifest and the envelope.
+/// Signs a bundle. `manifest` must contain every entry (their hashes are ignored). `hashes` has
+/// the hash of each listed file except the manifest and the envelope.
 pub(crate) fn make_envelope(
     key: &HostKey,
     manifest: &Value,
@@ -166,7 +166,7 @@ pub(crate) fn make_envelope(
     for (name, value) in predicate(&Json::from(manifest))? {
         body.insert(name.to_owned(), value.to_value());
     }
-    let whole = attested_manifest_digest(&Json::from(manifest), &BESIDE)?;
+    let whole = attested_manifest_digest(&Json::from(manifest), &SIGNATURE_DEPENDENT)?;
     body.insert(MANIFEST_SHA256.to_owned(), json!(whole));
     body.insert("isolation".to_owned(), json!(isolation));
     let subjects: Vec<Value> = hashes
@@ -192,8 +192,8 @@ pub(crate) fn make_envelope(
     }))
 }
 
-/// Judges an envelope against the bundle it lies in. `hashes`: of the bytes that were
-/// read, for every listed file but the manifest and the envelope.
+/// Verifies an envelope against its bundle. `hashes` has the hash of the bytes read from each
+/// listed file except the manifest and the envelope.
 pub(crate) fn check_envelope(
     bytes: &[u8],
     manifest: &Json,
@@ -239,20 +239,21 @@ pub(crate) fn check_envelope(
     })
 }
 
-/// Compares the hash of the manifest, when the predicate has one.
+/// Compares the hash of the manifest if the predicate contains one.
 fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, AttestationError> {
     let Some(value) = stated.get(MANIFEST_SHA256) else {
         return Ok(SignatureCoverage::Files);
     };
-    let made = attested_manifest_digest(manifest, &BESIDE).ok();
+    let made = attested_manifest_digest(manifest, &SIGNATURE_DEPENDENT).ok();
     let same = made.is_some_and(|made| value.as_str() == Some(made.as_str()));
-    // The entries that are not in the hash: path, kind and type are in the list of files, the
-    // hash is checked against the bytes, and nothing else may stand there.
+    // The manifest hash omits these two entries. Their path, kind and type are in the file list,
+    // and their hashes are compared with the bytes, so only additional members could go
+    // unnoticed.
     let rows = manifest.get("files").and_then(Json::as_array);
     let bare = rows
         .unwrap_or_default()
         .iter()
-        .filter(|row| is_of(row, &BESIDE))
+        .filter(|row| is_of(row, &SIGNATURE_DEPENDENT))
         .all(|row| {
             has_only(row, &["path", "kind", "contentType", "sha256"])
                 && row
@@ -277,7 +278,7 @@ fn has_only(object: &Json, keys: &[&str]) -> bool {
     }
 }
 
-/// The payload and the key that signed it.
+/// Returns the payload and the public key that signed the payload.
 fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
     let bad = |field| AttestationError::Envelope { field };
     let envelope = Json::parse(bytes).map_err(|_| bad("json"))?;

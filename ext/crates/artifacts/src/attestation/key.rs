@@ -1,11 +1,12 @@
-//! The host's signing key and the keys a site trusts.
+//! The host's signing key, and the keys that a site trusts.
 //!
-//! The private half lives in `keys/host.ed25519` of the state directory: 32 random bytes,
-//! 0600, created once with O_EXCL, never logged, wiped from memory on drop. A key file that is a
-//! link, shared, or readable by others is refused rather than repaired.
+//! The private key is stored in `keys/host.ed25519` of the state directory: 32 random bytes, mode
+//! 0600, created once with O_EXCL, never logged, and wiped from memory on drop. A key file that
+//! is a symbolic link, has several hard links, or is readable by other users is refused and not
+//! repaired.
 
-use crate::beneath::Dir;
 use crate::digest::sha256;
+use crate::dirfd::Dir;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -17,39 +18,39 @@ use zeroize::Zeroizing;
 const DIRECTORY: &str = "keys";
 const FILE: &str = "host.ed25519";
 
-/// Why the host key is unusable.
+/// Reason why the host key cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// It could not be read or created.
+    /// The key file could not be opened, read or created.
     #[error("the host key could not be {step}; check owner and free space of the state directory")]
     Io {
-        /// `opened`, `read` or `created`.
+        /// Failed operation: `opened`, `read` or `created`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
-    /// It can be read by others, or has a second name.
+    /// Other users can read the key file, or it has more than one hard link.
     #[error(
         "keys/host.ed25519 must be a regular file of mode 0600 with one link; remove it if it leaked, a new one is made"
     )]
     Exposed,
-    /// It is not 32 bytes.
+    /// The key file does not have 32 bytes.
     #[error(
         "keys/host.ed25519 is damaged; remove it, a new one is made and old bundles count as foreign"
     )]
     Damaged,
-    /// There is none yet.
+    /// The host has no key yet.
     #[error("this host has no key yet; it is made with the first bundle or audit record")]
     Missing,
-    /// A public key is not 32 bytes of base64.
+    /// A public key is not 32 bytes in base64.
     #[error("a public key must be 32 bytes in base64")]
     PublicMalformed,
 }
 
 impl KeyError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -58,19 +59,19 @@ impl KeyError {
             Self::PublicMalformed => ErrorCode::InputInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// The public half of a key.
+/// Public half of a key pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// Reads base64.
+    /// Decodes a key from base64.
     pub fn from_base64(text: &str) -> Result<Self, KeyError> {
         BASE64
             .decode(text.trim())
@@ -79,17 +80,18 @@ impl PublicKey {
             .map(Self)
             .ok_or(KeyError::PublicMalformed)
     }
-    /// Base64 of the 32 bytes: what `doctor` prints.
+    /// Returns the 32 bytes in base64, as `doctor` prints them.
     #[must_use]
     pub fn to_base64(&self) -> String {
         BASE64.encode(self.0)
     }
-    /// sha256 of the 32 bytes: the key id in an envelope.
+    /// Returns the SHA-256 of the 32 bytes, which is the key id in an envelope.
     #[must_use]
     pub fn key_id(&self) -> Sha256Hex {
         sha256(&self.0)
     }
-    /// Whether it made this signature; weak keys and non-canonical signatures do not count.
+    /// Returns whether this key made the signature. Weak keys and non-canonical signatures are
+    /// rejected.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let (Ok(key), Ok(signature)) = (
             VerifyingKey::from_bytes(&self.0),
@@ -101,12 +103,12 @@ impl PublicKey {
     }
 }
 
-/// Whose signatures count.
+/// Public keys whose signatures are trusted.
 #[derive(Debug, Clone, Default)]
 pub struct TrustedKeys {
-    /// This host's public half.
+    /// Public key of this host.
     pub host: Option<PublicKey>,
-    /// Further keys the site's settings name.
+    /// Further keys from the site's settings.
     pub known: Vec<PublicKey>,
 }
 
@@ -122,7 +124,7 @@ impl std::fmt::Debug for HostKey {
 }
 
 impl HostKey {
-    /// Loads the key from the state directory, or makes it on first use.
+    /// Loads the key from the state directory, and creates the key on first use.
     pub fn load_or_create(state_dir: &Dir) -> Result<Self, KeyError> {
         match Self::load(state_dir) {
             Err(KeyError::Missing) => {}
@@ -132,7 +134,7 @@ impl HostKey {
             .private_dir(DIRECTORY)
             .map_err(|source| io("created", source))?;
         create(&keys)?;
-        // Whoever came first won; all read the same file.
+        // Another process may have created the key first; all processes use the key in the file.
         Self::load(state_dir)
     }
 
@@ -158,7 +160,7 @@ impl HostKey {
         })
     }
 
-    /// The public half.
+    /// Returns the public key.
     #[must_use]
     pub fn public_half(&self) -> PublicKey {
         PublicKey(self.key.verifying_key().to_bytes())
@@ -173,7 +175,8 @@ const fn io(step: &'static str, source: Errno) -> KeyError {
     KeyError::Io { step, source }
 }
 
-/// Writes a fresh seed under a private name, then renames it: a reader never sees half a key.
+/// Writes a new seed under a temporary name, then renames it without replacing an existing
+/// key, so a reader never sees a partial key.
 fn create(keys: &Dir) -> Result<(), KeyError> {
     let mut random = Zeroizing::new([0_u8; 48]);
     getrandom::fill(random.as_mut_slice()).map_err(|_| io("created", Errno::AGAIN))?;
@@ -190,7 +193,7 @@ fn create(keys: &Dir) -> Result<(), KeyError> {
         Err(error) => Err(error),
     };
     if let Err(error) = placed {
-        // Another process may have been first; its key is the key.
+        // Another process may have created the key first; its key is used.
         let removed = fs::unlinkat(keys, temporary.as_str(), AtFlags::empty());
         if error != Errno::EXIST {
             return Err(io("created", error));

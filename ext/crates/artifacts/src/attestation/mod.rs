@@ -1,8 +1,9 @@
-//! Signatures over bundles: who made it, bound to every byte.
+//! Signatures over bundles: they prove which host made a bundle and cover every byte.
 //!
-//! A DSSE envelope carries an in-toto statement whose subjects are all listed files but
-//! `manifest.json` and the envelope itself. It proves origin to other hosts and later
-//! readers, not against code that runs as the same user.
+//! A DSSE envelope contains an in-toto statement whose subjects are all listed files except
+//! `manifest.json` and the envelope. The signature proves the origin to other hosts and later
+//! readers. It gives no protection against code that runs as the same user, because such code can
+//! read the key.
 
 mod envelope;
 mod key;

@@ -1,5 +1,4 @@
-//! Metadata, review, test results, and the parts of outcome and result that only the
-//! writer knows.
+//! Metadata, review, test results, and the members of outcome and result that the writer adds.
 
 use super::inputs::{Approvable, BundleInputs};
 use super::mounts::ChangeSet;
@@ -12,13 +11,13 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Identity of the bundle under way.
+/// Identity of the bundle being written.
 pub(super) struct Identity<'a> {
     pub id: &'a BundleId,
     pub content: &'a ContentDigest,
 }
 
-/// `files/test-results.json`: one suite per check from the fresh sandbox.
+/// Builds `files/test-results.json`: one suite per check in the fresh sandbox.
 pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value {
     let count = |status: CheckStatus| inputs.checks.iter().filter(|c| c.status == status).count();
     let (total, passed, failed) = (
@@ -59,7 +58,7 @@ pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value
     })
 }
 
-/// `metadata.json`. `listed` maps logical names to listed paths.
+/// Builds `metadata.json`. `listed` maps logical names to listed paths.
 pub(super) fn metadata(
     inputs: &BundleInputs,
     identity: &Identity<'_>,
@@ -71,7 +70,7 @@ pub(super) fn metadata(
     provenance.insert("artifactBundleId".into(), json!(identity.id));
     let mut document = Map::new();
     let mut put = |key: &str, value: Value| {
-        // PHP would turn an empty object into a list.
+        // PHP would decode an empty object as a list.
         let empty = value.as_object().is_some_and(Map::is_empty);
         if !empty && !value.is_null() {
             document.insert(key.to_owned(), value);
@@ -106,7 +105,7 @@ pub(super) fn metadata(
     Value::Object(document)
 }
 
-/// `files/review.json`.
+/// Builds `files/review.json`.
 pub(super) fn review(
     inputs: &BundleInputs,
     identity: &Identity<'_>,
@@ -242,7 +241,7 @@ fn progress(inputs: &BundleInputs) -> Vec<Value> {
         .collect()
 }
 
-/// What a reviewer should look at twice.
+/// Returns the risk flags that ask a reviewer for attention.
 fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> Vec<String> {
     let mut flags = Vec::new();
     if scrub.changed() > 0 {
@@ -284,7 +283,7 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
     flags
 }
 
-/// Whether at least four fifths of the old and new lines together were touched.
+/// Returns whether at least four fifths of the old and new lines together changed.
 fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
     let total = set
         .line_totals
@@ -294,7 +293,7 @@ fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
     touched.saturating_mul(5) >= total.saturating_mul(4)
 }
 
-/// A check the agent could have bent: tests live in such places.
+/// Returns whether the path looks like a test, which an agent could have weakened.
 fn is_test(path: &str) -> bool {
     // A path that is not UTF-8 is C-quoted as a whole.
     let lower = path.trim_matches('"').to_ascii_lowercase();
@@ -310,7 +309,7 @@ fn is_test(path: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Adds what only the writer knows to an outcome or agent result.
+/// Adds the members that only the writer knows to an outcome or agent result.
 pub(super) fn completed(
     given: &Map<String, Value>,
     schema: &str,

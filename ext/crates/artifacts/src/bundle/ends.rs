@@ -1,7 +1,8 @@
-//! Texts that are too long to be kept whole: beginning and end, with a mark between.
+//! Shortening of long texts to their beginning and end with a mark between.
 
-/// Beginning (two thirds of `most`) and end of a text that costs more than `most`; none when it
-/// costs no more. The mark between them is not counted. Cuts fall on character borders.
+/// Returns beginning (two thirds of `most`) and end of a text whose cost exceeds `most`, or
+/// `None` if the cost does not. The mark between them is not counted. Cuts are at character
+/// boundaries.
 #[must_use]
 pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Option<String> {
     if text.chars().map(&cost).sum::<usize>() <= most {
@@ -9,19 +10,19 @@ pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Optio
     }
     let tail_room = most / 3;
     let head = fitting(text.chars(), most - tail_room, &cost);
-    // The text costs more than both rooms together, so the ends do not meet.
+    // The text costs more than both limits together, so beginning and end do not overlap.
     let tail = text.len() - fitting(text.chars().rev(), tail_room, &cost);
     let mark = left_out((tail - head) as u64);
     Some(format!("{}{mark}{}", &text[..head], &text[tail..]))
 }
 
-/// The mark in place of so many bytes.
+/// Returns the mark that replaces `bytes` omitted bytes.
 #[must_use]
 pub fn left_out(bytes: u64) -> String {
     format!("\n[… {bytes} bytes left out …]\n")
 }
 
-/// Bytes of the leading characters that cost at most `room` together.
+/// Returns the length in bytes of the leading characters whose total cost is at most `room`.
 fn fitting(chars: impl Iterator<Item = char>, room: usize, cost: impl Fn(char) -> usize) -> usize {
     let mut used = 0;
     chars
@@ -38,12 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_keeps_its_beginning_and_its_end() {
+    fn long_text_is_shortened_to_beginning_and_end() {
         assert_eq!(text_ends("abcdef", 6, char::len_utf8), None);
         let ends = |text: &str, most| text_ends(text, most, char::len_utf8).unwrap_or_default();
         assert_eq!(ends("abcdefg", 6), "abcd\n[… 1 bytes left out …]\nfg");
         assert_eq!(ends("abc", 0), "\n[… 3 bytes left out …]\n");
-        // No character is cut in two, at either end.
+        // Cuts never split a character.
         assert_eq!(ends("aéééééb", 6), "aé\n[… 8 bytes left out …]\nb");
         assert_eq!(
             text_ends("\n\n\nabc", 6, |c| if c == '\n' { 2 } else { 1 }),

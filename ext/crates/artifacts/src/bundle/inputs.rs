@@ -1,4 +1,4 @@
-//! What a bundle is made of, as values. No host path is among them.
+//! Inputs of a bundle as values. None of them is a host path.
 
 use crate::capture::{ExcludeRules, LeftOut, MountChanges};
 use serde::Serialize;
@@ -8,26 +8,26 @@ use wp_codebox_contracts::{
     MountView, Outcome, RunSummary, RuntimeInfo,
 };
 
-/// One mount of the run, as the bundle shows it: no host path.
+/// One mount of the run as documented in the bundle, without host path.
 #[derive(Debug, Clone)]
 pub struct BundleMount {
-    /// Position in the plan.
+    /// Position of the mount in the plan.
     pub index: usize,
-    /// Declared target.
+    /// Declared mount target.
     pub target: GuestPath,
-    /// What the guest may do with it.
+    /// Access of the guest to the mount.
     pub access: MountAccess,
-    /// How it was materialised.
+    /// Kind of materialisation of the mount.
     pub view: MountView,
-    /// Which git repository the guest had of it.
+    /// Git repository of the mount that the guest could see.
     pub git: GitView,
-    /// What was left out of the capture.
+    /// Names excluded from the capture.
     pub exclude: ExcludeRules,
-    /// What the guest did not get of the source.
+    /// Entries of the source that the guest did not get.
     pub left_out: LeftOut,
-    /// Free data of the caller.
+    /// Caller-defined metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What changed; none when the mount was not captured.
+    /// Changes of the guest; `None` if the mount was not captured.
     pub changes: Option<MountChanges>,
 }
 
@@ -39,21 +39,22 @@ pub struct ExecutionRecord {
     pub id: String,
     /// Command id, e.g. `wordpress.run-php`.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the command.
     pub args: Vec<String>,
-    /// Exit code; none when killed.
+    /// Exit code; `None` if a signal killed the program.
     pub exit_code: Option<i32>,
-    /// Standard output, bounded by the writer.
+    /// Standard output, shortened by the writer.
     pub stdout: String,
-    /// Standard error, bounded by the writer.
+    /// Standard error, shortened by the writer.
     pub stderr: String,
-    /// RFC 3339, UTC, milliseconds.
+    /// Start time in RFC 3339, UTC, milliseconds.
     pub started_at: String,
-    /// RFC 3339, UTC, milliseconds.
+    /// End time in RFC 3339, UTC, milliseconds.
     pub finished_at: String,
     /// Phase: `workflow`, `agent` or `check`.
     pub phase: String,
-    /// Whether output is missing: beyond the run's output limit or the bundle's.
+    /// Whether output is missing because it exceeded the output limit of the run or of the
+    /// bundle.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub output_truncated: bool,
 }
@@ -61,41 +62,41 @@ pub struct ExecutionRecord {
 /// Whether a reviewer may approve the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Approvable {
-    /// Yes.
+    /// The bundle may be approved.
     Yes,
-    /// No, and why; preflight answers with this code.
+    /// The bundle may not be approved; preflight fails with this code.
     No {
         /// Stable code, e.g. `wp_codebox_baseline_changed`.
         code: ErrorCode,
-        /// One sentence.
+        /// Reason in one sentence.
         reason: String,
     },
 }
 
-/// Whether git renames are written.
+/// Whether the patch contains git renames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RenameMode {
-    /// A rename is a deletion and an addition.
+    /// A rename is written as a deletion and an addition.
     #[default]
     Separate,
-    /// Similar files are paired.
+    /// Similar files are written as a rename.
     Detect,
 }
 
-/// Everything a bundle is made of. Free text is redacted by the writer.
+/// All inputs of a bundle. The writer redacts free text.
 #[derive(Debug, Clone)]
 pub struct BundleInputs {
-    /// RFC 3339, UTC, milliseconds.
+    /// Creation time in RFC 3339, UTC, milliseconds.
     pub created_at: String,
-    /// The runtime.
+    /// Description of the runtime.
     pub runtime: RuntimeInfo,
-    /// What the run came to.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// One sentence.
+    /// Summary of the outcome in one sentence.
     pub summary: String,
-    /// That as data.
+    /// Summary of the outcome as data.
     pub summary_detail: Option<RunSummary>,
-    /// Whether it can be approved.
+    /// Whether the bundle may be approved.
     pub approvable: Approvable,
     /// `metadata.provenance`, without host paths.
     pub provenance: Map<String, Value>,
@@ -103,15 +104,15 @@ pub struct BundleInputs {
     pub task: Option<Value>,
     /// `metadata.policy`.
     pub policy: Value,
-    /// `metadata.spec`: limits, commands and whatever describes the request.
+    /// `metadata.spec`: limits, commands and other data that describe the request.
     pub spec: Map<String, Value>,
     /// Mounts in plan order.
     pub mounts: Vec<BundleMount>,
-    /// Rename detection.
+    /// Whether renames are detected.
     pub renames: RenameMode,
-    /// The journal.
+    /// Events of the journal.
     pub events: Vec<LifecycleEvent>,
-    /// Executions in order.
+    /// Executions in order of their start.
     pub commands: Vec<ExecutionRecord>,
     /// Observations in order.
     pub observations: Vec<Value>,
@@ -124,20 +125,20 @@ pub struct BundleInputs {
     pub agent_result: Option<Map<String, Value>>,
     /// `agent-transcript/v1`.
     pub transcript: Option<Value>,
-    /// What the guest's probes saw.
+    /// Isolation that the probes in the guest observed.
     pub isolation: IsolationReport,
     /// `preview/v1` of the preview that was open, without its token.
     pub preview: Option<Value>,
     /// Documents for `files/runtime-evidence/`, in order.
     pub evidence: Vec<EvidenceDocument>,
-    /// What commands left, in order; each path once.
+    /// Files that commands created for the reviewer, in order; each path occurs once.
     pub files: Vec<ArtifactFile>,
-    /// The episode, when there was one.
+    /// Files of the episode, if the run had one.
     pub episode: Option<EpisodeFiles>,
 }
 
-/// What a bundle holds of an episode, as its builder closed it: redacted, and written as it is,
-/// since its digests are of these very bytes.
+/// Episode files of a bundle as the builder closed them. They are redacted already and written
+/// unchanged, because their digests cover these bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EpisodeFiles {
     /// `files/runtime-episode-trace.json`.
@@ -146,39 +147,40 @@ pub struct EpisodeFiles {
     pub records: Vec<u8>,
 }
 
-/// A file that a command left for whoever reviews the run, e.g. a screenshot.
+/// A file that a command created for the reviewer, e.g. a screenshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArtifactFile {
-    /// Below `files/`; ASCII letters, digits, `.`, `_` and `-` between the slashes.
+    /// Path below `files/`; ASCII letters, digits, `.`, `_` and `-` between the slashes.
     pub path: String,
     /// `kind` in the manifest, e.g. `browser-screenshot`.
     pub kind: &'static str,
     /// Media type.
     pub media: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub content: ArtifactContent,
 }
 
 /// The content of an [`ArtifactFile`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArtifactContent {
-    /// Redacted when it is written.
+    /// Text, redacted during writing.
     Text(String),
-    /// A JSON document, redacted when it is written.
+    /// JSON document, redacted during writing.
     Document(Value),
-    /// Bytes in which nothing can be redacted, e.g. an image.
+    /// Binary data that cannot be redacted, e.g. an image.
     Bytes(Vec<u8>),
 }
 
 /// One document of `files/runtime-evidence/`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceDocument {
-    /// Name without directory, e.g. `run-attestation.json`. Ends with `.jsonl` for lines.
+    /// File name without directory, e.g. `run-attestation.json`. Ends in `.jsonl` if there is one
+    /// value per line.
     pub name: &'static str,
     /// Logical name in `metadata.json`, e.g. `runAttestation`.
     pub key: &'static str,
     /// `kind` in the manifest, e.g. `run-attestation`.
     pub kind: &'static str,
-    /// One value for a `.json` file, one per line for a `.jsonl` file.
+    /// Content: one value for a `.json` file, one per line for a `.jsonl` file.
     pub values: Vec<Value>,
 }

@@ -1,19 +1,19 @@
-//! Writing bundles.
+//! Writing of bundles.
 //!
-//! Invariants: a bundle appears whole or not at all (temporary sibling, sync, rename); the manifest
-//! is ASCII and small enough that every implementation computes its self hash; free
-//! text is redacted as it comes in, and a secret in the patch is an error, never an edit;
-//! no host path is written; the same inputs give the same bytes.
+//! Invariants: a bundle appears complete or not at all (temporary sibling, sync, rename). The
+//! manifest is ASCII and small enough that every implementation computes the same self hash. Free
+//! text is redacted when the writer receives it; a secret in the patch is an error and never
+//! edited. No host path is written. Equal inputs give equal bytes.
 
 mod documents;
 mod ends;
 mod inputs;
 mod mounts;
-mod place;
 mod records;
 mod references;
 mod risky_paths;
 mod secrets;
+mod staging;
 mod writer;
 
 use crate::attestation::HostKey;
@@ -26,107 +26,107 @@ pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
     EvidenceDocument, ExecutionRecord, RenameMode,
 };
-pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};
+pub(crate) use staging::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub use writer::{write_bundle, write_bundle_as};
 
-/// Who signs.
+/// Signer of the bundle.
 #[derive(Debug, Clone, Copy)]
 pub enum BundleSigner<'a> {
-    /// Nobody: the bundle verifies as `unsigned`.
+    /// No signature: the bundle verifies as `unsigned`.
     Unsigned,
-    /// This host.
+    /// Signed with the key of this host.
     Host(&'a HostKey),
 }
 
-/// What a bundle outlives.
+/// Crash that a written bundle must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// The host: it is synced before it gets its name.
+    /// A crash of the host: the bundle is synced before its rename.
     Synced,
-    /// The process that wrote it, no more.
+    /// A crash of the writing process only.
     Unsynced,
 }
 
-/// A bundle on disk.
+/// A bundle written to disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenBundle {
-    /// Its id.
+    /// Id of the bundle.
     pub id: BundleId,
-    /// Identity.
+    /// Content digest, which identifies the bundle.
     pub content_digest: ContentDigest,
-    /// sha256 of the manifest file: what an approval binds.
+    /// SHA-256 of the manifest file, which an approval names.
     pub manifest_sha256: Sha256Hex,
     /// Entries of `files/changed-files.json`.
     pub changed_files: Vec<ChangedFile>,
-    /// `files/completion-outcome.json`, null when there is none.
+    /// `files/completion-outcome.json`, or null.
     pub completion_outcome: Value,
-    /// `files/agent-result.json`, null when there is none.
+    /// `files/agent-result.json`, or null.
     pub agent_result: Value,
-    /// `files/transcript.json`, null when there is none.
+    /// `files/transcript.json`, or null.
     pub transcript: Value,
-    /// Sentences about what was left out.
+    /// Sentences that describe omitted content.
     pub notices: Vec<String>,
 }
 
-/// Why a bundle could not be written. Nothing is left behind.
+/// Reason why a bundle could not be written. The writer removes partial files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// A known secret stands in the patch.
+    /// The patch contains a known secret.
     #[error("{path:?} line {line} contains a secret ({kind}); remove it and run again")]
     Secret {
-        /// Declared-target path.
+        /// Path with the declared mount target.
         path: String,
-        /// Line of the file, from 1.
+        /// Line number in the file, counted from 1.
         line: u64,
-        /// Kind of secret, never its value.
+        /// Kind of secret; never its value.
         kind: &'static str,
     },
     /// The disk is full.
     #[error("the disk is full; free some space, then run again")]
     NoSpace,
-    /// Another I/O failure.
+    /// Another I/O operation failed.
     #[error("{member} could not be written")]
     Io {
-        /// Member of the bundle.
+        /// Path of the member in the bundle.
         member: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
-    /// The patch is larger than a verifier reads.
+    /// The patch is larger than verifiers accept.
     #[error(
         "the patch has {bytes} bytes, but a bundle carries {limit} at most; let the agent change less, or exclude generated files"
     )]
     PatchTooLarge {
-        /// How many it has.
+        /// Size of the patch in bytes.
         bytes: u64,
-        /// The bound.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// A text that goes into the manifest is not ASCII.
+    /// A text for the manifest is not ASCII.
     #[error(
         "the runtime's description must be ASCII, or other implementations compute another self hash"
     )]
     NotAscii,
-    /// The bundle exists already.
+    /// A bundle of this run exists already.
     #[error("a bundle of this run exists already")]
     Exists,
     /// A document has no canonical form.
     #[error("{member} is too large for canonical JSON")]
     Canonical {
-        /// Member of the bundle.
+        /// Path of the member in the bundle.
         member: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: CanonicalError,
     },
 }
 
 impl BundleError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -139,7 +139,7 @@ impl BundleError {
             | Self::Canonical { .. } => ErrorCode::BundleWriteFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -1,4 +1,4 @@
-//! Members about mounts: rows, patches, captured copies, and the blueprint.
+//! Bundle members about mounts: rows, patches, captured copies and the blueprint.
 
 use super::inputs::{BundleInputs, BundleMount, RenameMode};
 use super::records::Scrubber;
@@ -11,29 +11,29 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::ChangedFile;
 use wp_codebox_policy::Redactor;
 
-/// Captured copies: how many, how large each, how large together.
+/// Limits of captured copies: number of files, bytes of one file, bytes of all files.
 const MAX_COPIES: usize = 200;
 const MAX_COPY: usize = 1024 * 1024;
 const MAX_COPIES_TOTAL: usize = 32 * 1024 * 1024;
-/// Longest file name most file systems take.
+/// Longest file name that most file systems accept, in bytes.
 const MAX_NAME: usize = 255;
 const MAX_PATH: usize = 2000;
-/// Bytes of file contents carried by the blueprint.
+/// Maximum number of bytes of file contents in the blueprint.
 const MAX_BLUEPRINT: usize = 1024 * 1024;
-/// Left-out paths printed per mount.
+/// Maximum number of omitted paths printed per mount.
 const MAX_OMITTED: usize = 500;
 
-/// The change set as the bundle carries it.
+/// The changes of all mounts as bundle members.
 #[derive(Default)]
 pub(super) struct ChangeSet {
     /// `files/patch.diff`.
     pub patch: Vec<u8>,
     pub entries: Vec<ChangedFile>,
-    /// Lines before and after together, by declared path; text files only.
+    /// Number of lines before and after the change together, by declared path; text files only.
     pub line_totals: BTreeMap<String, u64>,
     /// `files/diffs/mount-<N>.patch`.
     pub mount_patches: Vec<(String, Vec<u8>)>,
-    /// `files/mounts/<N>/…`: path, bytes, media type.
+    /// `files/mounts/<N>/…`: path, bytes and media type.
     pub copies: Vec<(String, Vec<u8>, &'static str)>,
     /// `files/mounted-files.json`.
     pub mounted_files: Value,
@@ -41,7 +41,7 @@ pub(super) struct ChangeSet {
     pub diffs: Value,
 }
 
-/// Renders every captured mount.
+/// Renders the changes of every captured mount.
 pub(super) fn change_set(inputs: &BundleInputs, redactor: &Redactor) -> ChangeSet {
     let captured = inputs.mounts.iter().filter(|m| m.changes.is_some()).count();
     let mut set = ChangeSet::default();
@@ -81,7 +81,8 @@ fn add_mount(set: &mut ChangeSet, mount: &BundleMount, captured: usize, renames:
     let names = MountNames {
         index: mount.index,
         target: mount.target.clone(),
-        // Alone, as the public system names it; with others, so that names cannot collide.
+        // A single captured mount has no prefix, as in the public system; several mounts have
+        // one, so that their names cannot collide.
         prefix: if captured > 1 {
             format!("{}/", mount.target.as_str().trim_start_matches('/'))
         } else {
@@ -118,7 +119,7 @@ fn line_count(bytes: &[u8]) -> u64 {
     bytes.split_inclusive(|b| *b == b'\n').count() as u64
 }
 
-/// `files/mounts.jsonl`.
+/// Builds `files/mounts.jsonl`.
 pub(super) fn mount_rows(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Vec<Value> {
     inputs
         .mounts
@@ -237,7 +238,8 @@ fn media_type(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A path of ASCII letters, digits, `.`, `_`, `-` and `/`; everything else as `%XX`.
+/// Encodes a path with ASCII letters, digits, `.`, `_`, `-` and `/`; every other byte becomes
+/// `%XX`.
 fn percent_encode(path: &[u8]) -> String {
     let mut out = String::with_capacity(path.len());
     for &byte in path {
@@ -251,8 +253,8 @@ fn percent_encode(path: &[u8]) -> String {
     out
 }
 
-/// `blueprint.after.json`: steps that repeat the change on a fresh WordPress, as far as
-/// text files go. The patch is the authority.
+/// Builds `blueprint.after.json`: steps that repeat the changes of text files on a fresh
+/// WordPress. If the blueprint and the patch differ, the patch is correct.
 pub(super) fn blueprint(inputs: &BundleInputs, redactor: &Redactor) -> Value {
     let mut steps = Vec::new();
     let mut left_out = 0_u64;

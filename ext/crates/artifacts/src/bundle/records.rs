@@ -1,8 +1,8 @@
 //! Line-oriented members: events, commands, observations and the two logs.
 //!
-//! Invariants: text is redacted before it is cut; output that arrived in pieces is
-//! redacted as a whole, so a secret cannot hide between two pieces; cuts fall on character
-//! borders and are marked.
+//! Invariants: text is redacted before it is shortened. Output that arrived in pieces is redacted
+//! as a whole, so a secret split between two pieces is found. Cuts are at character boundaries
+//! and are marked.
 
 use super::ends::text_ends;
 use super::inputs::ExecutionRecord;
@@ -14,17 +14,17 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{EventType, LifecycleEvent};
 use wp_codebox_policy::Redactor;
 
-/// Bytes of one argument.
+/// Maximum size of one argument in bytes.
 const MAX_ARGUMENT: usize = 1024 * 1024;
-/// Bytes of all streams in `commands.jsonl`.
+/// Maximum size of all streams in `commands.jsonl` together in bytes.
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;
-/// What every stream may have when the others used all of that up.
+/// Bytes granted to each stream even if the other streams used the total up.
 const MIN_STREAM: usize = 1024;
-/// Lines in `commands.jsonl`: the first ones and the last.
+/// Maximum number of lines in `commands.jsonl`: the first and the last ones.
 const MAX_COMMANDS: usize = 1000;
 const CUT: &str = "\n[cut here]";
 
-/// Redacts and counts how many texts it had to change.
+/// Redacts texts and counts the texts it changed.
 pub(crate) struct Scrubber<'r> {
     redactor: &'r Redactor,
     changed: Cell<u64>,
@@ -54,7 +54,7 @@ impl<'r> Scrubber<'r> {
         clean.into_owned()
     }
 
-    /// Every string and key in a value.
+    /// Redacts every string and key in a value.
     pub(super) fn value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -72,11 +72,11 @@ impl<'r> Scrubber<'r> {
     }
 }
 
-/// One JSON document per line; nothing for no records.
+/// Serialises one JSON document per line; returns no bytes for no records.
 pub(crate) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
-        // These types have string keys only and cannot fail.
+        // These types have only string keys, so serialisation cannot fail.
         if let Ok(line) = serde_json::to_vec(record) {
             out.extend_from_slice(&line);
             out.push(b'\n');
@@ -85,13 +85,13 @@ pub(crate) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
     out
 }
 
-/// Events with redacted data.
+/// Returns the events with redacted data.
 pub(super) fn events(events: &[LifecycleEvent], scrub: &Scrubber<'_>) -> Vec<LifecycleEvent> {
     let mut clean: Vec<LifecycleEvent> = events.to_vec();
     let mut streams: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, event) in events.iter().enumerate() {
         if event.kind == EventType::CommandOutput {
-            // Made of the raw output, which the bundle has.
+            // This member is derived from the raw output, which the bundle contains anyway.
             clean[index].data.remove("shown");
             let id = event.execution_id.as_ref().map(ToString::to_string);
             let stream = event.data.get("stream").and_then(Value::as_str);
@@ -135,7 +135,7 @@ fn output_of(event: &LifecycleEvent) -> Vec<u8> {
     }
 }
 
-/// Commands with redacted and bounded output.
+/// Returns the commands with redacted and shortened output.
 pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec<ExecutionRecord> {
     let mut left = MAX_OUTPUT;
     let skip = MAX_COMMANDS - 1..records.len().saturating_sub(1).max(MAX_COMMANDS - 1);
@@ -170,7 +170,7 @@ pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec
         .collect()
 }
 
-/// At most `max` bytes and a mark, on a character border.
+/// Shortens a text to at most `max` bytes plus a mark, at a character boundary.
 fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -179,7 +179,7 @@ fn cut(text: &str, max: usize) -> String {
     format!("{}{CUT}", &text[..end.unwrap_or_default()])
 }
 
-/// `[time] type {data}` for every event but output.
+/// Formats every event except output as `[time] type {data}`.
 pub(super) fn runtime_log(events: &[LifecycleEvent]) -> String {
     let mut log = String::new();
     for event in events.iter().filter(|e| e.kind != EventType::CommandOutput) {
@@ -201,7 +201,7 @@ pub(super) fn runtime_log(events: &[LifecycleEvent]) -> String {
     log
 }
 
-/// One block per command, parted by `---`.
+/// Formats one block per command, separated by `---`.
 pub(super) fn commands_log(records: &[ExecutionRecord]) -> String {
     let blocks: Vec<String> = records
         .iter()
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_between_two_pieces_is_found() {
+    fn secret_split_between_output_pieces_is_redacted() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let scrub = Scrubber::new(&redactor);
         let pieces = [
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_bounded_after_redaction() {
+    fn command_output_is_redacted_before_it_is_shortened() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let scrub = Scrubber::new(&redactor);
         let record = |stdout: String| ExecutionRecord {
@@ -282,7 +282,7 @@ mod tests {
             phase: "workflow".into(),
             output_truncated: false,
         };
-        // The secret lies across the cut.
+        // The secret spans the position of the cut.
         let head = MAX_OUTPUT - MAX_OUTPUT / 3;
         let long = format!(
             "{}hunter2-hunter2é{}",
@@ -297,7 +297,7 @@ mod tests {
         assert!(kept[0].output_truncated && kept[1].output_truncated);
         assert!(kept[0].stdout.len() <= MAX_OUTPUT + 50);
         assert!(kept[1].stdout.len() <= MIN_STREAM + 50);
-        // Several megabytes stay whole where there is room for them.
+        // Several megabytes are not shortened if they fit the total limit.
         let kept = commands(
             &[record("x".repeat(MAX_OUTPUT / 2)), rows[0].clone()],
             &scrub,

@@ -1,9 +1,9 @@
 //! The runtime reference manifest and the replay reference index.
 //!
-//! Both leave out the attestation, which signs them, and each other's dependants.
+//! Both omit the attestation, which signs them, and the documents that depend on them.
 
 use super::BundleError;
-use super::place::canonical;
+use super::staging::canonical;
 use crate::canonical::OverLimit;
 use crate::digest::{reference_manifest_digest, replay_index_digest};
 use crate::json::Json;
@@ -12,7 +12,7 @@ use wp_codebox_contracts::{
     BundleId, ContentDigest, ManifestFile, RuntimeInfo, Sha256Hex, schema_id,
 };
 
-/// What both documents repeat.
+/// Members common to both documents.
 pub(super) struct Head<'a> {
     pub created_at: &'a str,
     pub runtime: &'a RuntimeInfo,
@@ -36,7 +36,7 @@ fn file_ref(file: &ManifestFile) -> Value {
     })
 }
 
-/// `files/runtime-reference-manifest.json` over the files given.
+/// Builds `files/runtime-reference-manifest.json` from the given files.
 pub(super) fn reference_manifest(
     head: &Head<'_>,
     files: &[&ManifestFile],
@@ -61,7 +61,7 @@ pub(super) fn reference_manifest(
     ))
 }
 
-/// `files/runtime-replay-index.json` over the files given.
+/// Builds `files/runtime-replay-index.json` from the given files.
 pub(super) fn replay_index(head: &Head<'_>, files: &[&ManifestFile]) -> Result<Value, BundleError> {
     const NAMES: [(&str, &str); 10] = [
         (

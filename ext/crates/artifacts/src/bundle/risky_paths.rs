@@ -1,6 +1,7 @@
-//! Paths of a change that decide what a server or WordPress runs beyond the changed code.
+//! Changed paths that influence which code a server or WordPress runs, beyond the changed code
+//! itself.
 
-/// Configuration that Apache, PHP or IIS reads from a served directory.
+/// Configuration files that Apache, PHP or IIS reads from a served directory.
 const SERVER_CONFIGURATION: [&str; 5] = [
     ".htaccess",
     ".htpasswd",
@@ -9,13 +10,13 @@ const SERVER_CONFIGURATION: [&str; 5] = [
     "web.config",
 ];
 
-/// Endings that common server configurations hand to PHP too.
+/// File extensions that common server configurations also pass to PHP.
 const OTHER_PHP: [&str; 10] = [
     ".phtml", ".pht", ".phps", ".php2", ".php3", ".php4", ".php5", ".php6", ".php7", ".php8",
 ];
 
-/// Files of `_get_dropins()` of core that WordPress loads from `wp-content` and whose names say what
-/// they are for; plugins copy them there, so they count in every directory.
+/// Drop-ins from `_get_dropins()` of WordPress core with distinctive names. Plugins copy drop-ins
+/// into `wp-content`, so these names are flagged in every directory.
 const DROP_INS: [&str; 9] = [
     "advanced-cache.php",
     "blog-deleted.php",
@@ -28,11 +29,11 @@ const DROP_INS: [&str; 9] = [
     "sunrise.php",
 ];
 
-/// Those with everyday names, which count only directly below `wp-content`.
+/// Drop-ins with common names, flagged only directly below `wp-content`.
 const COMMON_DROP_INS: [&str; 3] = ["db.php", "install.php", "maintenance.php"];
 
-/// Risk flags of a path of `changed-files.json`, by its name alone. Names are compared without case,
-/// as file systems that ignore it would.
+/// Returns the risk flags of a path in `changed-files.json`, derived from its name alone. The
+/// comparison ignores case, as case-insensitive file systems do.
 pub(super) fn flags_of(path: &str) -> Vec<&'static str> {
     // A path that is not UTF-8 is C-quoted as a whole.
     let lower = path.trim_matches('"').to_ascii_lowercase();
@@ -40,7 +41,7 @@ pub(super) fn flags_of(path: &str) -> Vec<&'static str> {
     let below_content = directories.rsplit('/').next() == Some("wp-content");
     [
         ("server-configuration", SERVER_CONFIGURATION.contains(&name)),
-        // PHP reads `phar://x.phar.zip` and `x.phar` alike.
+        // PHP reads `phar://x.phar.zip` like `x.phar`.
         (
             "executable-archive",
             name.ends_with(".phar") || name.contains(".phar."),
@@ -49,7 +50,7 @@ pub(super) fn flags_of(path: &str) -> Vec<&'static str> {
             "unusual-php-file",
             OTHER_PHP.iter().any(|end| name.ends_with(end)),
         ),
-        // The directory itself too: it may be a symbolic link.
+        // The directory itself is flagged too, because it may be a symbolic link.
         (
             "must-use-plugin",
             lower.split('/').any(|part| part == "mu-plugins"),
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_a_server_or_wordpress_runs_are_flagged_and_others_are_not() {
+    fn server_configuration_php_and_drop_in_paths_are_flagged() {
         let content = "/wordpress/wp-content";
         for (path, flags) in [
             ("/plugins/p/.htaccess", vec!["server-configuration"]),
@@ -94,7 +95,7 @@ mod tests {
             ("/sunrise.php", vec!["drop-in"]),
             ("/db.php", vec!["drop-in"]),
             ("/maintenance.php", vec!["drop-in"]),
-            // Controls.
+            // Controls: paths without flags.
             ("/plugins/p/db.php", vec![]),
             ("/plugins/p/install.php", vec![]),
             ("/plugins/p/htaccess.md", vec![]),

@@ -1,25 +1,24 @@
-//! Secrets where nothing may be replaced: names and contents a patch carries.
+//! Search for secrets where redaction is impossible: in names and contents of a patch.
 //!
-//! Both sides of every hunk are put together again before they are searched, so that
-//! a secret over several lines is found; binary contents are searched as they are, not
-//! in their encoding.
+//! Both sides of every hunk are reassembled before the search, so that a secret over several
+//! lines is found. Binary contents are searched in their original form, not in their encoding.
 
 use crate::capture::{EntryChange, MountChanges, Node};
 use crate::patch::{FileStats, render_mount_patch};
 use wp_codebox_policy::{Finding, Redactor};
 
-/// Where a secret stands. Never its value.
+/// Location of a secret, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretLocation {
-    /// Path below the mount, itself redacted.
+    /// Redacted path below the mount.
     pub path: String,
-    /// Line of the file, from 1; 0 when it stands in the name.
+    /// Line number in the file, counted from 1; 0 if the secret is in the name.
     pub line: u64,
     /// Kind of secret.
     pub kind: &'static str,
 }
 
-/// The first secret that a patch of these changes would carry.
+/// Returns the first secret that a patch of these changes would contain.
 #[must_use]
 pub fn find_secret(changes: &MountChanges, redactor: &Redactor) -> Option<SecretLocation> {
     changes.entries.iter().find_map(|entry| {
@@ -33,7 +32,7 @@ pub fn find_secret(changes: &MountChanges, redactor: &Redactor) -> Option<Secret
         if let Some(finding) = redactor.find(&entry.path) {
             return Some(at(0, &finding));
         }
-        // Cheap and usual: the secret is in neither side as a whole.
+        // Fast path for the usual case: neither side contains the secret as a whole.
         let blobs = [entry.change.before(), entry.change.after()];
         let blobs = blobs.into_iter().flatten().filter_map(Node::blob);
         let found: Vec<(&[u8], Finding)> = blobs
@@ -71,7 +70,7 @@ fn rendered(entry: &EntryChange) -> (Vec<u8>, Option<FileStats>) {
 #[derive(Default)]
 struct Side {
     text: Vec<u8>,
-    /// Where each line starts in `text`, and its number in the file.
+    /// Position in `text` and line number in the file of each line.
     lines: Vec<(usize, u64)>,
 }
 
@@ -87,7 +86,7 @@ impl Side {
     }
 }
 
-/// The old and the new side, as far as the patch carries them.
+/// Returns the old and the new side as far as the patch contains them.
 fn sides(entry: &EntryChange) -> [Side; 2] {
     let (patch, _) = rendered(entry);
     let [mut old, mut new] = [Side::default(), Side::default()];
@@ -120,7 +119,7 @@ fn sides(entry: &EntryChange) -> [Side; 2] {
 
 type Span = (u64, u64);
 
-/// `@@ -a,b +c,d @@` as this crate writes it.
+/// Parses `@@ -a,b +c,d @@` in the form this crate writes.
 fn spans(line: &[u8]) -> Option<(Span, Span)> {
     let text = std::str::from_utf8(line).ok()?;
     let (old, new) = text
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_context() {
+    fn secret_in_added_removed_or_context_line_is_found_with_its_line() {
         let many = |at: usize, text: &str| -> String {
             (1..=60)
                 .map(|i| {
@@ -179,14 +178,14 @@ mod tests {
         };
         let plain = many(0, "");
         assert_eq!(find("f", &plain, &many(40, KEY)), Some(("f".into(), 40)));
-        // Removed lines and context are part of the patch, too.
+        // Removed lines and context lines are part of the patch, too.
         assert_eq!(find("f", &many(7, KEY), &plain), Some(("f".into(), 7)));
         let with_key = many(10, KEY);
         assert_eq!(
             find("f", &with_key, &with_key.replace("\n12\n", "\ntwelve\n")),
             Some(("f".into(), 10))
         );
-        // What the patch does not show is the host's own affair.
+        // Lines outside the patch do not leave the host.
         assert_eq!(
             find("f", &with_key, &with_key.replace("\n50\n", "\nfifty\n")),
             None
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_names_and_binaries() {
+    fn secret_over_several_lines_in_name_or_binary_is_found() {
         assert_eq!(
             find("f", "a\n", "a\nfirst line\nsecond line\n"),
             Some(("f".into(), 2))

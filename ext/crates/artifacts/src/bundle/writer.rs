@@ -1,20 +1,20 @@
-//! Puts a bundle together.
+//! The writer of bundles.
 //!
-//! Order: change set → identity → members that embed it → hashes of those → reference
-//! documents → attestation → manifest with its self hash.
+//! Order: change set → identity → members that embed the identity → hashes of the members →
+//! reference documents → attestation → manifest with its self hash.
 
 use super::documents::{Identity, completed, metadata, review, test_results};
 use super::inputs::{ArtifactContent, BundleInputs};
 use super::mounts::{blueprint, change_set, mount_rows};
-use super::place::{Staging, canonical};
 use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
 use super::references::{Head, reference_manifest, replay_index};
 use super::secrets::find_secret;
+use super::staging::{Staging, canonical};
 use super::{BundleError, BundleSigner, Durability, WrittenBundle};
 use crate::attestation::{ATTESTATION_PATH, MANIFEST_PATH, make_envelope};
-use crate::beneath::Dir;
 use crate::canonical::{MAX_ITEMS, OverLimit, canonical_value};
 use crate::digest::{CONTENT_INPUTS, MAX_DOCUMENT, content_digest, manifest_self_hash, sha256};
+use crate::dirfd::Dir;
 use crate::json::Json;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 const DIFF: &str = "text/x-diff";
 
-/// One member under way.
+/// One member to be written.
 struct Member {
     path: String,
     kind: &'static str,
@@ -92,18 +92,19 @@ fn entry(path: &str, kind: &str, media: &str, hash: Sha256Hex) -> ManifestFile {
     }
 }
 
-/// Two-space JSON and a line end.
+/// Serialises a document with two-space indentation and a final line feed.
 fn pretty<T: serde::Serialize>(document: &T) -> Vec<u8> {
-    // String keys only: this cannot fail.
+    // These types have only string keys, so serialisation cannot fail.
     let mut bytes = serde_json::to_vec_pretty(document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// Writes the bundle `<parent>/<run id>` atomically: all of it or nothing.
+/// Writes the bundle `<parent>/<run id>` atomically.
 ///
-/// Errors: a secret in the change set ([`BundleError::Secret`]), a full disk, another I/O
-/// failure, a document past the limits of canonical JSON, or a bundle of that run.
+/// Fails if the change set contains a secret ([`BundleError::Secret`]), the disk is full, another
+/// I/O operation fails, a document exceeds the limits of canonical JSON, or a bundle of that run
+/// exists.
 pub fn write_bundle(
     parent: &Dir,
     run: &RunId,
@@ -114,7 +115,7 @@ pub fn write_bundle(
     write_bundle_as(parent, run, inputs, redactor, signer, Durability::Synced)
 }
 
-/// The same, for a bundle that need not outlive the host.
+/// Writes a bundle like [`write_bundle`] with the given durability.
 pub fn write_bundle_as(
     parent: &Dir,
     run: &RunId,
@@ -345,7 +346,7 @@ pub fn write_bundle_as(
     })
 }
 
-/// A patch may not be edited, so a secret in it ends the matter.
+/// Fails if the change set contains a secret, because a patch must not be edited.
 fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), BundleError> {
     for mount in &inputs.mounts {
         let changes = mount.changes.as_ref();
@@ -360,7 +361,7 @@ fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), Bund
     Ok(())
 }
 
-/// Adds the attestation and makes the manifest's bytes.
+/// Adds the attestation and serialises the manifest.
 fn finish_manifest(
     inputs: &BundleInputs,
     identity: &Identity<'_>,
@@ -383,7 +384,7 @@ fn finish_manifest(
             .into_iter()
             .map(|file| (file.path, file.sha256.value))
             .collect();
-        // Its own entry is part of the file list it signs; the hash is not.
+        // The signed file list includes the entry of the envelope without its hash.
         manifest.files.push(entry(
             ATTESTATION_PATH,
             "attestation",

@@ -1,25 +1,26 @@
-//! What a walk over a tree may still cost.
+//! Remaining limits of a walk over a tree.
 //!
-//! Invariants: a name is counted before it is kept, and so is a path and each byte that is
-//! held; whatever the tree, memory stays within the limits.
+//! Invariants: a name, a path and each byte are counted before they are stored. Memory stays
+//! within the limits for any tree.
 
 use super::CaptureLimits;
-use crate::beneath::{Dir, Listing, join};
+use crate::dirfd::{Dir, Listing, join};
 use rustix::io::Errno;
 
-/// How often a bundle repeats a path: in headers of the patch, in lists, in its documents.
+/// Number of times a bundle repeats a path: in patch headers, lists and documents.
 const PATH_COPIES: u64 = 8;
 
-/// A bound that was reached.
+/// A limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exceeded {
-    /// `entries`, `bytes`, `bytes in one file`, `bytes in one path` or `directory levels`.
+    /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
+    /// `directory levels`.
     pub what: &'static str,
-    /// The bound.
+    /// Value of the limit.
     pub limit: u64,
 }
 
-/// Why a directory cannot be listed.
+/// Reason why a directory cannot be listed.
 pub(crate) enum ListError {
     Exceeded(Exceeded),
     Io(Errno),
@@ -41,7 +42,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The names of a directory, each of which counts as an entry.
+    /// Returns the names of a directory and counts each as an entry.
     pub(crate) fn names(&mut self, dir: &Dir) -> Result<Vec<Vec<u8>>, ListError> {
         let left = self.limits.entries - self.listed;
         match dir.names_within(left).map_err(ListError::Io)? {
@@ -56,7 +57,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The path of an entry.
+    /// Builds the path of an entry. Fails if the path is too long.
     pub(crate) fn path(&self, parent: &[u8], name: &[u8]) -> Result<Vec<u8>, Exceeded> {
         let limit = self.limits.path_bytes;
         if parent.len() + 1 + name.len() > limit {
@@ -78,7 +79,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// A file of `size` bytes lies there.
+    /// Checks the size of one file against the file limit.
     pub(crate) const fn file(&self, size: u64) -> Result<(), Exceeded> {
         if size > self.limits.file_bytes {
             return Err(Exceeded {
@@ -89,7 +90,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// `bytes` more are read or kept.
+    /// Counts `bytes` more bytes that are read or stored.
     pub(crate) const fn spend(&mut self, bytes: u64) -> Result<(), Exceeded> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.total_bytes {
@@ -98,12 +99,12 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// A path goes into the result.
-    pub(crate) const fn keep_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
+    /// Counts a path that goes into the result.
+    pub(crate) const fn count_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
         self.spend(PATH_COPIES * path.len() as u64)
     }
 
-    /// What it is when there is no room for the next byte.
+    /// Returns the error for an exhausted byte limit.
     pub(crate) const fn all_spent(&self) -> Exceeded {
         Exceeded {
             what: "bytes",
@@ -111,7 +112,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// Bytes that may still be read or kept.
+    /// Returns the number of bytes that may still be read or stored.
     pub(crate) const fn left(&self) -> u64 {
         self.limits.total_bytes.saturating_sub(self.bytes)
     }

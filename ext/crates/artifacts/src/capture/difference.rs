@@ -1,16 +1,16 @@
-//! A whole tree read as changes over the tree it was a copy of.
+//! Comparison of a whole tree with the tree that it was copied from.
 //!
-//! For guests without an overlay: the walk and its rules are those of the upper
-//! directory; only what is equal on both sides is passed over without being kept.
+//! Used for guests without an overlay. The walk and its rules are those for an upper directory,
+//! except that entries equal on both sides are skipped and not held in memory.
 
 use super::error::CaptureError;
 use super::upper::{Merge, read_changes};
 use super::{CaptureLimits, ExcludeRules, MountChanges};
 use rustix::fd::BorrowedFd;
 
-/// Reads how the whole tree `after` differs from the tree `before` that it was a copy of. The
-/// guest must be dead. The limits hold for what differs; equal files are compared piece by
-/// piece and not kept. An excluded name is listed whether it changed or not.
+/// Returns how the tree `after` differs from the tree `before` that it was copied from. The guest
+/// must be dead. The limits apply to the differences; equal files are compared piece by piece and
+/// not held in memory. Excluded names are listed whether they changed or not.
 pub fn capture_difference(
     before: BorrowedFd<'_>,
     after: BorrowedFd<'_>,

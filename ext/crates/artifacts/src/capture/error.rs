@@ -1,4 +1,4 @@
-//! Why a capture failed.
+//! Error type of a capture.
 
 use super::budget::{Exceeded, ListError};
 use crate::patch::shown_name;
@@ -8,18 +8,19 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 pub(super) const BASELINE: &str = "baseline";
 pub(super) const RESULT: &str = "result";
 
-/// Why a capture failed.
+/// Reason why a capture failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The change set is larger than a bundle may be.
+    /// The change set exceeds a limit of bundles.
     #[error(
         "the change set has more than {limit} {what}; let the agent change less, or exclude generated directories in the mount"
     )]
     Limit {
-        /// `entries`, `bytes`, `bytes in one file`, `bytes in one path` or `directory levels`.
+        /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
+        /// `directory levels`.
         what: &'static str,
-        /// The bound.
+        /// Limit that was exceeded.
         limit: u64,
     },
     /// A directory or file could not be read.
@@ -29,22 +30,22 @@ pub enum CaptureError {
         side: &'static str,
         /// Path below the mount.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
-    /// The overlay used a feature that cannot be captured.
+    /// The overlay used a feature that the capture does not support.
     #[error("{path:?} uses the overlay feature {feature:?}, which cannot be captured")]
     OverlayFeature {
         /// Path below the mount.
         path: String,
-        /// Attribute name.
+        /// Name of the overlay attribute.
         feature: &'static str,
     },
 }
 
 impl CaptureError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -52,7 +53,7 @@ impl CaptureError {
             Self::Io { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -1,11 +1,12 @@
-//! Captured changes written back as an overlay *lower* layer, for a fresh guest; and such a
-//! layer laid over a plain copy, where no overlay can be mounted.
+//! Writes captured changes as an overlay *lower* layer for a new guest, and applies such a layer
+//! to a plain copy where no overlay can be mounted.
 //!
-//! Invariant: the layer over the baseline shows what the guest left, except for what the capture omitted. Every
-//! deletion is a whiteout of its own, so no directory has to be marked opaque.
+//! Invariant: the layer mounted over the baseline shows the state that the guest left, except for
+//! the entries the capture omitted. Each deletion is a separate whiteout, so no directory needs
+//! the opaque attribute.
 
 use super::{FileMode, MountChanges, Node};
-use crate::beneath::{Dir, Existing, SparseWriter, join, read_pieces, write_all};
+use crate::dirfd::{Dir, IfExists, SparseWriter, join, read_pieces, write_all};
 use crate::patch::shown_name;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -15,24 +16,24 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a layer could not be written.
+/// Error when a layer could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the layer's {path:?} could not be written")]
 pub struct LayerError {
     /// Path below the layer.
     pub path: String,
-    /// The cause.
+    /// Error of the failed operation.
     #[source]
     pub source: rustix::io::Errno,
 }
 
 impl LayerError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::RunFailed
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -43,7 +44,7 @@ impl LayerError {
 pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), LayerError> {
     let root = Dir::reopen(to).map_err(|e| failed(b"", e))?;
     let mut alive: BTreeSet<&[u8]> = BTreeSet::new();
-    // What replaces a directory, or removes it, hides everything below it.
+    // An entry that replaces or removes a directory hides everything below it.
     let mut covers: BTreeSet<&[u8]> = BTreeSet::new();
     for entry in &changes.entries {
         if let Some(node) = entry.change.after() {
@@ -54,7 +55,7 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
         }
     }
     for path in &changes.removed_directories {
-        // Sorted: a removed directory comes before those below it.
+        // The changes are sorted: a removed directory comes before the entries below it.
         if !covered(&covers, path) && covers.insert(path) {
             whiteout(&root, path).map_err(|e| failed(path, e))?;
         }
@@ -64,7 +65,7 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
         let step = match entry.change.after() {
             Some(node) => place(&root, path, node),
             None if covers.contains(path) || covered(&covers, path) => Ok(()),
-            // A directory with contents took its place.
+            // A directory with contents took the place of the entry.
             None if has_below(&alive, path) => Ok(()),
             None => whiteout(&root, path),
         };
@@ -73,9 +74,9 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
     Ok(())
 }
 
-/// Lays a layer that [`write_layer`] made over a plain tree: afterwards the tree shows what the
-/// overlay of both would. Both belong to the caller alone.
-pub fn lay_over(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
+/// Applies a layer that [`write_layer`] made to a plain tree. The tree then shows what an overlay
+/// of both would show. No other process may use either directory.
+pub fn apply_layer(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
     let layer = Dir::reopen(layer).map_err(|e| failed(b"", e))?;
     let to = Dir::reopen(to).map_err(|e| failed(b"", e))?;
     lay_directory(&layer, &to, b"")
@@ -96,7 +97,7 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
             }
             match kind {
                 FileType::Directory => {
-                    let below = to.open_dir(&name, Existing::Opened)?;
+                    let below = to.open_dir(&name, IfExists::Open)?;
                     return Ok(Some((layer.dir(&name)?, below)));
                 }
                 FileType::Symlink => fs::symlinkat(layer.link_text(&name)?.as_slice(), to, &name)?,
@@ -108,7 +109,7 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
                     sparse.finish()?;
                     fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
                 }
-                // A whiteout: that the name is gone is all it says.
+                // A whiteout; its only content is the deletion of the name.
                 _ => {}
             }
             Ok(None)
@@ -147,7 +148,8 @@ pub(super) fn failed(path: &[u8], source: Errno) -> LayerError {
     }
 }
 
-/// Opens the parent of `path`, making directories on the way, and splits off the name.
+/// Opens the parent of `path`, creates missing directories on the way, and returns the last
+/// component.
 fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
     let mut dir = root.dir(b".")?;
     let mut parts = path.split(|b| *b == b'/').peekable();
@@ -155,7 +157,7 @@ fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
         if parts.peek().is_none() {
             return Ok((dir, part));
         }
-        dir = dir.open_dir(part, Existing::Opened)?;
+        dir = dir.open_dir(part, IfExists::Open)?;
     }
     Err(Errno::INVAL)
 }
@@ -168,7 +170,7 @@ pub(super) fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
 fn place(root: &Dir, path: &[u8], node: &Node) -> Result<(), Errno> {
     let (dir, name) = parent(root, path)?;
     match node {
-        Node::Directory => dir.open_dir(name, Existing::Opened).map(drop),
+        Node::Directory => dir.open_dir(name, IfExists::Open).map(drop),
         Node::Symlink { target } => fs::symlinkat(target.as_slice(), &dir, name),
         Node::File { mode, bytes } => {
             let file = dir.create(name)?;

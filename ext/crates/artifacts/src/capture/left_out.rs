@@ -1,36 +1,38 @@
-//! What a guest does not get of a mount's source, or gets without what it leads to.
+//! Entries of a mount's source that a guest does not see, and links whose targets it does not
+//! see.
 
 use super::budget::Exceeded;
-use super::link::judge_link;
+use super::link::check_link;
 use super::{OmitReason, Omitted};
 use crate::changed_files::document_name;
 
-/// Paths that may have to be hidden in one tree: each is an entry of the mask layer.
+/// Maximum number of hidden paths in one tree; each becomes an entry of the mask layer.
 const HIDDEN: usize = 10_000;
 
-/// What a scan found that a guest does not get.
+/// Entries that a scan found and a guest does not get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What a guest must not see, all of it, sorted by path.
+    /// All entries that must be hidden from the guest, sorted by path.
     pub hidden: Vec<Omitted>,
-    /// Links that lead out of the tree, the first [`LeftOut::LISTED`] by path. A guest sees the
-    /// link, and its own tree where it leads.
+    /// Links with targets outside the tree, the first [`LeftOut::LISTED`] by path. A guest sees
+    /// the link, which resolves to a path in the guest's own file system.
     pub links: Vec<Omitted>,
-    /// How many links lead out.
+    /// Total number of links with targets outside the tree.
     pub link_count: u64,
 }
 
 impl LeftOut {
-    /// Links that are listed.
+    /// Maximum number of listed links.
     pub const LISTED: usize = 1000;
 
-    /// How many entries there are.
+    /// Returns the number of hidden entries and of links together.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.hidden.len() as u64 + self.link_count
     }
 
-    /// Path as documents print it and reason of the entries that are listed, hidden ones first.
+    /// Returns path (as printed in documents) and reason of each listed entry, hidden entries
+    /// first.
     pub fn rows(&self) -> impl Iterator<Item = (String, &'static str)> + '_ {
         let all = self.hidden.iter().chain(&self.links);
         all.map(|left| (document_name(&left.path).0, left.reason.as_str()))
@@ -49,7 +51,7 @@ impl LeftOut {
     }
 
     pub(super) fn link(&mut self, path: &[u8], target: &[u8]) {
-        if let Err(reason) = judge_link(path, target) {
+        if let Err(reason) = check_link(path, target) {
             self.link_count += 1;
             let path = path.to_vec();
             self.links.push(Omitted { path, reason });
@@ -67,14 +69,14 @@ impl LeftOut {
         Ok(())
     }
 
-    /// The same whatever the order in which the entries were found.
+    /// Sorts the entries, so the result does not depend on the order of the scan.
     pub(super) fn sorted(mut self) -> Self {
         self.hidden.sort_by(|a, b| a.path.cmp(&b.path));
         self.shorten(0);
         self
     }
 
-    /// Keeps the first links by path once there are more than `most`.
+    /// Sorts the links by path and drops those beyond the limit once there are more than `most`.
     fn shorten(&mut self, most: usize) {
         if self.links.len() > most {
             self.links.sort_by(|a, b| a.path.cmp(&b.path));

@@ -1,12 +1,12 @@
-//! Symbolic links that may be kept.
+//! Check of symbolic link targets.
 //!
-//! Invariant: a kept link cannot lead out of the mount, whatever other links do.
+//! Invariant: an accepted link cannot lead out of the mount, whatever other links exist.
 
 use super::OmitReason;
 
-/// Whether a link at `path` stays inside the mount. `..` is accepted only at the front:
-/// after a name it could climb out through another link.
-pub(super) fn judge_link(path: &[u8], target: &[u8]) -> Result<(), OmitReason> {
+/// Returns whether a link at `path` stays inside the mount. `..` is accepted only at the start of
+/// the target: after a name, `..` could leave the mount through another link.
+pub(super) fn check_link(path: &[u8], target: &[u8]) -> Result<(), OmitReason> {
     if target.starts_with(b"/") {
         return Err(OmitReason::AbsoluteSymlink);
     }

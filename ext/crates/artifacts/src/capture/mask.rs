@@ -1,21 +1,23 @@
-//! An overlay layer that hides paths of the tree below it, and nothing else of that tree.
+//! An overlay layer that hides some paths of the tree below it and changes nothing else.
 //!
-//! Invariant: the layer has no entry that the tree lacks, except whiteouts. Its directories look
-//! like the tree's, because an overlay shows the topmost directory's mode and times.
+//! Invariant: the layer has only entries that exist in the tree, except whiteouts. Its
+//! directories have the mode and times of the tree's directories, because an overlay shows these
+//! attributes of the topmost directory.
 
 use super::layer::{LayerError, failed, whiteout};
 use super::tree::set_times;
-use crate::beneath::{Dir, write_all};
+use crate::dirfd::{Dir, write_all};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// What names the repository of the directory that it lies in.
+/// File that names the git repository of its directory.
 const GIT_FILE: &[u8] = b".git";
 
-/// Writes a layer into the empty directory `to` that hides `hidden` in an overlay over `tree`, and
-/// has a file `.git` of this text in its root when there is one.
+/// Writes a layer into the empty directory `to` that hides the paths `hidden` in an overlay over
+/// `tree`. If a text for `.git` is given, the root of the layer gets a file `.git` with this
+/// text.
 pub fn write_mask<'p>(
     tree: BorrowedFd<'_>,
     hidden: impl Iterator<Item = &'p [u8]>,
@@ -37,7 +39,7 @@ pub fn write_mask<'p>(
     for path in hidden.filter(covered) {
         match tree.dir(above(path)) {
             Ok(_) => {}
-            // It vanished since the scan. In the layer it would come into being.
+            // The directory vanished since the scan; the layer would create it again.
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(error) => return Err(failed(path, error)),
         }
@@ -50,7 +52,7 @@ pub fn write_mask<'p>(
             }
         }
     }
-    // Those below first: what is made in a directory sets its time.
+    // Deepest directories first: creating an entry changes the times of its directory.
     for path in directories.into_iter().rev() {
         let look = || -> Result<(), Errno> {
             let stat = tree.dir(named(path))?.own_stat()?;
@@ -63,7 +65,7 @@ pub fn write_mask<'p>(
     Ok(())
 }
 
-/// Path of the directory that an entry lies in.
+/// Returns the path of the parent directory of an entry.
 fn above(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|b| *b == b'/').unwrap_or(0);
     named(path.get(..end).unwrap_or_default())
@@ -80,7 +82,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
-    fn a_mask_has_whiteouts_below_directories_that_look_like_the_trees() {
+    fn mask_whiteouts_keep_mode_and_times_of_parent_directories() {
         let (tree, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = tree.path();
         std::fs::create_dir_all(root.join("a/b/.git")).unwrap();
@@ -94,7 +96,8 @@ mod tests {
             let open = std::fs::File::open(root.join(path)).unwrap();
             open.set_modified(past).unwrap();
         }
-        // The last one's directory is gone, and the one before is no directory.
+        // The directory of the last path does not exist, and the parent of the path before it is
+        // a file.
         let hidden = [&b"a/b/.git"[..], b".git", b"a/b/f/.git", b"gone/.git"];
         let open = |path: &std::path::Path| Dir::open(path).unwrap();
         write_mask(

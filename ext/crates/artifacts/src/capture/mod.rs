@@ -1,11 +1,10 @@
-//! What a guest changed: trees in, a list of changes out.
+//! Reads the changes of a guest from its directories.
 //!
-//! The baseline is the overlay's lower directory, the result its upper directory;
-//! cost follows the number of changes. Where there are no overlays the result is a whole
-//! copy ([`capture_difference`]) and cost follows its size. Preconditions: the guest is
-//! dead before either is called. Invariants: nothing outside the two directories is ever
-//! opened, only regular files are read, links are never followed, and everything
-//! left out is listed.
+//! The baseline is the overlay's lower directory, the result its upper directory; the cost grows
+//! with the number of changes. Without overlays the result is a complete copy
+//! ([`capture_difference`]) and the cost grows with its size. Precondition of both functions: the
+//! guest is dead. Invariants: nothing outside the two directories is opened, only regular files
+//! are read, links are never followed, and every omitted entry is listed.
 
 mod budget;
 mod difference;
@@ -21,30 +20,31 @@ mod upper;
 pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
-pub use layer::{LayerError, lay_over, write_layer};
+pub use layer::{LayerError, apply_layer, write_layer};
 pub use left_out::LeftOut;
 pub use mask::write_mask;
 pub use scan::{TreeScan, scan_tree};
 pub use tree::{CopyReport, Links, TreeError, copy_tree};
 pub use upper::capture;
 
-/// Bounds of a capture or scan. Sizes are logical: a sparse file counts in full.
+/// Limits of a capture or scan. Sizes are logical: a sparse file counts in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureLimits {
-    /// Deepest directory level.
+    /// Maximum number of directory levels.
     pub depth: usize,
-    /// Entries visited, both sides together.
+    /// Maximum number of visited entries, both sides together.
     pub entries: u64,
-    /// Bytes of one path below the root; longer ones no single system call takes.
+    /// Maximum length of one path below the root in bytes; system calls take no longer path.
     pub path_bytes: usize,
-    /// Bytes of one file.
+    /// Maximum size of one file in bytes.
     pub file_bytes: u64,
-    /// Bytes of all files read; in a capture those of paths and links, too.
+    /// Maximum number of bytes of all files read. A capture also counts the bytes of paths and
+    /// links.
     pub total_bytes: u64,
 }
 
 impl CaptureLimits {
-    /// Bounds for a whole mount source, which is scanned or copied but not held in memory.
+    /// Limits for a complete mount source, which is scanned or copied but not held in memory.
     pub const TREE: Self = Self {
         depth: 128,
         entries: 500_000,
@@ -55,7 +55,7 @@ impl CaptureLimits {
 }
 
 impl Default for CaptureLimits {
-    /// Bounds for a change set, which is held in memory.
+    /// Limits for a change set, which is held in memory.
     fn default() -> Self {
         Self {
             depth: 64,
@@ -67,16 +67,17 @@ impl Default for CaptureLimits {
     }
 }
 
-/// Names that take no part, at any depth. `.git` never does, nor what another system takes for it.
+/// Names excluded from a walk at any depth. `.git` and every name that another operating system
+/// treats as `.git` are always excluded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
-    /// Whole paths from the root of a tree, which only its walk knows.
+    /// Complete paths from the root of the tree; only a walk of that tree can match them.
     paths: Vec<String>,
 }
 
 impl ExcludeRules {
-    /// Rules from a mount's `exclude` list.
+    /// Creates rules from a mount's `exclude` list.
     #[must_use]
     pub fn new(names: &[String]) -> Self {
         Self {
@@ -85,8 +86,8 @@ impl ExcludeRules {
         }
     }
 
-    /// Rules that leave these paths below the root out, with all below them: for a copy of a
-    /// tree.
+    /// Creates rules for copying a tree that exclude these paths below the root and everything
+    /// below them.
     #[must_use]
     pub fn of_paths(paths: &[String]) -> Self {
         Self {
@@ -95,19 +96,19 @@ impl ExcludeRules {
         }
     }
 
-    /// Whether an entry at this path from the root is left out of a walk of its tree.
+    /// Returns whether a walk excludes the entry with this path from the root.
     #[must_use]
     pub(crate) fn excludes_at(&self, path: &[u8], name: &[u8]) -> bool {
         self.excludes(name) || self.paths.iter().any(|p| p.as_bytes() == path)
     }
 
-    /// Whether an entry of this name is left out.
+    /// Returns whether an entry of this name is excluded.
     #[must_use]
     pub fn excludes(&self, name: &[u8]) -> bool {
         is_git_directory(name) || self.names.iter().any(|n| n.as_bytes() == name)
     }
 
-    /// The names, `.git` first.
+    /// Returns the excluded names, `.git` first.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         std::iter::once(".git".to_owned())
@@ -116,11 +117,13 @@ impl ExcludeRules {
     }
 }
 
-/// Whether a name is `.git` to git on any system: on one that ignores case, on NTFS (`git~1`,
-/// dots and spaces at the end, `:stream`) and on HFS+ (which ignores some code points). Git
-/// refuses such names; a patch that carried one could not be applied, or would write hooks there.
+/// Returns whether git on any system treats a name as `.git`: on case-insensitive file systems,
+/// on NTFS (`git~1`, trailing dots and spaces, `:stream`) and on HFS+ (which ignores some code
+/// points). Git refuses such names, so a patch with such a name could not be applied, or would
+/// write hooks there.
 pub(crate) fn is_git_directory(name: &[u8]) -> bool {
-    // Every walk asks for every name; what HFS+ ignores is not ASCII.
+    // Fast path, because every walk checks every name. The code points that HFS+ ignores are not
+    // ASCII.
     if !matches!(name.first(), Some(b'.' | b'g' | b'G' | 0x80..)) {
         return false;
     }
@@ -135,7 +138,7 @@ const fn hfs_ignores(c: char) -> bool {
     matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Permission bits as git knows them: executable if any execute bit is set.
+/// Permission bits as git stores them: executable if any execute bit is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileMode {
     /// 0644.
@@ -145,7 +148,7 @@ pub enum FileMode {
 }
 
 impl FileMode {
-    /// From `st_mode`.
+    /// Derives the mode from `st_mode`.
     #[must_use]
     pub const fn from_raw(mode: u32) -> Self {
         if mode & 0o111 == 0 {
@@ -155,7 +158,7 @@ impl FileMode {
         }
     }
 
-    /// Permission bits.
+    /// Returns the permission bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -165,7 +168,7 @@ impl FileMode {
     }
 }
 
-/// What lies at a path.
+/// Type and content of the entry at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// Regular file.
@@ -180,12 +183,12 @@ pub enum Node {
         /// Link text.
         target: Vec<u8>,
     },
-    /// Empty directory. Directories with entries exist through those.
+    /// Empty directory. Directories with entries follow from the paths of their entries.
     Directory,
 }
 
 impl Node {
-    /// `100644`, `100755`, `120000` or `040000`.
+    /// Returns the mode in git's notation: `100644`, `100755`, `120000` or `040000`.
     #[must_use]
     pub const fn git_mode(&self) -> &'static str {
         match self {
@@ -202,7 +205,7 @@ impl Node {
         }
     }
 
-    /// What git calls the blob: contents or link text; none for a directory.
+    /// Returns the content of git's blob: file contents or link text; `None` for a directory.
     #[must_use]
     pub fn blob(&self) -> Option<&[u8]> {
         match self {
@@ -213,24 +216,24 @@ impl Node {
     }
 }
 
-/// What happened to a path.
+/// Change of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It did not exist, or was a directory with entries.
+    /// The path did not exist, or was a directory with entries.
     Added(Node),
-    /// It existed and differs in bytes, mode or type.
+    /// The path existed and differs in bytes, mode or type.
     Modified {
-        /// Before.
+        /// Node before the change.
         before: Node,
-        /// After.
+        /// Node after the change.
         after: Node,
     },
-    /// It exists no more.
+    /// The path no longer exists.
     Deleted(Node),
 }
 
 impl Change {
-    /// The node before.
+    /// Returns the node before the change.
     #[must_use]
     pub const fn before(&self) -> Option<&Node> {
         match self {
@@ -240,7 +243,7 @@ impl Change {
         }
     }
 
-    /// The node after.
+    /// Returns the node after the change.
     #[must_use]
     pub const fn after(&self) -> Option<&Node> {
         match self {
@@ -256,29 +259,29 @@ impl Change {
 pub struct EntryChange {
     /// Path below the mount: `/`-separated bytes, not necessarily UTF-8.
     pub path: Vec<u8>,
-    /// What happened.
+    /// Kind of change and the nodes involved.
     pub change: Change,
 }
 
-/// Why a path was not taken.
+/// Reason why a path was omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OmitReason {
     /// A symbolic link with an absolute target.
     AbsoluteSymlink,
-    /// A symbolic link that leads out of the mount, or has `..` after a name.
+    /// A symbolic link with a target outside the mount, or with `..` after a name.
     EscapingSymlink,
     /// FIFO, socket or device.
     SpecialFile,
     /// Excluded by name.
     Excluded,
-    /// What git takes for its own directory or file.
+    /// A directory or file that git treats as its own metadata.
     GitMetadata,
-    /// A directory that cannot be looked into, or on which something is mounted.
+    /// A directory that cannot be read, or that is a mount point.
     Unreadable,
 }
 
 impl OmitReason {
-    /// Stable text.
+    /// Returns the stable text of the reason.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -292,22 +295,23 @@ impl OmitReason {
     }
 }
 
-/// A path that was left out.
+/// A path that was omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
     /// Path below the mount.
     pub path: Vec<u8>,
-    /// Why.
+    /// Reason for the omission.
     pub reason: OmitReason,
 }
 
 /// All changes of one mount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountChanges {
-    /// Sorted by path bytes; a path occurs once.
+    /// Changed entries, sorted by path bytes; each path occurs once.
     pub entries: Vec<EntryChange>,
-    /// Left out, sorted by path bytes. The baseline's node stays in force there.
+    /// Omitted paths, sorted by path bytes. The node of the baseline remains in force there.
     pub omitted: Vec<Omitted>,
-    /// Directories of the baseline that exist no more, sorted; their former contents are in `entries`.
+    /// Directories of the baseline that no longer exist, sorted. Their former contents are in
+    /// `entries`.
     pub removed_directories: Vec<Vec<u8>>,
 }

@@ -1,19 +1,20 @@
-//! A mount's source before and after a run: attributes of every entry, no file opened.
+//! Scan of a mount's source before and after a run: reads attributes of every entry and opens no
+//! file.
 //!
-//! Invariants: special files are an error; links are recorded, never followed. Below excluded
-//! names nothing is looked for but `.git`, of which every one is found at any depth, because a
-//! guest must not see it. Two scans of an unchanged tree give the same fingerprint, and a
-//! changed name, inode, size, time, mode or owner gives another.
+//! Invariants: special files are an error. Links are recorded, never followed. Below excluded
+//! names the scan searches only for `.git`, at any depth, because a guest must not see any
+//! `.git`. Two scans of an unchanged tree give the same fingerprint; a changed name, inode, size,
+//! time, mode or owner gives another.
 //!
-//! Nearly all of the time is spent in the kernel, with one `fstatat` per entry, so a large
-//! tree is scanned by several threads. They share a stack of tasks; a task is a directory or
-//! a piece of a large one. A task is opened from the root by its path, so that waiting tasks
-//! hold no descriptors. Each task gives a digest, and the fingerprint is made from these in
-//! the order of their paths: it does not depend on which thread did what, or when.
+//! Nearly all time is spent in the kernel, with one `fstatat` per entry, so several threads scan
+//! a large tree. They share a stack of tasks; a task is a directory or a part of a large one.
+//! Each task opens its directory by path from the root, so waiting tasks hold no descriptors.
+//! Each task produces a digest, and the fingerprint combines the digests in the order of their
+//! paths; hence the distribution of tasks over threads does not affect the fingerprint.
 
 use super::tree::{TreeError, refuse_special, unreadable};
 use super::{CaptureLimits, ExcludeRules, LeftOut, OmitReason, budget::Exceeded, is_git_directory};
-use crate::beneath::{Dir, join, size_of};
+use crate::dirfd::{Dir, join, size_of};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, Stat};
 use rustix::io::Errno;
@@ -24,36 +25,37 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Entries that one thread scans before it asks for help: a thread costs about as much as
-/// fifty entries.
+/// Number of entries that one thread scans before more threads start. Starting a thread costs
+/// about as much as scanning fifty entries.
 const ALONE: u64 = 500;
-/// Most threads of a scan.
+/// Maximum number of threads of a scan.
 const THREADS: usize = 4;
-/// Entries of one task. A larger directory is several.
+/// Maximum number of entries in one task. A larger directory becomes several tasks.
 const PIECE: usize = 512;
-/// Room for names in one `getdents64`.
+/// Size of the buffer for one `getdents64` call in bytes.
 const LISTING: usize = 64 * 1024;
 
-/// What a scan saw.
+/// Result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeScan {
-    /// Entries, the root not counted.
+    /// Number of entries without the root.
     pub entries: u64,
-    /// Logical bytes of regular files.
+    /// Total logical size of regular files in bytes.
     pub bytes: u64,
-    /// sha256 that depends on path, inode, size, times, mode and owner of every entry and the root.
+    /// SHA-256 over path, inode, size, times, mode and owner of every entry and the root.
     pub fingerprint: Sha256Hex,
-    /// Every (uid, gid) seen, the root's included.
+    /// Every (uid, gid) of an entry, including the root.
     pub owners: BTreeSet<(u32, u32)>,
-    /// What a guest does not get.
+    /// Entries that a guest does not get.
     pub left_out: LeftOut,
 }
 
-/// Walks a directory without opening its files. Starts threads, which end before it returns.
+/// Scans a directory without opening its files. Starts threads, which end before the function
+/// returns.
 ///
 /// # Errors
-/// [`TreeError`] for special files, mount points, entries that cannot be read and exceeded
-/// limits. Of several the first that is found, which may be another one each time.
+/// [`TreeError`] for special files, mount points, unreadable entries and exceeded limits. If
+/// there are several errors, the first one found is returned, which may differ between scans.
 pub fn scan_tree(
     root: BorrowedFd<'_>,
     rules: &ExcludeRules,
@@ -63,7 +65,8 @@ pub fn scan_tree(
     scan_by(root, rules, limits, || available().min(THREADS))
 }
 
-/// The same with a number of threads, which is asked for when the tree is large.
+/// Scans a directory. `threads` returns the number of threads and is called only for a large
+/// tree.
 fn scan_by(
     root: BorrowedFd<'_>,
     rules: &ExcludeRules,
@@ -91,7 +94,7 @@ fn scan_by(
     state.unwrap_or_else(PoisonError::into_inner).finish(&top)
 }
 
-/// A directory that was found, or a piece of one that was listed.
+/// A directory, or a part of a listed directory, to scan.
 #[derive(Debug, Default)]
 struct Task {
     path: Vec<u8>,
@@ -100,13 +103,13 @@ struct Task {
     piece: Option<(Arc<Names>, Range<usize>)>,
 }
 
-/// What a directory is scanned for.
+/// Purpose of scanning a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Search {
-    /// Everything.
+    /// Record every entry.
     #[default]
     Entries,
-    /// It lies below an excluded name: only for what must be hidden.
+    /// Search only for entries to hide, because the directory lies below an excluded name.
     Hidden,
 }
 
@@ -121,7 +124,7 @@ impl Task {
     }
 }
 
-/// Names of a directory in one allocation, sorted by bytes.
+/// Names in a directory in one allocation, sorted by bytes.
 #[derive(Debug, Default)]
 struct Names {
     bytes: Vec<u8>,
@@ -148,26 +151,26 @@ impl Names {
     }
 }
 
-/// What was seen by one task, or by all.
+/// Result of one task, or of all tasks together.
 #[derive(Debug, Default)]
 struct Seen {
     entries: u64,
     bytes: u64,
     owners: BTreeSet<(u32, u32)>,
-    /// By path of the directory and first position in it.
+    /// Digest of each task with its directory path and the position of its first name.
     digests: Vec<(Vec<u8>, usize, [u8; 32])>,
     left_out: LeftOut,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Last in, first out: that keeps it short.
+    /// Stack of waiting tasks; last in, first out keeps the stack short.
     waiting: Vec<Task>,
-    /// Tasks under way, each of which may find more.
+    /// Number of tasks being scanned; each may add more tasks.
     busy: usize,
-    /// Threads that wait for a task.
+    /// Number of threads that wait for a task.
     idle: usize,
-    /// Names listed, also of entries that are left out.
+    /// Number of names listed, including omitted entries.
     listed: u64,
     seen: Seen,
     failed: Option<TreeError>,
@@ -204,13 +207,13 @@ struct Scan<'a> {
     root: Dir,
     rules: &'a ExcludeRules,
     limits: &'a CaptureLimits,
-    /// The user whom the kernel asks for permissions.
+    /// User id that the kernel uses for permission checks.
     user: u32,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// Memory of a thread that its tasks use one after the other.
+/// Buffers of one thread, reused by its tasks.
 struct Buffers {
     listing: Vec<u8>,
     records: Vec<u8>,
@@ -225,7 +228,7 @@ impl Scan<'_> {
     fn work_together(&self, threads: usize) {
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // One that cannot be started is not needed.
+                // If a thread cannot be started, the running threads scan everything.
                 let _ = std::thread::Builder::new()
                     .name("scan".to_owned())
                     .spawn_scoped(scope, || self.work(u64::MAX));
@@ -234,7 +237,7 @@ impl Scan<'_> {
         });
     }
 
-    /// Does tasks until there are none, one failed, or `most` names were listed.
+    /// Scans tasks until none is left, one fails, or `most` names were listed.
     fn work(&self, most: u64) {
         let mut buffers = Buffers {
             listing: Vec::with_capacity(LISTING),
@@ -250,7 +253,7 @@ impl Scan<'_> {
             if let Err(error) = outcome.and_then(|seen| self.merge(&mut state, seen)) {
                 state.failed.get_or_insert(error);
             }
-            // A wake-up is a system call; mostly there is none to wake.
+            // A wake-up is a system call and usually no thread waits.
             let wake = state.idle > 0;
             drop(state);
             if wake {
@@ -308,9 +311,11 @@ impl Scan<'_> {
         };
         let dir = match self.root.dir(path) {
             Ok(dir) => dir,
-            // It vanished since it was found: a change that the next scan sees, as its parent changed.
+            // The directory vanished since it was found. Its parent changed, so the next scan
+            // detects that.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Seen::default()),
-            // What cannot be searched is hidden as a whole: a guest may be able to open it.
+            // An unsearchable directory is hidden as a whole, because a guest may be able to open
+            // it.
             Err(_) if task.kind == Search::Hidden => {
                 let mut seen = Seen::default();
                 seen.left_out.hide(&task.path, OmitReason::Unreadable)?;
@@ -338,7 +343,7 @@ impl Scan<'_> {
         self.look(&dir, task, (&names, piece), buffers, found)
     }
 
-    /// The names of a directory, each of which counts as an entry.
+    /// Lists the names of a directory and counts each as an entry.
     fn list(&self, dir: &Dir, task: &Task, buffers: &mut Buffers) -> Result<Names, TreeError> {
         let limit = self.limits.entries;
         let left = limit.saturating_sub(self.state().listed);
@@ -354,7 +359,7 @@ impl Scan<'_> {
         .map_err(|e| unreadable(&task.path, e))?;
         let mut state = self.state();
         state.listed = state.listed.saturating_add(names.places.len() as u64);
-        // Another thread may have listed meanwhile.
+        // Another thread may have listed names meanwhile.
         if many || state.listed > limit {
             return Err(exceeded("entries", limit));
         }
@@ -392,7 +397,7 @@ impl Scan<'_> {
                 continue;
             }
             let hidden = task.kind == Search::Hidden || self.rules.excludes_at(path, name);
-            // A name that vanished since it was listed is a change; the fingerprint shows it.
+            // The name vanished since the listing. The fingerprint shows that as a change.
             let stat = match dir.stat(name) {
                 Ok(Some(stat)) => stat,
                 Ok(None) => continue,
@@ -429,7 +434,7 @@ impl Scan<'_> {
                 FileType::Directory => found.push(task.below(name, Search::Entries)),
                 FileType::Symlink => match dir.link_text(name) {
                     Ok(text) => seen.left_out.link(path, &text),
-                    // It vanished or was replaced meanwhile: a change.
+                    // The entry vanished or was replaced meanwhile, which is a change.
                     Err(Errno::NOENT | Errno::INVAL) => {}
                     Err(error) => return Err(unreadable(path, error)),
                 },
@@ -444,8 +449,9 @@ impl Scan<'_> {
         Ok(seen)
     }
 
-    /// Asks the kernel only where the mode does not say it: to an owner no list of access
-    /// applies. One that denies others the reading that the mode grants is noticed by the copy.
+    /// Checks read permission. Asks the kernel only if the mode bits do not decide: ACL entries
+    /// do not apply to the owner. If an ACL denies others the read access that the mode grants,
+    /// the copy fails later.
     fn check_readable(&self, dir: &Dir, name: &[u8], stat: &Stat) -> Result<(), Errno> {
         let bit = if stat.st_uid == self.user {
             0o400
@@ -460,9 +466,10 @@ impl Scan<'_> {
     }
 }
 
-/// Fields of fixed width, the name's length before the name: no two entries have one record.
+/// Appends a record with fixed-width fields and the length before the name, so different entries
+/// never give equal records.
 fn push_record(records: &mut Vec<u8>, name: &[u8], stat: &Stat) {
-    // A directory's size is the file system's own affair.
+    // The size of a directory depends on the file system and is ignored.
     let size = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => 0,
         _ => size_of(stat),
@@ -503,7 +510,8 @@ mod tests {
         scan_with(path, THREADS)
     }
 
-    /// 60 directories, and one that is several tasks: more than one thread scans alone.
+    /// Creates a tree of 60 directories with one directory of several tasks, so that more than
+    /// one thread scans.
     fn large_tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for number in 0..60 {
@@ -522,12 +530,12 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_follows_changes() {
+    fn fingerprint_differs_after_changes_and_ignores_excluded_entries() {
         let dir = tree();
         let first = scan(dir.path()).unwrap();
         assert_eq!((first.entries, first.bytes), (6, 6));
         assert_eq!(scan(dir.path()).unwrap(), first);
-        // Same size, same mtime: the ctime still tells.
+        // Size and mtime are unchanged; the ctime differs.
         let file = dir.path().join("a/f");
         let meta = std::fs::metadata(&file).unwrap();
         std::fs::write(&file, "DATA").unwrap();
@@ -541,14 +549,14 @@ mod tests {
         };
         fs::utimensat(fs::CWD, &file, &both, AtFlags::empty()).unwrap();
         assert_ne!(scan(dir.path()).unwrap().fingerprint, first.fingerprint);
-        // What is excluded may change.
+        // A change of an excluded entry does not affect the fingerprint.
         let second = scan(dir.path()).unwrap();
         std::fs::write(dir.path().join(".git/x/index"), "1").unwrap();
         assert_eq!(scan(dir.path()).unwrap(), second);
     }
 
     #[test]
-    fn every_number_of_threads_gives_the_same_scan() {
+    fn scan_result_does_not_depend_on_thread_count() {
         let dir = large_tree();
         let alone = scan_with(dir.path(), 1).unwrap();
         let flat = PIECE as u64 * 2 + 10;
@@ -562,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_in_any_piece_of_a_large_directory_changes_the_fingerprint() {
+    fn fingerprint_covers_every_task_of_a_large_directory() {
         let dir = large_tree();
         let mut seen = vec![scan(dir.path()).unwrap().fingerprint];
         for file in [0, PIECE - 1, PIECE, PIECE * 2 + 9] {
@@ -570,7 +578,7 @@ mod tests {
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o640)).unwrap();
             seen.push(scan(dir.path()).unwrap().fingerprint);
         }
-        // The same names in another order of directories are another tree.
+        // Equal names distributed differently over directories are a different tree.
         let (one, other) = (dir.path().join("d1"), dir.path().join("d2"));
         std::fs::rename(&one, dir.path().join("d")).unwrap();
         std::fs::rename(&other, &one).unwrap();
@@ -583,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn every_git_of_a_tree_is_found_also_below_excluded_names() {
+    fn scan_finds_every_git_directory_even_below_excluded_names() {
         let dir = tree();
         let root = dir.path();
         for path in ["vendor/x/.git", "vendor/x/y/.GIT", "a/b/git~1"] {
@@ -614,7 +622,7 @@ mod tests {
         let below = ["vendor/.git", "vendor/x/.git", "vendor/x/y/.GIT"];
         assert_eq!(paths(&first)[..2], [".git", "a/b/git~1"]);
         assert_eq!(paths(&first)[2..], below);
-        // What is excluded is no part of the tree for anything else.
+        // Excluded entries are not counted.
         std::fs::create_dir_all(root.join("vendor/z/.git")).unwrap();
         let second = scan();
         assert_eq!(second.fingerprint, first.fingerprint);
@@ -623,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_out_are_counted_and_the_first_by_path_are_listed() {
+    fn escaping_links_are_all_counted_and_first_by_path_are_listed() {
         let dir = large_tree();
         let links = LeftOut::LISTED * 3;
         for number in 0..links {
@@ -645,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn special_files_are_an_error() {
+    fn scan_of_special_files_fails() {
         for (dir, at) in [(tree(), "a/pipe"), (large_tree(), "flat/z-pipe")] {
             assert!(scan(dir.path()).is_ok());
             let pipe = dir.path().join(at);
@@ -657,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_at_its_limits_is_scanned_and_one_above_is_refused() {
+    fn scan_accepts_tree_at_limits_and_refuses_larger_tree() {
         let large = PIECE as u64 * 2 + 10;
         let (entries, bytes) = (121 + 600 + large, 1200 + large);
         for (dir, entries, bytes, file, depth) in

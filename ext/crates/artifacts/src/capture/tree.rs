@@ -1,31 +1,31 @@
-//! A private copy of a mount's source, and the errors that scan and copy have in common.
+//! Private copy of a mount's source, and the error type shared by scan and copy.
 //!
-//! Invariants: special files are an error, never opened; links are copied as links, never
-//! followed; excluded names are not entered; a hole of a file stays a hole.
+//! Invariants: special files are an error and never opened; links are copied as links and never
+//! followed; excluded directories are not entered; holes of sparse files are preserved.
 
 use super::budget::{Budget, Exceeded, ListError};
-use super::link::judge_link;
+use super::link::check_link;
 use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted, is_git_directory};
-use crate::beneath::{Dir, Existing, SparseWriter, read_pieces, size_of};
+use crate::dirfd::{Dir, IfExists, SparseWriter, read_pieces, size_of};
 use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a tree could not be scanned or copied.
+/// Reason why a tree could not be scanned or copied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// Larger than allowed.
+    /// The tree exceeds a limit.
     #[error("the directory has more than {limit} {what}; mount a smaller directory")]
     Limit {
-        /// `entries`, `bytes`, `bytes in one file` or `directory levels`.
+        /// Limited quantity: `entries`, `bytes`, `bytes in one file` or `directory levels`.
         what: &'static str,
-        /// The bound.
+        /// Limit that was exceeded.
         limit: u64,
     },
-    /// Something is mounted inside it.
+    /// The tree contains a mount point.
     #[error(
         "{path:?} lies on another mount; mount it separately, or mount a directory without mounts inside"
     )]
@@ -33,22 +33,22 @@ pub enum TreeError {
         /// Path below the directory.
         path: String,
     },
-    /// FIFO, socket or device in it.
+    /// The tree contains a FIFO, socket or device.
     #[error("{path:?} is a {kind}; remove it or mount a directory without special files")]
     Special {
         /// Path below the directory.
         path: String,
-        /// `fifo`, `socket`, `block device`, `character device`.
+        /// File type: `fifo`, `socket`, `block device` or `character device`.
         kind: &'static str,
     },
-    /// Something in it could not be read.
+    /// An entry could not be read.
     #[error(
         "{path:?} could not be read: {source}; give the user that runs the sandbox read access"
     )]
     Unreadable {
         /// Path below the directory.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
@@ -59,14 +59,14 @@ pub enum TreeError {
     Write {
         /// Path below the directory.
         path: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: rustix::io::Errno,
     },
 }
 
 impl TreeError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -76,37 +76,37 @@ impl TreeError {
             Self::Write { .. } => ErrorCode::SandboxStartFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// Which links a copy has.
+/// Selection of the symbolic links to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// All, as they are: the copy shows what its source does.
+    /// Copy all links unchanged, so the copy shows the same links as its source.
     AsTheyAre,
-    /// Those that stay inside, wherever the copy lies.
+    /// Copy only links whose targets lie inside the tree.
     Inside,
 }
 
-/// What a copy left out.
+/// Result of a copy with its omissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Entries copied.
+    /// Number of entries copied.
     pub entries: u64,
-    /// Bytes copied.
+    /// Number of bytes copied.
     pub bytes: u64,
-    /// Links and excluded names that were not copied, the first [`CopyReport::LISTED`].
+    /// Links and excluded names that were not copied; only the first [`CopyReport::LISTED`].
     pub omitted: Vec<Omitted>,
-    /// How many were not copied.
+    /// Total number of omitted entries.
     pub omitted_count: u64,
 }
 
 impl CopyReport {
-    /// Omitted paths that are listed.
+    /// Maximum number of omitted paths in the list.
     pub const LISTED: usize = 1000;
 
     fn omit(&mut self, path: &[u8], reason: OmitReason) {
@@ -118,8 +118,8 @@ impl CopyReport {
     }
 }
 
-/// Copies a directory's contents into another, empty one, owned by the caller. Times of
-/// files and directories are kept.
+/// Copies the contents of a directory into another, empty directory; the caller owns the copies.
+/// Times of files and directories are preserved.
 pub fn copy_tree(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
@@ -134,7 +134,8 @@ pub fn copy_tree(
         rules,
         budget: Budget::new(limits),
     };
-    // Directories being filled, outermost first; their times are set once they are full.
+    // Directories being filled, outermost first. Their times are set after the last entry,
+    // because each new entry changes them.
     let mut open: Vec<Dir> = vec![to];
     walk.descend(&from, b"", 0, &mut |step| {
         let target = open.last().ok_or_else(|| write(b"", Errno::BADF))?;
@@ -147,14 +148,14 @@ pub fn copy_tree(
             } => {
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::Directory => {
-                        let child = target.open_dir(name, Existing::Refused);
+                        let child = target.open_dir(name, IfExists::Fail);
                         let child = child.map_err(|e| write(path, e))?;
                         open.push(child);
                     }
                     FileType::Symlink => {
                         let text = dir.link_text(name).map_err(|e| unreadable(path, e))?;
                         if links == Links::Inside
-                            && let Err(reason) = judge_link(path, &text)
+                            && let Err(reason) = check_link(path, &text)
                         {
                             report.omit(path, reason);
                             return Ok(());
@@ -180,16 +181,16 @@ pub fn copy_tree(
 }
 
 enum Step<'a> {
-    /// An entry, before its contents.
+    /// An entry, reported before its contents.
     Entry {
         path: &'a [u8],
         stat: &'a Stat,
         dir: &'a Dir,
         name: &'a [u8],
     },
-    /// An entry that is left out.
+    /// An excluded entry.
     Excluded { path: &'a [u8], name: &'a [u8] },
-    /// A directory, after its contents.
+    /// A directory, reported after its contents.
     Leave { path: &'a [u8], stat: &'a Stat },
 }
 
@@ -213,7 +214,7 @@ impl Walk<'_> {
         })?;
         for name in names {
             let at = self.budget.path(path, &name)?;
-            // A name that vanished since it was listed is a change; the scans show it.
+            // The name vanished since the listing. The scans before and after detect that change.
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
             };
@@ -253,7 +254,7 @@ impl Walk<'_> {
     }
 }
 
-/// FIFOs, sockets and devices are not mounted.
+/// Refuses FIFOs, sockets and devices.
 pub(super) fn refuse_special(kind: FileType, path: &[u8]) -> Result<(), TreeError> {
     let kind = match kind {
         FileType::Directory | FileType::Symlink | FileType::RegularFile => return Ok(()),
@@ -362,7 +363,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_copy_that_cannot_be_written_says_why_and_where_to_look() {
+    fn failed_copy_reports_path_cause_and_state_directory() {
         let body = write(b"a/f", Errno::NOSPC).body();
         assert_eq!(body.code, ErrorCode::SandboxStartFailed);
         for part in ["a/f", "No space left on device", "state directory"] {
@@ -371,7 +372,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn copy_keeps_times_modes_and_inner_links() {
+    fn copy_preserves_times_modes_and_links_inside_the_tree() {
         let dir = tree();
         let to = tempfile::tempdir().unwrap();
         let report = copy_tree(
@@ -403,7 +404,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn links_are_copied_as_they_are_when_the_copy_stands_for_its_source() {
+    fn all_links_are_copied_unchanged_with_links_as_they_are() {
         let (dir, to) = (tree(), tempfile::tempdir().unwrap());
         let report = copy_tree(
             Dir::open(dir.path()).unwrap().as_fd(),
@@ -419,7 +420,8 @@ pub(super) mod tests {
         assert_eq!(omitted, [OmitReason::GitMetadata]);
     }
 
-    /// 64 MiB with a few bytes at the beginning, in the middle and, when asked for, at the end.
+    /// Creates a sparse file of 64 MiB with a few bytes at the start, in the middle and
+    /// optionally at the end.
     fn sparse(path: &Path, end: &[u8]) {
         use std::os::unix::fs::FileExt;
         let file = std::fs::File::create(path).unwrap();
@@ -431,7 +433,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_hole_stays_a_hole() {
+    fn copy_preserves_holes_of_sparse_files() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let kept = tempfile::tempdir().unwrap();
         sparse(&from.path().join("holes"), b"");
@@ -442,7 +444,8 @@ pub(super) mod tests {
         let (source, links) = (open(&from), Links::AsTheyAre);
         let copied = copy_tree(source.as_fd(), open(&to).as_fd(), &rules, links, &limits).unwrap();
         assert_eq!(copied.bytes, (128 << 20) + (1 << 20));
-        let layer = crate::kept::keep_layer(source.as_fd(), None, open(&kept).as_fd(), &limits);
+        let layer =
+            crate::snapshot::snapshot_layer(source.as_fd(), None, open(&kept).as_fd(), &limits);
         assert_eq!(layer.unwrap().bytes, (128 << 20) + (1 << 20));
         for copy in [to.path(), kept.path()] {
             for name in ["holes", "ends", "full"] {
@@ -456,7 +459,7 @@ pub(super) mod tests {
                 assert!(blocks <= bound, "{name} takes {blocks} blocks");
             }
         }
-        // The control: what is not zero is stored.
+        // Control: blocks with non-zero bytes are allocated.
         assert!(std::fs::metadata(to.path().join("full")).unwrap().blocks() >= 2048);
     }
 }

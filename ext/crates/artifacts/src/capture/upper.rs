@@ -1,18 +1,18 @@
-//! The overlay's upper directory read as changes over its lower directory.
+//! Reads an overlay's upper directory as changes over its lower directory.
 //!
-//! Invariants: a whiteout (character device 0:0) is a deletion; a directory marked
-//! opaque, or lying where the baseline has none, hides everything below it in the
-//! baseline; a file equal in bytes and mode to its baseline is no change; what is left
-//! out keeps its baseline and is listed.
+//! Invariants: a whiteout (character device 0:0) is a deletion. A directory with the opaque
+//! attribute, or one that the baseline lacks, hides everything below its path in the baseline. A
+//! file with the same bytes and mode as in the baseline is no change. An omitted entry keeps the
+//! state of the baseline and is listed.
 
 use super::budget::Budget;
 use super::error::{BASELINE, CaptureError, RESULT, feature, io, listing};
-use super::link::judge_link;
+use super::link::check_link;
 use super::{
     CaptureLimits, Change, EntryChange, ExcludeRules, FileMode, MountChanges, Node, OmitReason,
     Omitted,
 };
-use crate::beneath::{
+use crate::dirfd::{
     Dir, OverlayAttribute, ReadOutcome, overlay_attribute, read_within, same_bytes, size_of,
 };
 use rustix::fd::BorrowedFd;
@@ -20,7 +20,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 
-/// Reads what the overlay's `upper` directory changes over `lower`. The guest must be dead.
+/// Returns the changes of the overlay's `upper` directory over `lower`. The guest must be dead.
 pub fn capture(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -30,7 +30,7 @@ pub fn capture(
     read_changes(lower, upper, rules, limits, Merge::Over, u64::MAX)
 }
 
-/// The walk behind both ways to capture; `most` bounds the changes.
+/// Implements both kinds of capture. `most` limits the number of changes.
 pub(super) fn read_changes(
     lower: BorrowedFd<'_>,
     upper: BorrowedFd<'_>,
@@ -60,14 +60,14 @@ pub(super) fn read_changes(
     Ok(out)
 }
 
-/// How an upper directory relates to the baseline's directory of the same path.
+/// Relation of an upper directory to the baseline's directory at the same path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// Baseline entries show through.
+    /// Entries of the baseline remain visible.
     Over,
-    /// They do not.
+    /// Entries of the baseline are hidden.
     Instead,
-    /// Both sides are whole trees: what the result lacks was deleted.
+    /// Both sides are complete trees: an entry missing in the result was deleted.
     Whole,
 }
 
@@ -78,7 +78,7 @@ enum Occupancy {
     Occupied,
 }
 
-/// What a look at one upper entry means.
+/// Interpretation of one upper entry.
 enum Taken {
     Node(Node),
     Omit(OmitReason),
@@ -149,7 +149,8 @@ impl Walk<'_> {
         if let Some(lower) = lower {
             match merge {
                 Merge::Instead | Merge::Whole => self.hidden(lower, &names, path, depth)?,
-                // Listed only when it matters: the cost follows the changes.
+                // Lists the baseline only when needed, so the cost grows with the number of
+                // changes.
                 Merge::Over if occupancy == Occupancy::Empty => {
                     let shows = lower.has_entry(|name| !whiteouts.contains(name));
                     if shows.map_err(|e| io(BASELINE, path, e))? {
@@ -162,7 +163,7 @@ impl Walk<'_> {
         Ok(occupancy)
     }
 
-    /// Baseline entries that a replaced directory hides.
+    /// Adds the deletion of baseline entries that a replaced directory hides.
     fn hidden(
         &mut self,
         lower: &Dir,
@@ -181,7 +182,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // One step of the recursion; a struct would only rename them.
+    #[allow(clippy::too_many_arguments)] // One recursion step; a struct would only move the arguments.
     fn directory(
         &mut self,
         lower: Option<&Dir>,
@@ -230,7 +231,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A file or link now lies at `at`.
+    /// Records a file or link that replaces the entry at `at`.
     fn replaced(
         &mut self,
         lower: Option<&Dir>,
@@ -259,7 +260,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A baseline entry exists no more.
+    /// Records the deletion of a baseline entry.
     fn removed(
         &mut self,
         lower: &Dir,
@@ -284,12 +285,12 @@ impl Walk<'_> {
         } else {
             self.hidden(&below, &[], at, depth + 1)?;
         }
-        self.budget.keep_path(at)?;
+        self.budget.count_path(at)?;
         self.out.removed_directories.push(at.to_vec());
         Ok(())
     }
 
-    /// The baseline's file or link; none for a special file.
+    /// Returns the file or link of the baseline; `None` for a special file.
     fn baseline_node(
         &mut self,
         lower: &Dir,
@@ -308,7 +309,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads an upper entry that is neither directory nor whiteout.
+    /// Reads an upper entry that is neither a directory nor a whiteout.
     fn take(
         &mut self,
         upper: &Dir,
@@ -323,7 +324,7 @@ impl Walk<'_> {
                 let target = upper.link_text(name).map_err(|e| io(RESULT, at, e))?;
                 self.budget.spend(target.len() as u64)?;
                 let same_before = lower.is_some_and(|l| l.link_text(name).as_ref() == Ok(&target));
-                Ok(match judge_link(at, &target) {
+                Ok(match check_link(at, &target) {
                     Err(reason) if !same_before => Taken::Omit(reason),
                     _ => Taken::Node(Node::Symlink { target }),
                 })
@@ -340,7 +341,8 @@ impl Walk<'_> {
         at: &[u8],
     ) -> Result<Node, CaptureError> {
         let open = match side {
-            // The guest is dead and the layer is ours: a closed file is opened to be read.
+            // The guest is dead and this process owns the layer, so adding read permission is
+            // safe.
             RESULT => dir.open_file_owned(name),
             _ => dir.open_file(name),
         };
@@ -360,7 +362,7 @@ impl Walk<'_> {
                 let mode = FileMode::from_raw(stat.st_mode);
                 Ok(Node::File { mode, bytes })
             }
-            // Not too large by itself, or grown meanwhile: then the whole is too large.
+            // The file passed the size check, so it grew or the total limit is exhausted.
             ReadOutcome::TooLarge => Err(self.budget.all_spent().into()),
         }
     }
@@ -376,21 +378,21 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, path: &[u8], change: Change) -> Result<(), CaptureError> {
-        self.budget.keep_path(path)?;
+        self.budget.count_path(path)?;
         let path = path.to_vec();
         self.out.entries.push(EntryChange { path, change });
         Ok(())
     }
 
     fn omit(&mut self, path: &[u8], reason: OmitReason) -> Result<(), CaptureError> {
-        self.budget.keep_path(path)?;
+        self.budget.count_path(path)?;
         let path = path.to_vec();
         self.out.omitted.push(Omitted { path, reason });
         Ok(())
     }
 }
 
-/// Whether a directory of the baseline has no entries.
+/// Returns whether a directory of the baseline has no entries.
 fn is_empty(dir: &Dir, at: &[u8]) -> Result<bool, CaptureError> {
     let occupied = dir.has_entry(|_| true);
     occupied.map(|o| !o).map_err(|e| io(BASELINE, at, e))
@@ -409,7 +411,8 @@ fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
-/// Whether both sides are regular files of equal mode and bytes; neither is kept in memory.
+/// Returns whether both sides are regular files of equal mode and bytes. Neither is held in
+/// memory.
 fn same_file(
     lower: &Dir,
     before: &Stat,

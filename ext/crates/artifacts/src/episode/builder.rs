@@ -1,8 +1,9 @@
-//! A trace as its episode goes on.
+//! Builder of an episode trace.
 //!
-//! A part is redacted, digested, judged by the validator's own rules and only then kept: a call
-//! that fails leaves the episode as it was, and what is kept is a trace that verifies. A reset
-//! begins the trace anew, as it begins the runtime anew; the records keep what went before.
+//! The builder redacts and digests each part, checks it with the rules of the validator, and only
+//! then stores it. A failed call therefore leaves the episode unchanged, and the stored trace
+//! always verifies. A reset starts a new trace because it starts a new runtime; the records file
+//! retains the parts before the reset.
 
 use super::error::EpisodeError;
 use super::inputs::{
@@ -21,23 +22,23 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// Room for the head of a trace and what its pretty form adds, bytes.
+/// Bytes reserved for the head of a trace and for the additional bytes of its pretty form.
 const HEAD: u64 = 64 * 1024;
 
-/// An episode that is over.
+/// A closed episode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClosedEpisode {
-    /// The trace.
+    /// The trace since the last reset.
     pub trace: EpisodeTrace,
     /// `files/runtime-episode-trace.json`.
     pub trace_file: Vec<u8>,
-    /// `files/runtime-episode.jsonl`: every reset and what followed it.
+    /// `files/runtime-episode.jsonl`: every reset and the parts after it.
     pub records_file: Vec<u8>,
-    /// What was observed beside resets and steps, in order.
+    /// Observations made outside resets and steps, in order.
     pub observations: Vec<EpisodeObservation>,
 }
 
-/// An episode under way.
+/// An episode in progress.
 #[derive(Debug)]
 pub struct EpisodeBuilder<'r> {
     redactor: &'r Redactor,
@@ -49,7 +50,7 @@ pub struct EpisodeBuilder<'r> {
 }
 
 impl<'r> EpisodeBuilder<'r> {
-    /// An episode without a runtime.
+    /// Creates an episode without a runtime.
     #[must_use]
     pub const fn new(redactor: &'r Redactor) -> Self {
         Self {
@@ -62,7 +63,7 @@ impl<'r> EpisodeBuilder<'r> {
         }
     }
 
-    /// Begins, or begins anew with a fresh runtime.
+    /// Starts the episode, or restarts it with a new runtime.
     pub fn reset(&mut self, start: EpisodeStart) -> Result<&EpisodeReset, EpisodeError> {
         let id = format!("{}:reset:{}", start.runtime.id, self.resets);
         let mut observations = Vec::new();
@@ -132,8 +133,8 @@ impl<'r> EpisodeBuilder<'r> {
         trace.steps.last().ok_or(EpisodeError::NotReset)
     }
 
-    /// Notes what was seen outside a step. It is no part of the trace: it goes where the
-    /// bundle keeps observations.
+    /// Records an observation made outside a step. It is not part of the trace; the bundle stores
+    /// it with its other observations.
     pub fn observe(
         &mut self,
         mut seen: ObservationInput,
@@ -176,7 +177,7 @@ impl<'r> EpisodeBuilder<'r> {
         trace.snapshots.last().ok_or(EpisodeError::NotReset)
     }
 
-    /// Names the bundle; the last one counts.
+    /// Sets the bundle of the episode; a later call replaces the value.
     pub fn artifacts(&mut self, bundle: EpisodeArtifacts) -> Result<&TraceRef, EpisodeError> {
         let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
         let reference = TraceRef::new(
@@ -196,16 +197,16 @@ impl<'r> EpisodeBuilder<'r> {
         Ok(trace.artifact_ref.insert(reference))
     }
 
-    /// The trace so far.
+    /// Returns the trace recorded so far.
     pub fn trace(&self) -> Result<&EpisodeTrace, EpisodeError> {
         self.trace.as_ref().ok_or(EpisodeError::NotReset)
     }
 
-    /// Ends the episode: its runtime is destroyed.
+    /// Closes the episode, whose runtime is destroyed.
     pub fn close(self) -> Result<ClosedEpisode, EpisodeError> {
         let mut trace = self.trace.ok_or(EpisodeError::NotReset)?;
         "destroyed".clone_into(&mut trace.runtime.status);
-        // Bare, not pretty: its size is what was counted.
+        // Compact, not pretty, because the size limit was computed for the compact form.
         let mut trace_file =
             serde_json::to_vec(&trace).map_err(|_| EpisodeError::Unwritable { part: "trace" })?;
         trace_file.push(b'\n');
@@ -217,7 +218,7 @@ impl<'r> EpisodeBuilder<'r> {
         })
     }
 
-    /// Size of the trace with one more part.
+    /// Returns the size of the trace with one more part.
     fn grown(
         &self,
         bytes: u64,
@@ -275,8 +276,8 @@ fn json(part: &'static str, value: &impl Serialize) -> Result<Json, EpisodeError
         .map_err(|_| EpisodeError::Unwritable { part })
 }
 
-/// What is written here is within the limits of canonical JSON, so that nothing of it is
-/// left out of a digest.
+/// Refuses a part beyond the limits of canonical JSON, because the digest would not cover the
+/// excess.
 fn hash(part: &'static str, covered: &Json) -> Result<FileDigest, EpisodeError> {
     match payload::digest(covered, OverLimit::Refuse) {
         Ok(value) => Ok(FileDigest::sha256(value)),

@@ -1,45 +1,45 @@
-//! Why a part of an episode is not kept.
+//! Error type of the episode builder.
 
 use super::TraceIssue;
 use wp_codebox_contracts::ErrorCode;
 
-/// Why a part of an episode is not kept. The episode is as it was before.
+/// Reason why a part of an episode was rejected. The episode is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EpisodeError {
-    /// Nothing was reset yet.
+    /// The episode has not been reset yet, so it has no runtime.
     #[error("the episode has no runtime yet; reset it first")]
     NotReset,
     /// The part would make the trace invalid.
     #[error("the {part} cannot be part of a trace: {}", listed(.issues))]
     Invalid {
-        /// Which part.
+        /// Kind of the part.
         part: &'static str,
-        /// All that is wrong with it.
+        /// All issues of the part.
         issues: Vec<TraceIssue>,
     },
-    /// A snapshot has this id already.
+    /// A snapshot of this id exists already.
     #[error("a snapshot {id:?} exists in this episode; give the new one another id")]
     SnapshotKnown {
-        /// Which.
+        /// Id of the snapshot.
         id: String,
     },
-    /// The trace would be larger than a reader accepts.
+    /// The trace would be larger than readers accept.
     #[error("the trace would be larger than {most} bytes; close the episode and begin another")]
     TooLarge {
-        /// Most bytes.
+        /// Maximum size of a trace in bytes.
         most: u64,
     },
     /// A part has no JSON form.
     #[error("the {part} cannot be written as JSON")]
     Unwritable {
-        /// Which part.
+        /// Kind of the part.
         part: &'static str,
     },
 }
 
 impl EpisodeError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -52,7 +52,7 @@ impl EpisodeError {
     }
 }
 
-/// A few of them, for one sentence.
+/// Formats the first few issues for an error message.
 fn listed(issues: &[TraceIssue]) -> String {
     const SHOWN: usize = 5;
     let mut text: Vec<String> = issues.iter().take(SHOWN).map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! What a builder is told: parts of an episode as they came, before anything is redacted.
+//! Inputs of the episode builder: parts of an episode before redaction.
 
 use crate::bundle::ExecutionRecord;
 use serde_json::{Map, Value};
@@ -7,73 +7,73 @@ use wp_codebox_contracts::{
     SnapshotSemantics, TraceRef,
 };
 
-/// A fresh runtime.
+/// Start of an episode with a new runtime.
 #[derive(Debug, Clone)]
 pub struct EpisodeStart {
-    /// It.
+    /// Description of the runtime.
     pub runtime: RuntimeInfo,
-    /// RFC 3339: when the episode began.
+    /// Start time of the episode in RFC 3339.
     pub created_at: String,
-    /// What was seen of it.
+    /// Observations of the new runtime.
     pub observations: Vec<ObservationInput>,
 }
 
-/// What was observed.
+/// One observation.
 #[derive(Debug, Clone)]
 pub struct ObservationInput {
-    /// What was observed.
+    /// Kind of the observed object.
     pub kind: ObservationType,
-    /// What was seen.
+    /// Observed data.
     pub data: Value,
-    /// RFC 3339.
+    /// Time of the observation in RFC 3339.
     pub observed_at: String,
-    /// Files that hold the rest, each with its digest.
+    /// References to files with further data, each with its digest.
     pub artifact_refs: Vec<TraceRef>,
 }
 
-/// Whether something was observed after a step.
+/// Observation made after a step, if any.
 #[derive(Debug, Clone)]
 pub enum StepObservation {
-    /// Nothing.
+    /// No observation was made.
     None,
-    /// This.
+    /// One observation was made.
     Seen(ObservationInput),
 }
 
-/// A step that was taken. An action whose command could not be executed is no step.
+/// A completed step. An action whose command could not be executed is not a step.
 #[derive(Debug, Clone)]
 pub struct StepInput {
-    /// What was asked for.
+    /// Requested action.
     pub action: ActionRequest,
-    /// What came of it.
+    /// Result of executing the action.
     pub execution: EpisodeExecution,
-    /// What was seen afterwards.
+    /// Observation made after the execution.
     pub observation: StepObservation,
 }
 
-/// A snapshot that was made.
+/// A snapshot of the runtime.
 #[derive(Debug, Clone)]
 pub struct SnapshotInput {
-    /// Its id, unique in the episode.
+    /// Snapshot id, unique in the episode.
     pub id: String,
-    /// RFC 3339.
+    /// Creation time in RFC 3339.
     pub created_at: String,
-    /// What it can be used for.
+    /// Intended use of the snapshot.
     pub semantics: SnapshotSemantics,
-    /// What describes it.
+    /// Metadata that describes the snapshot.
     pub metadata: Map<String, Value>,
-    /// Files that hold it, each with its digest.
+    /// References to the files of the snapshot, each with its digest.
     pub artifact_refs: Vec<TraceRef>,
 }
 
 /// The bundle of an episode.
 #[derive(Debug, Clone)]
 pub struct EpisodeArtifacts {
-    /// Its id.
+    /// Id of the bundle.
     pub id: BundleId,
-    /// Its content digest.
+    /// Content digest of the bundle.
     pub content: Sha256Hex,
-    /// RFC 3339.
+    /// Creation time in RFC 3339.
     pub created_at: String,
 }
 

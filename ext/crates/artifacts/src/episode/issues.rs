@@ -1,4 +1,4 @@
-//! What is wrong with a trace, part by part. Every digest is computed again.
+//! Collection of the issues of a trace, part by part. Every digest is recomputed.
 
 use super::payload;
 use crate::canonical::OverLimit;
@@ -7,10 +7,10 @@ use crate::verify::shape::{digest, full_text, text};
 use serde::Serialize;
 use wp_codebox_contracts::{ActionKind, schema_id};
 
-/// Issues that are listed; a trace with more says how many more.
+/// Maximum number of listed issues; a trace with more also gets the number of the others.
 pub const MAX_TRACE_ISSUES: usize = 1000;
 
-/// Words of benchmarks and products, which have no place in a generic trace.
+/// Words of benchmarks and products, which are not allowed in a generic trace.
 const FORBIDDEN: [&str; 11] = [
     "reward",
     "success",
@@ -25,12 +25,12 @@ const FORBIDDEN: [&str; 11] = [
     "modelEval",
 ];
 
-/// One thing wrong with a trace.
+/// One issue of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceIssue {
-    /// Where, e.g. `$.steps[0].action.digest`.
+    /// JSON path, e.g. `$.steps[0].action.digest`.
     pub path: String,
-    /// What.
+    /// Description of the issue.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for TraceIssue {
     }
 }
 
-/// Issues of one trace, or of a part that is to become one.
+/// Issues of one trace, or of a new part.
 #[derive(Debug)]
 pub(super) struct Issues {
     over: OverLimit,
@@ -78,7 +78,7 @@ impl Issues {
         });
     }
 
-    /// A member that must be a string with something in it.
+    /// Adds an issue unless the member is a non-empty string.
     pub(super) fn full(&mut self, value: &Json, keys: &[&str], at: &str) {
         for key in keys {
             if full_text(value, key).is_none() {
@@ -208,11 +208,11 @@ impl Issues {
         match payload::digest(payload, self.over) {
             Err(error) => self.add(&at, &error.to_string()),
             Ok(computed) if digest(value.get("digest")) == Some(computed.as_str()) => {}
-            Ok(_) => self.add(&at, "does not belong to what it covers"),
+            Ok(_) => self.add(&at, "does not match the covered data"),
         }
     }
 
-    /// `<kind>Ref` of a step, which must name this target by id and digest.
+    /// Checks that `<kind>Ref` of a step refers to this target by id and digest.
     fn refers(
         &mut self,
         reference: Option<&Json>,
@@ -228,7 +228,8 @@ impl Issues {
         }
     }
 
-    /// A reference that must name this target. What is wrong with the target itself is said there.
+    /// Checks that a reference names this target. Issues of the target itself are reported with
+    /// the target.
     pub(super) fn names(
         &mut self,
         reference: &Json,
@@ -244,16 +245,19 @@ impl Issues {
         if let (Some(named), Some(id)) = (full_text(reference, "id"), full_text(target, "id"))
             && named != id
         {
-            self.add(&format!("{at}.id"), "is of something else");
+            self.add(&format!("{at}.id"), "does not match the referenced target");
         }
         if let (Some(named), Some(stated)) = (digest(reference.get("digest")), stated)
             && named != stated
         {
-            self.add(&format!("{at}.digest"), "is of something else");
+            self.add(
+                &format!("{at}.digest"),
+                "does not match the referenced target",
+            );
         }
     }
 
-    /// What every reference has.
+    /// Checks the members that every reference must have.
     pub(super) fn reference(&mut self, reference: &Json, at: &str) {
         self.full(reference, &["id"], at);
         if digest(reference.get("digest")).is_none() {
@@ -261,7 +265,7 @@ impl Issues {
         }
     }
 
-    /// Words that have no place in a trace, except where its caller's data lies.
+    /// Adds issues for words not allowed in a trace; data of the caller may contain them.
     pub(super) fn forbidden(&mut self, value: &Json, at: &str) {
         let mut path = at.to_owned();
         self.search(value, &mut path);
@@ -286,7 +290,7 @@ impl Issues {
             path.push('.');
             path.push_str(key);
             if banned {
-                self.add(path, "has no place in a trace");
+                self.add(path, "is not allowed in a trace");
             }
             if !free {
                 self.search(item, path);

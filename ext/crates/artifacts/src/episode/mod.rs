@@ -1,9 +1,9 @@
-//! Episodes: traces whose every digest can be computed again.
+//! Episodes: traces in which every digest can be recomputed.
 //!
-//! [`EpisodeBuilder`] writes a trace as an episode goes on and redacts what it is given before
-//! anything is digested; [`validate_episode_trace`] judges any trace. Both compute digests
-//! through `payload`, and the builder asks the validator about each part before it keeps it,
-//! so what is written here is what is accepted here.
+//! [`EpisodeBuilder`] writes a trace during an episode and redacts its input before it computes
+//! digests. [`validate_episode_trace`] checks any trace. Both compute digests with `payload`, and
+//! the builder checks each part with the rules of the validator before it stores the part, so the
+//! validator accepts every trace written here.
 
 mod builder;
 mod error;

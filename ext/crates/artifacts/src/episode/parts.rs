@@ -1,6 +1,5 @@
-//! The parts of an episode as its builder kept them, one by one: what is left of it when whoever
-//! held the builder died. They are digested already, so a trace of them is byte for byte the one
-//! that was told while it went on.
+//! Stored parts of an episode, from which the trace is rebuilt if the process with the builder
+//! died. The parts are digested already, so the rebuilt trace equals the original byte for byte.
 
 use super::builder::ClosedEpisode;
 use super::{MAX_TRACE_BYTES, validate_episode_trace};
@@ -11,30 +10,30 @@ use wp_codebox_contracts::{
     TRACE_VERSION, schema_id,
 };
 
-/// `runtime.status` of a trace whose episode came to no end.
+/// `runtime.status` of a trace whose episode was not closed.
 pub const CUT: &str = "interrupted";
 
-/// One part.
+/// One stored part of an episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part", content = "value", rename_all = "camelCase")]
-#[allow(clippy::large_enum_variant)] // Written one by one, never kept in numbers.
+#[allow(clippy::large_enum_variant)] // One value at a time exists, so its size does not matter.
 pub enum EpisodePart {
-    /// A runtime was made, or made anew: the trace begins here.
+    /// A runtime was created or replaced; the trace starts here.
     Reset {
-        /// RFC 3339: when.
+        /// Start time in RFC 3339.
         created_at: String,
-        /// It.
+        /// Reset with the description of the runtime.
         reset: EpisodeReset,
     },
-    /// A step was taken.
+    /// A step was completed.
     Step(EpisodeStep),
-    /// A snapshot was made.
+    /// A snapshot was created.
     Snapshot(EpisodeSnapshot),
-    /// Something was seen beside the steps.
+    /// An observation was made outside the steps.
     Observation(EpisodeObservation),
 }
 
-/// The episode of these parts, as far as it came; none when there is no trace that holds.
+/// Rebuilds the episode from its parts; returns `None` if they give no valid trace.
 pub fn cut_episode(parts: impl IntoIterator<Item = EpisodePart>) -> Option<ClosedEpisode> {
     let mut trace: Option<EpisodeTrace> = None;
     let (mut records, mut observations) = (Vec::new(), Vec::new());

@@ -1,14 +1,14 @@
-//! What the digests of a trace cover: the only place where that is written down.
+//! The payload of each digest in a trace; no other module defines these payloads.
 //!
-//! Source: seed contract §6.4. Members of the wrong type are left out, as the public system
-//! does; that they are there at all is the validator's to say.
+//! Source: seed contract §6.4. Members of the wrong type are omitted, as in the public system;
+//! the validator reports missing members.
 
 use crate::canonical::{CanonicalError, OverLimit};
 use crate::digest::episode_digest;
 use crate::json::Json;
 use wp_codebox_contracts::{ActionKind, Sha256Hex, SnapshotSemantics, schema_id};
 
-/// Text members of an action that are covered when they are there.
+/// Text members of an action that the digest covers if they exist.
 pub(super) const ACTION_TEXTS: [&str; 7] = [
     "cwd",
     "method",
@@ -19,12 +19,12 @@ pub(super) const ACTION_TEXTS: [&str; 7] = [
     "description",
 ];
 
-/// Digest of one part.
+/// Returns the digest of one part.
 pub(super) fn digest(payload: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
     episode_digest(payload, over)
 }
 
-/// What the digest of an action covers.
+/// Returns the payload for the digest of an action.
 pub(super) fn action(action: &Json) -> Json {
     let member = |key: &str| action.get(key).cloned();
     let mut payload = vec![
@@ -50,7 +50,7 @@ pub(super) fn action(action: &Json) -> Json {
     Json::Object(payload)
 }
 
-/// What the digest of an observation covers: not its id.
+/// Returns the payload for the digest of an observation, which excludes its id.
 pub(super) fn observation(observation: &Json) -> Json {
     envelope(
         observation,
@@ -59,7 +59,7 @@ pub(super) fn observation(observation: &Json) -> Json {
     )
 }
 
-/// What the digest of a snapshot covers.
+/// Returns the payload for the digest of a snapshot.
 pub(super) fn snapshot(snapshot: &Json) -> Json {
     let mut payload = envelope(
         snapshot,
@@ -104,9 +104,9 @@ mod tests {
         digest(payload, OverLimit::Refuse).unwrap().to_string()
     }
 
-    /// The published vector of an action, with everything that its digest does not cover.
+    /// The published test vector of an action, with all members that its digest does not cover.
     #[test]
-    fn action_vector() {
+    fn action_digest_matches_published_vector() {
         let vector = "1abdc64c3c23bbf29711726f68d784c15f9d6457e40842bdd72eb23362e025bc";
         let given = json!({"id": "a", "digest": "d", "command": "wordpress.run-php",
             "args": ["code=echo 1;"], "note": 1, "cwd": 7, "timeoutMs": "5", "metadata": [], "url": null});
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_absent_has_a_default_in_the_digest() {
+    fn absent_optional_members_have_defaults_in_digest() {
         let bare = json!({"command": "x"});
         let full = json!({"kind": "command", "command": "x", "args": []});
         assert_eq!(action(&Json::from(&bare)), action(&Json::from(&full)));

@@ -1,4 +1,4 @@
-//! What leaves a host's secrets out of a trace before anything of it is digested.
+//! Redaction of secrets in the parts of a trace before their digests are computed.
 
 use super::inputs::{ObservationInput, SnapshotInput, StepInput, StepObservation};
 use serde_json::{Map, Value};
@@ -81,7 +81,7 @@ fn value(redactor: &Redactor, value: &mut Value) {
 }
 
 fn map(redactor: &Redactor, members: &mut Map<String, Value>) {
-    // An object stays one.
+    // Redacting an object gives an object.
     if let Value::Object(clean) = redactor.redact_value(Value::Object(std::mem::take(members))) {
         *members = clean;
     }

@@ -1,4 +1,4 @@
-//! The validator of traces: of this project's and of anybody's.
+//! Validator for episode traces of any origin.
 
 use super::issues::{Issues, TraceIssue};
 use crate::canonical::OverLimit;
@@ -8,22 +8,22 @@ use crate::verify::shape::digest;
 use serde::Serialize;
 use wp_codebox_contracts::{TRACE_VERSION, schema_id};
 
-/// Largest trace, bytes.
+/// Maximum size of a trace in bytes.
 pub const MAX_TRACE_BYTES: u64 = MAX_DOCUMENT;
 
-/// What is to be said of a trace.
+/// Result of validating a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceValidation {
-    /// Whether there is no issue.
+    /// Whether the trace has no issues.
     pub valid: bool,
     /// `wp-codebox/runtime-episode-trace/v1`.
     pub schema: &'static str,
-    /// All issues, up to [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
+    /// Issues of the trace, up to [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
     pub issues: Vec<TraceIssue>,
 }
 
-/// Judges a trace. Nothing in it is believed: every digest is computed again, and what cannot
-/// be read one way only is refused.
+/// Validates a trace. Every digest is recomputed, and a document with more than one possible
+/// reading is refused.
 #[must_use]
 pub fn validate_episode_trace(bytes: &[u8]) -> TraceValidation {
     let issues = if bytes.len() as u64 > MAX_TRACE_BYTES {
@@ -48,13 +48,14 @@ pub fn validate_episode_trace(bytes: &[u8]) -> TraceValidation {
 }
 
 fn issues_of(trace: &Json) -> Vec<TraceIssue> {
-    // A foreign trace may be past the limits of canonical JSON; its digests then cover less.
+    // A trace of another system may exceed the limits of canonical JSON; its digests then cover
+    // only the part within the limits.
     let mut issues = Issues::new(OverLimit::Drop);
     judge(&mut issues, trace);
     issues.finish()
 }
 
-/// Every rule, in the order of the document.
+/// Applies every rule in the order of the document.
 pub(super) fn judge(issues: &mut Issues, trace: &Json) {
     if trace.as_object().is_none() {
         issues.add("$", "must be an object");
@@ -76,7 +77,8 @@ pub(super) fn judge(issues: &mut Issues, trace: &Json) {
         issues.snapshot(snapshot, &format!("$.snapshots[{index}]"));
     }
     if let Some(reference) = trace.get("artifactRef").filter(|r| **r != Json::Null) {
-        // There is nothing in the trace to compare it with: the bundle has the trace.
+        // The trace has nothing to compare this reference with, because the bundle contains the
+        // trace.
         issues.names(reference, "artifact-bundle", &null, None, "$.artifactRef");
     }
     issues.forbidden(trace, "$");

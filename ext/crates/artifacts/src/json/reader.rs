@@ -1,24 +1,24 @@
-//! [`Json::parse`]: the strict, recursive reader.
+//! [`Json::parse`]: the strict, recursive parser.
 
 use super::value::{JsText, Json};
 use serde_json::Number;
 use std::collections::HashSet;
 
-/// Deepest nesting the reader follows.
+/// Maximum nesting depth of a document.
 const MAX_DEPTH: usize = 200;
 
-/// Why bytes are not strict JSON.
+/// Reason why bytes are not strict JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not strict JSON at byte {offset}: {reason}")]
 pub struct JsonError {
-    /// Where.
+    /// Byte offset of the error.
     pub offset: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub reason: &'static str,
 }
 
 impl Json {
-    /// Reads one document; nothing but white space may follow it.
+    /// Parses one document; only white space may follow it.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         if let Err(error) = std::str::from_utf8(bytes) {
             return Err(JsonError {
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a number exactly: an integer where it fits, else the nearest double.
+    /// Parses a number exactly: as an integer if possible, otherwise as the nearest double.
     fn number(&mut self) -> Result<Json, JsonError> {
         let start = self.at;
         while matches!(
@@ -162,7 +162,8 @@ impl Reader<'_> {
         } else if let Ok(integer) = text.parse::<u64>() {
             Some(Number::from(integer))
         } else {
-            // `from_f64` refuses infinity: a number past the range of a double.
+            // `from_f64` returns `None` for infinity, i.e. for a number beyond the range of a
+            // double.
             text.parse::<f64>().ok().and_then(Number::from_f64)
         };
         number.map(Json::Number).ok_or(JsonError {
@@ -244,7 +245,7 @@ impl Reader<'_> {
     }
 }
 
-/// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
+/// Matches `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`.
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);

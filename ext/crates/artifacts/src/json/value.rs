@@ -3,23 +3,23 @@
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
-/// Text as JSON knows it: UTF-8, but lone surrogates are possible (WTF-8).
+/// JSON text: UTF-8 that may contain lone surrogates (WTF-8).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JsText(pub(super) Vec<u8>);
 
 impl JsText {
-    /// The text, unless it holds a lone surrogate.
+    /// Returns the text, or `None` if it contains a lone surrogate.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// Code points in order; lone surrogates appear as such.
+    /// Returns the code points in order; lone surrogates appear as surrogate code points.
     pub(crate) fn code_points(&self) -> CodePoints<'_> {
         CodePoints { rest: &self.0 }
     }
 
-    /// Order of UTF-16 code units, which is not the order of UTF-8 bytes.
+    /// Compares by UTF-16 code units, whose order differs from that of UTF-8 bytes.
     #[must_use]
     pub fn cmp_utf16(&self, other: &Self) -> Ordering {
         self.code_units().cmp(other.code_units())
@@ -46,7 +46,7 @@ impl JsText {
             self.0
                 .extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
         } else {
-            // A surrogate: three bytes, which is what makes this WTF-8.
+            // WTF-8 encodes a lone surrogate in three bytes.
             self.0.extend_from_slice(&[
                 0xe0 | (point >> 12) as u8,
                 0x80 | ((point >> 6) & 0x3f) as u8,
@@ -103,7 +103,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// A member of an object.
+    /// Returns a member of an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {
@@ -115,7 +115,7 @@ impl Json {
         }
     }
 
-    /// The text of a string without lone surrogates.
+    /// Returns the text of a string without lone surrogates.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -124,7 +124,7 @@ impl Json {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Json]> {
         match self {
@@ -133,7 +133,7 @@ impl Json {
         }
     }
 
-    /// The members of an object.
+    /// Returns the members of an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&[(JsText, Json)]> {
         match self {
@@ -142,7 +142,7 @@ impl Json {
         }
     }
 
-    /// The number as the double that ECMAScript would see.
+    /// Returns the number as the double that ECMAScript would use.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -151,7 +151,7 @@ impl Json {
         }
     }
 
-    /// The same value for `serde`; lone surrogates become U+FFFD.
+    /// Converts the value for `serde`; lone surrogates become U+FFFD.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let text = |t: &JsText| String::from_utf8_lossy(&t.0).into_owned();

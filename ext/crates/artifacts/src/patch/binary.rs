@@ -1,4 +1,4 @@
-//! `GIT binary patch` blocks: deflated literals in git's base 85, both directions.
+//! `GIT binary patch` blocks: deflated literals in git's base 85, in both directions.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -8,10 +8,10 @@ use wp_codebox_contracts::hex;
 
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
-/// Bytes per line of a literal.
+/// Number of bytes per line of a literal.
 const LINE: usize = 52;
 
-/// The name git gives to contents.
+/// Returns git's blob id of contents.
 pub(super) fn blob_id(bytes: Option<&[u8]>) -> String {
     let Some(bytes) = bytes else {
         return "0".repeat(40);
@@ -22,7 +22,7 @@ pub(super) fn blob_id(bytes: Option<&[u8]>) -> String {
     hex(&hasher.finalize())
 }
 
-/// Everything after the `index` line: forward, then reverse.
+/// Returns everything after the `index` line: the forward literal, then the reverse one.
 pub(super) fn binary_patch(before: &[u8], after: &[u8]) -> Vec<u8> {
     let mut out = b"GIT binary patch\n".to_vec();
     literal(after, &mut out);
@@ -57,7 +57,7 @@ fn literal(bytes: &[u8], out: &mut Vec<u8>) {
 
 fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-    // Writing into memory cannot fail; a short result would be refused by every reader.
+    // Writing to memory cannot fail, and readers would refuse a truncated literal.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
 }
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_values() {
-        // What `git hash-object` prints for the empty blob.
+    fn blob_ids_and_base85_match_known_values() {
+        // Value that `git hash-object` prints for the empty blob.
         assert_eq!(
             blob_id(Some(b"")),
             "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
@@ -76,7 +76,7 @@ mod tests {
         let patch = String::from_utf8(binary_patch(b"", b"\0\xff")).unwrap();
         let lines: Vec<_> = patch.lines().collect();
         assert_eq!(lines[..2], ["GIT binary patch", "literal 2"]);
-        // Ten deflated bytes: `J`, and three groups of five digits.
+        // Ten deflated bytes: the length character `J` and three groups of five digits.
         assert_eq!((lines[2].len(), &lines[2][..1]), (16, "J"));
         assert_eq!(lines[3..5], ["", "literal 0"]);
     }

@@ -1,59 +1,59 @@
-//! A patch cut down to approved entries.
+//! Reduction of a patch to approved entries.
 //!
-//! Invariants: the result holds every block of every approved entry and no other; a
-//! rename goes through only with both of its sides; what the patch says about a file
-//! must have the shape its entry states.
+//! Invariants: the result contains every block of every approved entry and no other block. A
+//! rename passes only if both of its sides are approved. The block of a file must match the kind
+//! of change in its entry.
 
 use super::parse::{Block, PatchError, parse_patch};
 use super::quote::unquote_name;
 use std::collections::HashMap;
 use wp_codebox_contracts::{ChangedFile, ErrorCode};
 
-/// Why a patch could not be cut down.
+/// Reason why a patch could not be reduced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilterError {
-    /// Not a patch.
+    /// The bytes are not a patch.
     #[error(transparent)]
     Malformed(#[from] PatchError),
-    /// An approved file has no hunks, or too many.
+    /// An approved file has too few or too many blocks.
     #[error(
         "the patch has {found} blocks for {path:?}, but its entry needs {expected}; the bundle contradicts itself"
     )]
     BlockCount {
         /// Approved path.
         path: String,
-        /// Blocks in the patch.
+        /// Number of blocks in the patch.
         found: usize,
-        /// Blocks its entry needs.
+        /// Number of blocks that the entry requires.
         expected: usize,
     },
-    /// Block and entry disagree about what happens.
+    /// Block and entry state different changes.
     #[error(
-        "the patch does something else to {path:?} than its entry says; the bundle contradicts itself"
+        "the patch changes {path:?} in another way than its entry states; the bundle contradicts itself"
     )]
     Shape {
         /// Approved path.
         path: String,
     },
-    /// Two entries share a name in the patch.
+    /// Two entries have the same name in the patch.
     #[error("{name:?} names two changed files in the patch; it cannot be split")]
     SharedName {
         /// Name in the patch.
         name: String,
     },
-    /// A rename of which one side was not approved.
+    /// Only one side of a rename was approved.
     #[error("{path:?} is one side of a rename; approve {other:?} as well, or neither")]
     HalfRename {
         /// Approved path.
         path: String,
-        /// The other side, as named in the patch.
+        /// Path of the other side, as named in the patch.
         other: String,
     },
 }
 
 impl FilterError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -66,7 +66,7 @@ impl FilterError {
     }
 }
 
-/// Which name of an entry a patch uses.
+/// Which name of an entry identifies it in a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedBy {
     /// `patchName`: `files/patch.diff`.
@@ -75,7 +75,7 @@ pub(crate) enum NamedBy {
     Relative,
 }
 
-/// The blocks of exactly the approved entries, in patch order. Names are taken from
+/// Returns the blocks of exactly the approved entries, in patch order. Names are compared with
 /// `patch_name` (`files/patch.diff`).
 pub fn filter_patch(patch: &[u8], approved: &[ChangedFile]) -> Result<Vec<u8>, FilterError> {
     let entries: Vec<&ChangedFile> = approved.iter().collect();
@@ -138,8 +138,9 @@ pub(crate) fn filter_by(
     Ok(kept)
 }
 
-/// The blocks of each entry, in patch order; empty where an entry has none. A rename's block
-/// goes to both sides. For looking at: what an entry's blocks do is not checked.
+/// Returns the blocks of each entry in patch order, or no bytes for an entry without blocks. A
+/// rename's block belongs to both sides. The result is for display only: whether a block matches
+/// its entry is not checked.
 pub fn split_patch(patch: &[u8], entries: &[ChangedFile]) -> Result<Vec<Vec<u8>>, PatchError> {
     let mut by_name: HashMap<Vec<u8>, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -171,7 +172,7 @@ fn raw_name(text: &str, entry: &ChangedFile) -> Vec<u8> {
     }
 }
 
-/// Whether the blocks of an entry do what it says.
+/// Checks that the blocks of an entry make the change that the entry states.
 fn check(entry: &ChangedFile, blocks: &[Block]) -> Result<(), FilterError> {
     fn carried(mode: &Option<String>) -> Option<&str> {
         mode.as_deref().filter(|m| *m != "040000")

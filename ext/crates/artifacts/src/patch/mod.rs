@@ -1,9 +1,9 @@
-//! Patches in git's format: rendering, reading and filtering.
+//! Patches in git's format: rendering, parsing and filtering.
 //!
-//! Invariants: a rendered patch is valid UTF-8 (other bytes travel as `GIT binary
-//! patch` or C-quoted); `git apply` turns the baseline into what the guest left, byte
-//! for byte, except for empty directories, which no patch can carry; reading counts
-//! lines as hunks declare them and never searches for text.
+//! Invariants: a rendered patch is valid UTF-8 (other bytes are encoded as `GIT binary patch` or
+//! C-quoted). `git apply` turns the baseline into the guest's state byte for byte, except for
+//! empty directories, which a patch cannot represent. The parser counts lines as the hunks
+//! declare them and never searches for text.
 
 mod binary;
 mod filter;

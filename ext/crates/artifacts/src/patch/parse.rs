@@ -1,24 +1,25 @@
-//! Reading patches in git's format, structurally.
+//! Structural parser for patches in git's format.
 //!
-//! Invariants: hunks are read by their declared counts and binary blocks to their end,
-//! so contents cannot pass for headers; the three places a block names its file in must agree.
+//! Invariants: hunks are read by their declared line counts and binary blocks to their end, so
+//! file contents cannot be mistaken for headers. The three places in which a block names its file
+//! must agree.
 
 use super::quote::unquote_name;
 use std::ops::Range;
 use wp_codebox_contracts::ErrorCode;
 
-/// Why bytes are not a patch in git's format.
+/// Reason why bytes are not a patch in git's format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the patch is malformed at line {line}: {reason}")]
 pub struct PatchError {
-    /// Line, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub reason: &'static str,
 }
 
 impl PatchError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::PatchUnfilterable
@@ -28,19 +29,19 @@ impl PatchError {
 /// One `diff --git` block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Where in the patch it lies.
+    /// Byte range in the patch.
     pub range: Range<usize>,
-    /// Name before, without `a/`; none for an added file.
+    /// Name before the change, without `a/`; `None` for an added file.
     pub old_name: Option<Vec<u8>>,
-    /// Name after, without `b/`; none for a deleted file.
+    /// Name after the change, without `b/`; `None` for a deleted file.
     pub new_name: Option<Vec<u8>>,
-    /// Mode before, when the block says so.
+    /// Mode before the change, if the block states it.
     pub old_mode: Option<String>,
-    /// Mode after, when the block says so.
+    /// Mode after the change, if the block states it.
     pub new_mode: Option<String>,
 }
 
-/// Reads a patch into its blocks. Blank lines between blocks belong to none.
+/// Parses a patch into its blocks. Blank lines between blocks belong to no block.
 pub fn parse_patch(patch: &[u8]) -> Result<Vec<Block>, PatchError> {
     let mut reader = Reader {
         patch,
@@ -64,7 +65,7 @@ struct Reader<'a> {
     line: usize,
 }
 
-/// What the extended header lines say.
+/// Content of the extended header lines.
 #[derive(Default)]
 struct Header {
     added: bool,
@@ -83,7 +84,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The current line without its LF.
+    /// Returns the current line without its LF.
     fn peek(&self) -> Option<&'a [u8]> {
         let rest = self.patch.get(self.at..).filter(|r| !r.is_empty())?;
         let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(header)
     }
 
-    /// One literal or delta of a binary patch, with the blank line that ends it.
+    /// Skips one literal or delta of a binary patch with the blank line that ends it.
     fn literal(&mut self) -> Result<(), PatchError> {
         if !self.peek().is_some_and(starts_literal) {
             return Err(self.error("expected `literal` or `delta`"));
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `---`, `+++` and hunks. Answers both names; none for `/dev/null`.
+    /// Parses `---`, `+++` and hunks. Returns both names; `None` for `/dev/null`.
     fn text(&mut self) -> Result<Sides, PatchError> {
         let old = self.take_after("--- ").and_then(side_name);
         let old = old.ok_or_else(|| self.error(BAD_NAME))?;
@@ -246,7 +247,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Both names of a block; every place that states them must agree.
+    /// Returns both names of a block. All places that state them must agree.
     fn names(
         &self,
         line: &[u8],
@@ -297,7 +298,7 @@ type Sides = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 const BAD_NAME: &str = "malformed file name";
 
-/// A relative path without empty, `.`, `..` or `.git` components.
+/// Returns whether the name is a relative path without empty, `.`, `..` or `.git` components.
 fn is_safe(name: &[u8]) -> bool {
     !name.contains(&0)
         && name
@@ -312,7 +313,7 @@ fn starts_literal(line: &[u8]) -> bool {
     })
 }
 
-/// The whole rest of a line as a name, quoted or not.
+/// Parses the complete rest of a line as a name, quoted or not.
 fn whole_name(text: &[u8]) -> Option<Vec<u8>> {
     if text.starts_with(b"\"") {
         let (name, taken) = unquote_name(text)?;
@@ -322,7 +323,7 @@ fn whole_name(text: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The name of a `---` or `+++` line. Outer none: malformed; inner none: `/dev/null`.
+/// Parses the name of a `---` or `+++` line. Outer `None`: malformed; inner `None`: `/dev/null`.
 #[allow(clippy::option_option)]
 fn side_name(text: &[u8]) -> Option<Option<Vec<u8>>> {
     let name = if text.starts_with(b"\"") {
@@ -344,7 +345,7 @@ fn side_name(text: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(Some(bare.to_vec()))
 }
 
-/// `@@ -a[,b] +c[,d] @@…` → (b, d), 1 where left out.
+/// Parses `@@ -a[,b] +c[,d] @@…` and returns (b, d), each 1 if omitted.
 fn hunk_counts(line: &[u8]) -> Option<(u64, u64)> {
     let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?)
         .unwrap_or_else(|e| std::str::from_utf8(&line[4..4 + e.valid_up_to()]).unwrap_or_default());
@@ -358,7 +359,7 @@ fn hunk_counts(line: &[u8]) -> Option<(u64, u64)> {
     Some((count(old)?, count(new)?))
 }
 
-/// The rest of `text` after `side` and `name`, raw or quoted.
+/// Returns the rest of `text` after `side` and `name`, raw or quoted.
 fn strip_name<'t>(text: &'t [u8], side: &[u8], name: &[u8]) -> Option<&'t [u8]> {
     let full = [side, name].concat();
     if text.starts_with(b"\"") {
@@ -369,7 +370,7 @@ fn strip_name<'t>(text: &'t [u8], side: &[u8], name: &[u8]) -> Option<&'t [u8]> 
     }
 }
 
-/// The name X of a header line `a/X b/X`.
+/// Returns the name X of a header line `a/X b/X`.
 fn same_name(line: &[u8]) -> Option<Vec<u8>> {
     let full = if line.starts_with(b"\"") {
         unquote_name(line)?.0
@@ -384,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_cannot_pass_for_headers() {
+    fn file_contents_are_not_parsed_as_headers() {
         let patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-diff --git a/y b/y\n--- a/y\n+++ b/y\n+diff --git a/z b/z\n \n\ndiff --git a/m b/m\nold mode 100644\nnew mode 100755\n";
         let blocks = parse_patch(patch).unwrap();
         let names: Vec<_> = blocks.iter().map(|b| b.new_name.clone().unwrap()).collect();
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_every_spelling() {
+    fn raw_and_quoted_names_are_parsed() {
         for (patch, name) in [
             (
                 "diff --git a/x b/x b/x b/x\nnew file mode 100644\n",
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_ambiguous_or_unsafe() {
+    fn ambiguous_and_unsafe_patches_are_refused() {
         for bad in [
             "garbage\n",
             "diff --git a/x b/y\nold mode 100644\nnew mode 100755\n",
@@ -442,9 +443,9 @@ mod tests {
         assert_eq!(parse_patch(b"").unwrap(), []);
     }
 
-    /// A seed that is no patch shows the fuzzer nothing of the filter behind the reader.
+    /// A seed that is not a valid patch would never reach the filter behind the parser.
     #[test]
-    fn seeds_of_the_fuzzer_are_patches() {
+    fn fuzzer_seeds_are_valid_patches() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/patch_parse"));
         for seed in seeds.unwrap().flatten() {

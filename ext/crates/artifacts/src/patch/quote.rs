@@ -1,16 +1,16 @@
 //! Git's C-style quoting of names.
 //!
-//! A name is quoted when it holds a control character, `"`, `\` or a byte past 0x7e;
-//! such bytes are written as escapes, so that a quoted name is ASCII.
+//! A name is quoted if it contains a control character, `"`, `\` or a byte above 0x7e. Such
+//! bytes are written as escapes, so a quoted name is ASCII.
 
-/// Whether git would quote this name.
+/// Returns whether git would quote this name.
 #[must_use]
 pub fn needs_quoting(name: &[u8]) -> bool {
     name.iter()
         .any(|b| !matches!(b, 0x20..=0x7e) || matches!(b, b'"' | b'\\'))
 }
 
-/// The name as git prints it; as it is when it needs no quoting.
+/// Returns the name as git prints it, quoted only if necessary.
 #[must_use]
 pub fn quote_name(name: &[u8]) -> String {
     if needs_quoting(name) {
@@ -20,9 +20,9 @@ pub fn quote_name(name: &[u8]) -> String {
     }
 }
 
-/// A name for a line of text: as git quotes it when a character of it is hidden, a quote or a
-/// backslash, so that one row is one name and two names never look alike. Characters beyond ASCII
-/// that can be seen stay. [`unquote_name`] reads it back.
+/// Returns a name for one line of a list. The name is quoted like in git if it contains a hidden
+/// character, a quote or a backslash, so that each row is one name and different names never look
+/// alike. Visible characters beyond ASCII are not escaped. [`unquote_name`] parses the result.
 #[must_use]
 pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
     let escaped = |c: char| matches!(c, '"' | '\\' | '\n' | '\t') || is_hidden(c);
@@ -42,10 +42,10 @@ pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Bytes of a name that a message shows.
+/// Maximum length of a name in a message, in bytes.
 pub(crate) const SHOWN_BYTES: usize = 512;
 
-/// A name for a message: as git prints it, cut when it is long.
+/// Returns a name for a message: as git prints it, shortened if it is long.
 #[must_use]
 pub(crate) fn shown_name(name: &[u8]) -> String {
     match name.get(..SHOWN_BYTES) {
@@ -54,7 +54,7 @@ pub(crate) fn shown_name(name: &[u8]) -> String {
     }
 }
 
-/// The name in quotes, needed or not.
+/// Returns the name in quotes, even if quotes are unnecessary.
 pub(super) fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");
     escape(&mut out, name);
@@ -80,7 +80,8 @@ fn escape(out: &mut String, name: &[u8]) {
     }
 }
 
-/// Reads a quoted name at the start of `text`: the bytes and how many of `text` it took.
+/// Parses a quoted name at the start of `text`. Returns the name and the number of bytes
+/// consumed.
 #[must_use]
 pub fn unquote_name(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut rest = text.strip_prefix(b"\"")?.iter().enumerate();
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listed_name_is_one_line_and_reads_back() {
+    fn listed_name_is_one_line_and_can_be_unquoted() {
         let hidden = |c: char| c.is_control() || c == '\u{202e}';
         for (name, listed) in [
             ("a b é 価.txt", "a b é 価.txt"),
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_round_trips() {
+    fn quoted_names_are_unquoted_to_same_bytes() {
         assert_eq!(quote_name(b"a b.txt"), "a b.txt");
         assert_eq!(quote_name("é".as_bytes()), "\"\\303\\251\"");
         assert_eq!(quote_name(b"a\"\\\n\x01\xff"), "\"a\\\"\\\\\\n\\001\\377\"");

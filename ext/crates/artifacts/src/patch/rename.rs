@@ -1,31 +1,31 @@
 //! Rename detection: only on request, only between regular files.
 //!
-//! Invariants: a path takes part in one rename at most; the result depends on nothing
-//! but the changes; work is bounded.
+//! Invariants: a path takes part in at most one rename. The result depends only on the changes.
+//! The amount of work is bounded.
 
 use crate::capture::{Change, MountChanges, Node};
 use crate::digest::sha256;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Alike enough, in per cent.
+/// Minimum similarity of a rename in per cent.
 const THRESHOLD: u8 = 50;
-/// Inexact pairs looked at; past that only equal contents are paired.
+/// Maximum number of inexact pairs to compare; with more pairs, only equal contents are paired.
 const MAX_PAIRS: usize = 10_000;
 
-/// A deleted path and the added path that continues it.
+/// A deleted path and the added path that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
-    /// Deleted path, below the mount.
+    /// Deleted path below the mount.
     pub from: Vec<u8>,
-    /// Added path, below the mount.
+    /// Added path below the mount.
     pub to: Vec<u8>,
-    /// 50 to 100.
+    /// Similarity in per cent, from 50 to 100.
     pub similarity: u8,
 }
 
-/// Pairs deleted with added regular files: equal contents first, then those that are
-/// at least half alike.
+/// Pairs deleted with added regular files: equal contents first, then contents of at least 50 %
+/// similarity.
 #[must_use]
 pub fn find_renames(changes: &MountChanges) -> Vec<Rename> {
     let mut gone: BTreeMap<&[u8], &[u8]> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
                 .sum();
             let score = common * 100 / bytes.len().max(*old_size);
             if score >= usize::from(THRESHOLD) {
-                // Unequal contents never count as wholly alike.
+                // Unequal contents never have 100 % similarity.
                 pairs.push((Reverse(score.min(99)), *from, *to));
             }
         }
@@ -113,7 +113,7 @@ fn similar_contents(gone: &BTreeMap<&[u8], &[u8]>, made: &BTreeMap<&[u8], &[u8]>
         .collect()
 }
 
-/// How often each line occurs.
+/// Returns the number of bytes that each distinct line occupies.
 fn line_bytes(bytes: &[u8]) -> HashMap<&[u8], usize> {
     let mut counts = HashMap::new();
     for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs() {
+    fn renames_pair_equal_then_similar_files() {
         let entry = |path: &str, change| EntryChange {
             path: path.into(),
             change,

@@ -1,8 +1,8 @@
-//! Changes of a mount as a patch in git's format.
+//! Rendering of a mount's changes as a patch in git's format.
 //!
-//! One block per changed file or link, two where a file becomes a link or the reverse.
-//! Text blocks carry no `index` line (the public system writes none); binary blocks do,
-//! because git insists on it.
+//! The patch has one block per changed file or link, and two if a file becomes a link or the
+//! reverse. Text blocks have no `index` line (the public system writes none); binary blocks have
+//! one because git requires it.
 
 use super::Rename;
 use super::binary::{binary_patch, blob_id};
@@ -11,32 +11,33 @@ use super::text::{hunks, is_text};
 use crate::capture::{MountChanges, Node};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Numbers about one path of a patch.
+/// Line statistics of one path in a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileStats {
-    /// Carried as text.
+    /// Text hunks.
     Text {
         /// Lines added.
         insertions: u64,
         /// Lines removed.
         deletions: u64,
     },
-    /// Carried as `GIT binary patch`.
+    /// A `GIT binary patch` block.
     Binary,
-    /// Not carried: an empty directory, or a path whose rename carries it.
+    /// No block: an empty directory, or a path covered by the block of its rename.
     NotCarried,
 }
 
-/// A patch and its numbers.
+/// A patch and its statistics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RenderedPatch {
-    /// The patch; valid UTF-8.
+    /// The patch, which is valid UTF-8.
     pub bytes: Vec<u8>,
-    /// By path below the mount.
+    /// Statistics by path below the mount.
     pub stats: BTreeMap<Vec<u8>, FileStats>,
 }
 
-/// Renders the changes of one mount. `prefix` is put before every name (empty, or ending in `/`).
+/// Renders the changes of one mount. `prefix` is prepended to every name (empty, or ending in
+/// `/`).
 #[must_use]
 pub fn render_mount_patch(
     changes: &MountChanges,
@@ -180,7 +181,7 @@ fn block(
 
 fn sided(side: &[u8], name: &[u8]) -> String {
     let full = [side, name].concat();
-    // Git would not quote a space at the end, but GNU patch trims what is not quoted.
+    // Git does not quote a trailing space, but GNU patch trims an unquoted one.
     if name.ends_with(b" ") {
         quoted(&full)
     } else {
@@ -188,8 +189,8 @@ fn sided(side: &[u8], name: &[u8]) -> String {
     }
 }
 
-/// A `---` or `+++` line. A name with a space is ended by a tab, or a reader could take
-/// what follows the space for a time stamp.
+/// Formats a `---` or `+++` line. A tab terminates a name with a space, because a reader could
+/// otherwise parse the text after the space as a time stamp.
 fn side(sign: &str, side: &[u8], name: &[u8], exists: bool) -> String {
     if !exists {
         return format!("{sign} /dev/null");

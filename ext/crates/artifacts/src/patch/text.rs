@@ -1,8 +1,8 @@
 //! Line hunks with three lines of context.
 //!
-//! Invariants: lines end at LF only, so CR and mixed endings are content; a last line
-//! without LF is marked; cost is bounded, because the algorithm takes a longer script
-//! over a longer search on difficult inputs.
+//! Invariants: only LF ends a line, so CR and mixed line endings are content. A last line without
+//! LF is marked. The cost is bounded, because the algorithm prefers a longer edit script to a
+//! longer search on difficult inputs.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ pub(super) struct Hunks {
     pub deletions: u64,
 }
 
-/// Lines of a file that is compared line by line. Each costs memory beyond its bytes, and a file
-/// of nothing but line ends would cost fifty times its size.
+/// Maximum number of lines in a file that is compared line by line. Each line costs memory beyond
+/// its bytes; a file of only line feeds would need fifty times its size.
 const MAX_LINES: usize = 200_000;
 
-/// Whether bytes travel as text: UTF-8 without NUL, so that a patch stays UTF-8, and not of
-/// more lines than can be compared.
+/// Returns whether bytes are rendered as text: UTF-8 without NUL (so the patch is UTF-8) and at
+/// most [`MAX_LINES`] lines.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0)
         && std::str::from_utf8(bytes).is_ok()
         && bytes.iter().filter(|b| **b == b'\n').count() <= MAX_LINES
 }
 
-/// Hunks that turn `before` into `after`; none when they are equal.
+/// Returns the hunks that turn `before` into `after`; none if they are equal.
 pub(super) fn hunks(before: &[u8], after: &[u8]) -> Hunks {
     let old: Vec<&[u8]> = lines(before);
     let new: Vec<&[u8]> = lines(after);
@@ -78,7 +78,7 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
-/// `start,count`, where the start of an empty span is the line before it.
+/// Formats `start,count`, where an empty span starts at the line before it.
 fn position(span: &std::ops::Range<usize>) -> String {
     let start = if span.is_empty() {
         span.start
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn hunks_have_git_format() {
         assert_eq!(text("a\n", "a\n"), "");
         assert_eq!(text("", "a\n"), "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(
@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn hostile_input_is_bounded() {
-        // Every other line equal, all lines repeated: the worst case for an exact search.
+    fn diff_of_repetitive_input_finishes_in_bounded_time() {
+        // Every other line is equal and all lines repeat: the worst case for an exact search.
         let before: String = (0..60_000).map(|i| format!("{}\n", i % 7)).collect();
         let after: String = (0..60_000_u64)
             .map(|i| format!("{}\n", (i * i + i / 3) % 7))

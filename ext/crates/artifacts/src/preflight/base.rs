@@ -1,16 +1,16 @@
-//! The base check: what the target holds now against what the run started with.
+//! Comparison of the current target with the baseline of the run.
 
 use super::error::{Conflict, PreflightError};
-use crate::beneath::Dir;
 use crate::changed_files::raw_relative;
 use crate::digest::{sha256, sha256_of_file};
+use crate::dirfd::Dir;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
-/// Compares the approved entries of the mounts that have a host directory. Answers which those were.
+/// Compares the approved entries of all mounts that have a host directory. Returns these mounts.
 pub(super) fn check(
     approved: &[&ChangedFile],
     changed: &[ChangedFile],
@@ -49,7 +49,7 @@ pub(super) fn check(
     }
 }
 
-/// What lies at a path of the target.
+/// Current entry at a path of the target.
 enum Current {
     Absent,
     File,
@@ -58,10 +58,10 @@ enum Current {
     Unknown,
 }
 
-/// What is wrong with the target at this path; nothing when it is the baseline's.
+/// Returns how the target differs from the baseline at this path; `None` if they are equal.
 fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
     let path = raw_relative(entry);
-    let current = match dir.look(&path) {
+    let current = match dir.stat_path(&path) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Current::File,
             FileType::Symlink => Current::Symlink,
@@ -73,12 +73,14 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
             | FileType::Unknown => Current::Unknown,
         },
         Err(Errno::NOENT | Errno::NOTDIR) => Current::Absent,
-        // The link on the way goes in the same change, and is compared as an entry of its own.
+        // The same change replaces the link in the path, and the link is compared as a separate
+        // entry.
         Err(Errno::LOOP) if replaces_link_above(&path, entry, changed) => Current::Absent,
         Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
         Err(_) => return Some("unreadable"),
     };
-    // Without a mode (the public system's symlinks and directories are never listed) it is a file.
+    // An entry without a mode is a file: the public system writes no modes and lists neither
+    // links nor directories.
     let before = match (entry.status, entry.before_mode.as_deref()) {
         (ChangeKind::Added, _) => None,
         (_, Some("120000")) => Some(EntryType::Symlink),
@@ -91,13 +93,13 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
     };
     match (before, current) {
         (None, Current::Absent) => None,
-        // The baseline's directory is there still, emptied or not.
+        // The directory of the baseline still exists, empty or not.
         (None, Current::Directory)
             if entry.entry_type == EntryType::Directory || replaces_directory(entry, changed) =>
         {
             None
         }
-        // What stands in the way goes in the same change.
+        // The same change removes the existing entry.
         (None, _) => Some("exists already"),
         (Some(_), Current::Absent) => Some("missing"),
         (Some(EntryType::File), Current::File) => {
@@ -120,7 +122,7 @@ fn link_hash(dir: &Dir, path: &[u8]) -> Option<Sha256Hex> {
     text.ok().map(|text| sha256(&text))
 }
 
-/// Whether the change removes a link that lies on the way to this path.
+/// Returns whether the change removes a link that is a parent of this path.
 fn replaces_link_above(path: &[u8], entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
     changed.iter().any(|e| {
         e.before_mode.as_deref() == Some("120000")
@@ -130,7 +132,8 @@ fn replaces_link_above(path: &[u8], entry: &ChangedFile, changed: &[ChangedFile]
     })
 }
 
-/// Whether the change deletes something below this path: then a directory was there.
+/// Returns whether the change deletes an entry below this path, so that a directory existed
+/// there.
 fn replaces_directory(entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
     let start = [raw_relative(entry).as_slice(), b"/"].concat();
     changed.iter().any(|e| {

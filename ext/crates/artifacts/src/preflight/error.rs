@@ -1,4 +1,4 @@
-//! Why an apply may not go on, and how that crosses a border.
+//! Error type of the preflight and its mapping to error codes.
 
 use crate::attestation::SignatureStatus;
 use crate::changed_files::ChangedFilesError;
@@ -9,93 +9,93 @@ use serde::Serialize;
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// A path whose current state is not the baseline's.
+/// A path at which the target differs from the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Conflict {
-    /// Declared-target path.
+    /// Path with the declared mount target.
     pub path: String,
-    /// What is there instead.
+    /// Difference from the baseline.
     pub reason: &'static str,
 }
 
-/// Why an apply may not go on.
+/// Reason why an apply is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreflightError {
-    /// The bundle does not verify.
+    /// The verification of the bundle failed.
     #[error(
         "the bundle does not verify ({count} violations, the first: {first}); discard it or run again"
     )]
     Invalid {
-        /// How many.
+        /// Number of violations.
         count: usize,
-        /// The first one.
+        /// First violation.
         first: String,
-        /// All of it.
+        /// Complete result of the verification.
         verification: Box<Verification>,
     },
-    /// It is not the bundle that was reviewed.
+    /// The manifest differs from the reviewed one.
     #[error("the bundle changed after it was reviewed; review it again")]
     Changed,
-    /// The signature is not enough.
+    /// The signature does not satisfy the requested rule.
     #[error(
         "the bundle is not signed by this host or a key the site names; run it here, or add the key"
     )]
     Untrusted {
-        /// What it is worth.
+        /// Verdict on the signature.
         status: SignatureStatus,
     },
-    /// The run says that its bundle may not be approved.
+    /// The review states that the bundle may not be approved.
     #[error("this bundle cannot be approved: {reason}")]
     NotApprovable {
-        /// The run's code.
+        /// Error code from the review.
         code: ErrorCode,
-        /// The run's sentence.
+        /// Reason from the review.
         reason: String,
     },
-    /// Nothing was approved.
+    /// The list of approved files is empty.
     #[error("name at least one approved file")]
     NothingApproved,
-    /// A path is not among the changed files.
+    /// An approved path is not among the changed files.
     #[error(
         "{first:?} is not among the changed files; approve paths exactly as the bundle lists them"
     )]
     UnknownFiles {
-        /// The first one.
+        /// First unknown path.
         first: String,
-        /// All of them.
+        /// All unknown paths.
         paths: Vec<String>,
     },
-    /// Two paths that make sense only together.
+    /// Only one of two dependent paths was approved.
     #[error("{path:?} takes the place of {other:?} or the reverse; approve both or neither")]
     Torn {
         /// Approved path.
         path: String,
-        /// The one that is not.
+        /// The dependent path that was not approved.
         other: String,
     },
-    /// changed-files.json is not usable.
+    /// `changed-files.json` cannot be used.
     #[error(transparent)]
     ChangedFiles(#[from] ChangedFilesError),
-    /// The patch cannot be cut down.
+    /// The patch cannot be reduced to the approved files.
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// A member that verification does not demand is missing.
+    /// A member that verification treats as optional is missing.
     #[error("the bundle has no {member}")]
     Missing {
-        /// Which.
+        /// Path of the missing member.
         member: String,
     },
-    /// The target differs from the run's baseline.
+    /// The target differs from the baseline of the run.
     #[error(
         "the target is not what the run started with: {count} of the approved files differ or are gone, the first is {first:?}; run again on the current files"
     )]
     Conflict {
-        /// How many.
+        /// Number of conflicts.
         count: usize,
-        /// Path of the first one.
+        /// Path of the first conflict.
         first: String,
-        /// All of them.
+        /// All conflicts.
         conflicts: Vec<Conflict>,
     },
     /// A target directory cannot be opened.
@@ -103,14 +103,14 @@ pub enum PreflightError {
     Target {
         /// Declared mount target.
         mount: String,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
 }
 
 impl PreflightError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -128,7 +128,7 @@ impl PreflightError {
         }
     }
 
-    /// As it crosses a border, with the lists in `data`.
+    /// Returns the error as the body sent to callers, with the lists in `data`.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

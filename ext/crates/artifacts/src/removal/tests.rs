@@ -1,4 +1,4 @@
-//! What a guest can leave behind, and what must survive its removal.
+//! Trees that a guest can leave behind, and files outside that a removal must not touch.
 
 use super::*;
 use rustix::fs::CWD;
@@ -14,7 +14,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        // A disk takes 20 s to forget 10,000 levels.
+        // tmpfs, because a disk file system needs 20 s to remove 10,000 levels.
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         std_fs::create_dir(dir.path().join("tree")).unwrap();
         std_fs::create_dir(dir.path().join("outside")).unwrap();
@@ -28,7 +28,7 @@ impl Place {
         self.dir.path().join("tree")
     }
 
-    /// The marker beside the tree is as it was, its directory's mode too.
+    /// Asserts that the marker file outside the tree and the mode of its directory are unchanged.
     fn outside_is_whole(&self) {
         let outside = self.dir.path().join("outside");
         assert_eq!(
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// A chain of directories, made without ever naming more than one component.
+/// Creates a chain of directories with paths of only one component.
 fn chain(root: &Path, name: &str, depth: usize) {
     let mut dir = Dir::open(root).unwrap();
     for _ in 0..depth {
@@ -50,7 +50,7 @@ fn chain(root: &Path, name: &str, depth: usize) {
 }
 
 #[test]
-fn odd_names_links_and_special_files() {
+fn removal_handles_unusual_names_links_and_special_files() {
     let place = Place::new();
     let tree = place.tree();
     for name in [
@@ -86,7 +86,7 @@ fn odd_names_links_and_special_files() {
 }
 
 #[test]
-fn a_link_or_file_of_that_name_goes_alone() {
+fn removal_of_link_or_file_removes_only_that_entry() {
     let place = Place::new();
     let link = place.dir.path().join("link");
     symlink("outside", &link).unwrap();
@@ -100,9 +100,9 @@ fn a_link_or_file_of_that_name_goes_alone() {
     place.outside_is_whole();
 }
 
-/// Root may enter anything, so the test is run by a user who may not.
+/// Root ignores permission bits, so the test runs as another user.
 #[test]
-fn closed_directories() {
+fn removal_opens_directories_without_owner_permissions() {
     let place = Place::new();
     let tree = place.tree();
     for mode in [0o000, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600] {
@@ -124,13 +124,13 @@ fn closed_directories() {
             .unwrap();
         assert!(chowned.success());
     }
-    // A thread may be another user than its process.
+    // setresuid as a raw system call changes the user of this thread only.
     let path = tree.clone();
     let removed = std::thread::spawn(move || {
         if root {
             let nobody = rustix::process::Uid::from_raw(12_345);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            // The control: without the modes set right it cannot be done.
+            // Control: std cannot remove the tree because of its modes.
             assert!(std_fs::remove_dir_all(&path).is_err());
         }
         remove_tree(&path)
@@ -142,16 +142,16 @@ fn closed_directories() {
     place.outside_is_whole();
 }
 
-/// Run once more in a process of few descriptors, on a small stack.
+/// The test starts itself again in a process with a low descriptor limit and a small stack.
 #[test]
-fn depth_costs_no_descriptors_and_no_stack() {
+fn removal_of_deep_tree_needs_constant_descriptors_and_stack() {
     const FEW: &str = "CODEBOX_TEST_FEW_DESCRIPTORS";
     if std::env::var_os(FEW).is_none() {
         let status = std::process::Command::new("sh")
             .args(["-c", "ulimit -n 24 && exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "--test-threads=1"])
-            .arg("removal::tests::depth_costs_no_descriptors_and_no_stack")
+            .arg("removal::tests::removal_of_deep_tree_needs_constant_descriptors_and_stack")
             .env(FEW, "1")
             .status()
             .unwrap();
@@ -161,14 +161,14 @@ fn depth_costs_no_descriptors_and_no_stack() {
     let place = Place::new();
     let tree = place.tree();
     chain(&tree, "d", 10_000);
-    // Longer than PATH_MAX: no single call can name its end.
+    // Longer than PATH_MAX: no path in a system call can reach the last level.
     chain(&tree, &"n".repeat(255), 200);
     let removed = std::thread::Builder::new()
         .stack_size(192 * 1024)
         .spawn({
             let tree = tree.clone();
             move || {
-                // The control: a descriptor for each level is more than there are.
+                // Control: std needs one descriptor per level and exceeds the limit.
                 assert!(std_fs::remove_dir_all(&tree).is_err());
                 remove_tree(&tree)
             }
@@ -181,7 +181,7 @@ fn depth_costs_no_descriptors_and_no_stack() {
 }
 
 #[test]
-fn more_subdirectories_than_are_noted_at_a_time() {
+fn removal_handles_more_subdirectories_than_one_batch() {
     let place = Place::new();
     let tree = place.tree();
     for number in 0..3 * BATCH {
@@ -194,14 +194,14 @@ fn more_subdirectories_than_are_noted_at_a_time() {
     assert_eq!(remove_tree(&tree).unwrap(), all as u64);
 }
 
-/// The moment between looking and entering, held still: what lies there now is a link.
+/// Simulates the race between stat and open: a link has replaced the directory.
 #[test]
-fn a_link_is_neither_entered_nor_opened_to_anyone() {
+fn link_swapped_for_directory_is_not_followed_or_chmodded() {
     let place = Place::new();
     symlink("../outside", place.tree().join("link")).unwrap();
     let tree = Dir::open(&place.tree()).unwrap();
     assert!(tree.dir_owned(b"link").is_err());
-    assert!(tree.open_to_owner(b"link", Mode::RWXU).is_err());
-    assert!(tree.open_to_owner(b"link/inner", Mode::RWXU).is_err());
+    assert!(tree.grant_owner(b"link", Mode::RWXU).is_err());
+    assert!(tree.grant_owner(b"link/inner", Mode::RWXU).is_err());
     place.outside_is_whole();
 }

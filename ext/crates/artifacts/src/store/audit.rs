@@ -1,17 +1,18 @@
 //! The audit log: append-only, hash-chained, one JSON object per line.
 //!
-//! `hash = sha256(previous + "\n" + canonical JSON of the record without hash)`, where the record
-//! carries `seq` and `previous`. Invariants: writers are serialised by a lock; a line is
-//! written whole or taken back; an unfinished last line, whose writer never heard of success, is
-//! removed by the next one. That the last records were removed shows against a signed anchor.
+//! `hash = sha256(previous + "\n" + canonical JSON of the record without hash)`; the record
+//! contains `seq` and `previous`.
+//! Invariants: a file lock serialises writers. A line is written completely or removed again. An
+//! unfinished last line, whose writer never reported success, is removed by the next writer. A
+//! signed anchor reveals that records were removed from the end.
 
 mod anchor;
 mod chain;
 mod error;
 
-use crate::beneath::{Dir, read_pieces, write_all};
 use crate::bundle::Scrubber;
 use crate::canonical::{OverLimit, canonical_json, canonical_value};
+use crate::dirfd::{Dir, read_pieces, write_all};
 use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, SeekFrom};
@@ -29,47 +30,48 @@ pub use error::AuditError;
 use error::{MAX_LINE, io};
 
 const FILE: &str = "audit.jsonl";
-/// One line: the record with `seq`, `timestamp`, `previous` and `hash`.
+/// One record of the log with `seq`, `timestamp`, `previous` and `hash`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct AuditEntry(pub Map<String, Value>);
 
-/// What an append answers.
+/// Result of an append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
-    /// The record as written.
+    /// Record as written.
     pub entry: AuditEntry,
-    /// For the caller to keep elsewhere, by key id: it shows later that records were removed.
+    /// Signed anchor for the caller to store elsewhere, keyed by key id; it later reveals removed
+    /// records.
     pub anchor: AuditAnchor,
 }
 
-/// Which entries a reading keeps. The chain is checked from its beginning whatever is kept.
+/// Selection of the entries that a read returns. The chain is always verified from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditWindow {
-    /// The newest so many.
+    /// The newest entries, at most this many.
     Newest(usize),
-    /// Entries whose `seq` is greater, at most so many.
+    /// Entries with a greater `seq`, at most `limit` of them.
     After {
-        /// Sequence number.
+        /// Sequence number before the first entry.
         seq: u64,
-        /// How many.
+        /// Maximum number of entries.
         limit: usize,
     },
 }
 
-/// What reading the log found.
+/// Result of reading the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReading {
-    /// Whether the whole chain holds and fits its anchors.
+    /// Whether the whole chain is valid and matches its anchors.
     pub valid: bool,
-    /// The entries asked for, oldest first.
+    /// Selected entries, oldest first.
     pub entries: Vec<AuditEntry>,
-    /// Lines of the log.
+    /// Number of lines in the log.
     pub total: u64,
-    /// Line, from 1, where the chain breaks first.
+    /// Number of the first line that breaks the chain, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_at: Option<u64>,
-    /// What is wrong.
+    /// Description of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Hash of the last entry; 64 zeros for an empty log.
@@ -84,7 +86,7 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the site's log; the site's directory is made (0700) when missing.
+    /// Opens the log of the site. Creates the site's directory with mode 0700 if it is missing.
     pub fn open(state_dir: &Dir, site: &SiteId) -> Result<Self, AuditError> {
         let opened = |e| io("opened", e);
         Ok(Self {
@@ -93,15 +95,15 @@ impl AuditLog {
         })
     }
 
-    /// Appends one record, redacted, and answers it as written. `timestamp`: RFC 3339, UTC.
-    /// `seq`, `timestamp`, `previous` and `hash` of the record itself are replaced. `kept`: anchors
-    /// of earlier appends by key id.
+    /// Appends one redacted record and returns the record as written. `timestamp` is in RFC 3339,
+    /// UTC. Members `seq`, `timestamp`, `previous` and `hash` of the given record are replaced.
+    /// `stored_anchors` holds anchors of earlier appends by key id.
     pub fn append(
         &self,
         record: &Map<String, Value>,
         timestamp: &str,
         redactor: &Redactor,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<Appended, AuditError> {
         let key = self.anchor.key()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
@@ -111,7 +113,10 @@ impl AuditLog {
         let mut hashes = BTreeMap::from([(tail.seq, tail.hash.clone())]);
         hashes.extend(before.map(|hash| (tail.seq - 1, hash)));
         let total = tail.seq;
-        let problem = self.anchor.read(kept)?.problem(&Extent { total, hashes });
+        let problem = self
+            .anchor
+            .read(stored_anchors)?
+            .problem(&Extent { total, hashes });
         let mut entry = Map::new();
         entry.insert("seq".to_owned(), (tail.seq + 1).into());
         entry.insert("timestamp".to_owned(), timestamp.into());
@@ -135,7 +140,8 @@ impl AuditLog {
             .and_then(|()| fs::fdatasync(&file))
             .and_then(|()| self.anchor.write(&anchor));
         if let Err(error) = written {
-            // Half a line must not stay; if even this fails, the next writer removes it.
+            // A partial line must not remain. If the truncation fails too, the next writer
+            // removes the line.
             let _ = fs::ftruncate(&file, end);
             return Err(io("written", error));
         }
@@ -144,14 +150,14 @@ impl AuditLog {
         Ok(Appended { entry, anchor })
     }
 
-    /// Reads and checks the whole chain, keeping the entries of a window. `kept`: anchors that
-    /// appends answered, by key id.
+    /// Reads and verifies the whole chain and returns the entries of a window. `stored_anchors`
+    /// holds anchors that earlier appends returned, by key id.
     pub fn read(
         &self,
         window: AuditWindow,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<AuditReading, AuditError> {
-        let (log, anchors) = self.open_to_read(kept)?;
+        let (log, anchors) = self.open_to_read(stored_anchors)?;
         let mut reading = Reading {
             line: 0,
             tail: start(),
@@ -183,7 +189,7 @@ impl AuditLog {
         let (total, hashes) = (reading.line, reading.hashes);
         let problem = match reading.broken_at {
             Some(line) => Some(format!(
-                "record {line} was changed, moved or lost, or one before it"
+                "record {line} or an earlier one was changed, moved or removed"
             )),
             None => anchors.problem(&Extent { total, hashes }),
         };
@@ -197,10 +203,10 @@ impl AuditLog {
         })
     }
 
-    /// The log, locked, and its anchors.
+    /// Opens and locks the log and reads its anchors.
     fn open_to_read(
         &self,
-        kept: &Map<String, Value>,
+        stored_anchors: &Map<String, Value>,
     ) -> Result<(Option<OwnedFd>, Anchors), AuditError> {
         let mut again = true;
         loop {
@@ -212,8 +218,9 @@ impl AuditLog {
             if let Some(file) = &file {
                 lock(file, FlockOperation::LockShared)?;
             }
-            let anchors = self.anchor.read(kept)?;
-            // The first append may have made both files since; a removed log stays away.
+            let anchors = self.anchor.read(stored_anchors)?;
+            // The first append may have created both files since the open. A removed log is still
+            // missing in the second attempt.
             if file.is_none() && anchors.has_file() && again {
                 again = false;
                 continue;
@@ -244,12 +251,12 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), AuditError> {
     }
 }
 
-/// The end of the log.
+/// Position and hashes at the end of the log.
 struct Ending {
     tail: Tail,
     /// Hash of the record before the last one.
     before: Option<Sha256Hex>,
-    /// Length without an unfinished line.
+    /// Length of the file without an unfinished last line.
     end: u64,
 }
 
@@ -292,14 +299,14 @@ fn ending(file: &OwnedFd) -> Result<Ending, AuditError> {
     })
 }
 
-/// The chain as far as it was read.
+/// State of the chain up to the last line read.
 struct Reading {
     line: u64,
     tail: Tail,
     broken_at: Option<u64>,
     entries: VecDeque<AuditEntry>,
     window: AuditWindow,
-    /// Sequence numbers that anchors name, and what the log has there.
+    /// Sequence numbers named in anchors; the reader collects the log's hashes for them.
     points: Vec<u64>,
     hashes: BTreeMap<u64, Sha256Hex>,
 }
@@ -313,7 +320,7 @@ impl Reading {
             Some(tail) => self.tail = tail,
             None => {
                 self.broken_at.get_or_insert(self.line);
-                // Later lines are judged by what this one claims, to name one break only.
+                // Continues with the values this line claims, so that one break is reported once.
                 if let Some(claimed) = record.as_ref().and_then(claim) {
                     self.tail = claimed;
                 }
@@ -336,7 +343,7 @@ impl Reading {
                 }
             }
             AuditWindow::After { seq, limit } => {
-                // A damaged record without a number is shown where it stands.
+                // A damaged record without a number is selected by its position.
                 let number = members.get("seq").and_then(Value::as_u64);
                 if number.unwrap_or(self.line) > seq && self.entries.len() < limit {
                     self.entries.push_back(AuditEntry(members));
@@ -345,7 +352,7 @@ impl Reading {
         }
     }
 
-    /// The new end of the chain, if the record continues it.
+    /// Returns the new end of the chain if the record continues it.
     fn next(&self, record: &Json) -> Option<Tail> {
         let claimed = claim(record)?;
         let previous = record.get("previous").and_then(Json::as_str)?;

@@ -1,13 +1,13 @@
-//! The bundles of a site, found by any of their names.
+//! The bundles of a site, found by bundle id, run id or a prefix of either.
 //!
-//! Invariants: a broken bundle is listed, can be looked at and discarded, and hides no other;
-//! nothing outside the artifacts directory is opened or removed; an id that fits several
-//! bundles is an error, because runs without changes share one.
+//! Invariants: a broken bundle is listed, can be opened and discarded, and hides no other bundle.
+//! Nothing outside the artifacts directory is opened or removed. An id that matches several
+//! bundles is an error, because runs without changes have the same bundle id.
 
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, ReadOutcome};
 use crate::bundle::{TEMPORARY_PREFIX, staging_prefix};
 use crate::digest::MAX_DOCUMENT;
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::json::Json;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::AsFd;
@@ -20,53 +20,53 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunSummary, SiteId};
 const DISCARDING_PREFIX: &str = ".discarding-";
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
 
-/// Why a bundle cannot be had.
+/// Reason why a bundle cannot be found or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// No reference.
+    /// The caller gave no reference.
     #[error("give the id of a bundle or of its run")]
     Missing,
-    /// Nothing matches.
+    /// No bundle matches the reference.
     #[error("no bundle matches {reference:?}; list them to see the ids")]
     NotFound {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
     },
-    /// Several match.
+    /// Several bundles match the reference.
     #[error("{reference:?} matches {count} bundles; give a run id: {examples}")]
     Ambiguous {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
-        /// How many.
+        /// Number of matching bundles.
         count: usize,
         /// Up to five run ids.
         examples: String,
     },
     /// The entry is a link or lies on another file system.
-    #[error("{run_id} is no directory inside the artifacts directory; discard it")]
+    #[error("{run_id} is not a directory inside the artifacts directory; discard it")]
     Outside {
-        /// Name of the entry.
+        /// Name of the entry, a run id.
         run_id: RunId,
     },
-    /// The bundle's name is gone from the lists, but not all of its files.
+    /// The bundle is no longer listed, but some of its files could not be removed.
     #[error(transparent)]
     Removal(#[from] RemovalError),
-    /// I/O.
+    /// An I/O operation failed.
     #[error(
         "the artifacts directory could not be {step}; check owner and mode of the state directory"
     )]
     Io {
-        /// `opened`, `read` or `removed`.
+        /// Failed operation: `opened`, `read` or `removed`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
 }
 
 impl StoreError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -78,7 +78,7 @@ impl StoreError {
             Self::Io { .. } => ErrorCode::StateDirInvalid,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -89,45 +89,45 @@ const fn io(step: &'static str, source: Errno) -> StoreError {
     StoreError::Io { step, source }
 }
 
-/// One bundle in a list. What cannot be read is empty.
+/// One row in the list of bundles. Fields that cannot be read are empty.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BundleRow {
-    /// Bundle id, when the manifest can be read.
+    /// Bundle id, if the manifest can be read.
     pub artifact_id: Option<String>,
-    /// Run id, also the directory's name.
+    /// Run id, which is also the name of the directory.
     pub run_id: RunId,
-    /// From the manifest.
+    /// Creation time from the manifest.
     pub created_at: String,
-    /// From the review.
+    /// Outcome from the review.
     pub outcome: String,
-    /// From the review.
+    /// Summary from the review.
     pub summary: String,
-    /// From the review, when its shape is known.
+    /// Structured summary from the review, if its shape is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
     /// Number of changed paths, from the review.
     pub changed_files: u64,
-    /// Whether the manifest could be read. Says nothing about the rest: verify for that.
+    /// Whether the manifest could be read. Only a verification checks the other files.
     pub valid_manifest: bool,
 }
 
-/// A bundle that was found.
+/// A bundle found by its reference.
 #[derive(Debug)]
 pub struct StoredBundle {
-    /// Its row.
+    /// Row of the bundle in the list.
     pub row: BundleRow,
-    /// The open directory.
+    /// Open directory of the bundle.
     pub directory: Dir,
 }
 
 impl StoredBundle {
-    /// A JSON member, e.g. `manifest.json`; `Null` when it cannot be read.
+    /// Reads a JSON member, e.g. `manifest.json`; `Null` if it cannot be read.
     #[must_use]
     pub fn document(&self, member: &str) -> Value {
         document(&self.directory, member).map_or(Value::Null, |d| d.to_value())
     }
 
-    /// A member's bytes, e.g. `files/patch.diff`; none when it cannot be read.
+    /// Reads the bytes of a member, e.g. `files/patch.diff`; `None` if it cannot be read.
     #[must_use]
     pub fn bytes(&self, member: &str) -> Option<Vec<u8>> {
         bytes(&self.directory, member)
@@ -145,13 +145,13 @@ fn document(dir: &Dir, member: &str) -> Option<Json> {
     Json::parse(&bytes(dir, member)?).ok()
 }
 
-/// What a discard removed.
+/// Result of discarding a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Discarded {
-    /// Bundle id, when it could be read.
+    /// Bundle id, if it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<String>,
-    /// Run id.
+    /// Run id of the bundle.
     pub run_id: RunId,
     /// Always true.
     pub discarded: bool,
@@ -164,7 +164,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `<state>/sites/<site>/artifacts`, making it (0700) when missing.
+    /// Opens `<state>/sites/<site>/artifacts` and creates it with mode 0700 if it is missing.
     pub fn open(state_dir: &Dir, site: &SiteId) -> Result<Self, StoreError> {
         let artifacts = super::site_dir(state_dir, site)
             .and_then(|dir| dir.private_dir("artifacts"))
@@ -172,13 +172,13 @@ impl Store {
         Ok(Self { artifacts })
     }
 
-    /// The directory bundles are written into.
+    /// Returns the directory that bundles are written into.
     #[must_use]
     pub const fn directory(&self) -> &Dir {
         &self.artifacts
     }
 
-    /// All bundles, newest first; broken ones come last.
+    /// Returns all bundles, newest first and broken ones last.
     pub fn list(&self) -> Result<Vec<BundleRow>, StoreError> {
         let names = self.artifacts.names().map_err(|e| io("read", e))?;
         let mut rows: Vec<BundleRow> = names
@@ -213,14 +213,15 @@ impl Store {
             summary_detail: review
                 .as_ref()
                 .and_then(|r| serde_json::from_value(r.get("summaryDetail")?.to_value()).ok()),
-            // Counts are small; a nonsensical number becomes some number.
+            // Real counts are small. An absurd number in the document saturates in the cast.
             changed_files: total.unwrap_or_default() as u64,
             valid_manifest: artifact_id.is_some(),
             artifact_id,
         }
     }
 
-    /// Finds by bundle id, run id, or a unique prefix of either. The digits alone will do.
+    /// Finds a bundle by bundle id, run id, or a unique prefix of either. The prefix may omit the
+    /// constant part before the hex digits.
     pub fn resolve(&self, reference: &str) -> Result<StoredBundle, StoreError> {
         let row = self.find(reference)?;
         match self.artifacts.dir(row.run_id.as_str().as_bytes()) {
@@ -276,13 +277,14 @@ impl Store {
         }
     }
 
-    /// Deletes a bundle, also a broken one. It leaves the list at once, whatever happens then.
+    /// Deletes a bundle, even a broken one. The bundle disappears from the list first, even if a
+    /// later step fails.
     pub fn discard(&self, reference: &str) -> Result<Discarded, StoreError> {
         let row = self.find(reference)?;
         let fail = |source| io("removed", source);
         let name = row.run_id.as_str();
         let hidden = format!("{DISCARDING_PREFIX}{name}");
-        // What an interrupted discard of the same run left.
+        // Files left by an interrupted discard of the same run.
         remove_tree_in(self.artifacts.as_fd(), hidden.as_bytes())?;
         let (dir, flags) = (&self.artifacts, RenameFlags::NOREPLACE);
         fs::renameat_with(dir, name, dir, hidden.as_str(), flags).map_err(fail)?;
@@ -295,7 +297,8 @@ impl Store {
         })
     }
 
-    /// Removes what an interrupted writer of this run left. The run must be dead.
+    /// Removes unfinished bundles that an interrupted writer of this run left. The run must be
+    /// dead.
     pub fn remove_staging(&self, run_id: &RunId) -> Result<usize, StoreError> {
         let prefix = staging_prefix(run_id);
         let mut removed = 0;
@@ -308,8 +311,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes what interrupted writers and discards left, if it was last touched before
-    /// `before` (seconds since 1970). Answers how many.
+    /// Removes files of interrupted writers and discards that were last modified before `before`
+    /// (seconds since 1970). Returns the number of removed entries.
     pub fn sweep(&self, before: i64) -> Result<usize, StoreError> {
         let mut removed = 0;
         for name in self.artifacts.names().map_err(|e| io("read", e))? {

@@ -1,4 +1,4 @@
-//! Bundles and decisions of a site below the state directory.
+//! Bundles and audit log of a site in the state directory.
 //!
 //! Layout: `<state>/sites/<site>/artifacts/<run id>/`, `<state>/sites/<site>/audit.jsonl` and
 //! `<state>/anchors/<site>.json`.
@@ -6,7 +6,7 @@
 mod audit;
 mod bundles;
 
-use crate::beneath::Dir;
+use crate::dirfd::Dir;
 use rustix::io::Errno;
 use wp_codebox_contracts::SiteId;
 
@@ -15,7 +15,8 @@ pub use audit::{
 };
 pub use bundles::{BundleRow, Discarded, Store, StoreError, StoredBundle};
 
-/// A site's directory below the state directory, made (0700) when missing.
+/// Opens the directory of a site in the state directory and creates it with mode 0700 if it is
+/// missing.
 fn site_dir(state_dir: &Dir, site: &SiteId) -> Result<Dir, Errno> {
     state_dir.private_dir("sites")?.private_dir(site.as_str())
 }

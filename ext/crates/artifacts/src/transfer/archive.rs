@@ -1,19 +1,20 @@
-//! Entries of a tar archive.
+//! Parser for the entries of a tar archive.
 //!
-//! A name that does not fit into a member's header stands in an entry before it: GNU `L`, or
-//! PAX `x` with records. The crate reads such entries whole, as long as they say they are, so
-//! it is asked for raw entries, and they are read here with bounds. What could make two
-//! readers disagree about a member (two such entries, a second size) is refused.
+//! A name that does not fit into a member's header is stored in an entry before the member: GNU
+//! `L`, or PAX `x` with records. The tar crate would read such entries completely, whatever size
+//! they declare, so this module requests raw entries and reads them with limits. Archives that
+//! two readers could interpret differently (two such entries for a member, a second size) are
+//! refused.
 
 use super::members::{MAX_PATH, MAX_TOTAL, MemberSet, MembersError, shown, unreadable};
 use flate2::bufread::GzDecoder;
 use std::io::{BufRead, Error, ErrorKind, Read};
 use tar::EntryType;
 
-/// Most bytes of the records before a member: its name and some attributes.
+/// Maximum size of the records before a member in bytes: its name and some attributes.
 const MAX_RECORDS: u64 = 64 * 1024;
 
-/// What an entry says about the member after it.
+/// Attributes of the next member, read from an extension entry.
 #[derive(Debug, Default)]
 struct Described {
     name: Option<Vec<u8>>,
@@ -21,7 +22,7 @@ struct Described {
 }
 
 impl MemberSet {
-    /// Reads an archive, plain or gzipped; members may lie below one common directory.
+    /// Reads an archive, plain or gzipped. Members may be in one common top directory.
     pub fn from_archive(archive: impl Read) -> Result<Self, MembersError> {
         let mut set = Self::new()?;
         let mut archive = std::io::BufReader::new(archive);
@@ -32,13 +33,13 @@ impl MemberSet {
             [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
             _ => Box::new(archive),
         };
-        // Headers and padding count too: an archive of a million empty entries ends here.
+        // Headers and padding count too, which stops an archive of a million empty entries.
         read_archive(archive.take(MAX_TOTAL + 64 * 1024 * 1024), &mut set)?;
         set.without_top()?.complete()
     }
 }
 
-/// Puts the regular files of an archive into a set.
+/// Adds the regular files of an archive to the set.
 fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersError> {
     let failed = |error| unreadable("the archive", error);
     let malformed = |what| failed(Error::new(ErrorKind::InvalidData, what));
@@ -49,7 +50,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
         let kind = entry.header().entry_type();
         let described = match kind {
             EntryType::GNULongName => {
-                // The name ends with a zero byte.
+                // The name ends with a NUL byte.
                 let mut name = bounded(&mut entry, MAX_PATH as u64 + 1)
                     .map_err(failed)?
                     .ok_or_else(|| MembersError::Name {
@@ -79,7 +80,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
             }
             continue;
         }
-        // Records of all members, which say nothing about names.
+        // Global PAX records contain no member names.
         if kind == EntryType::XGlobalHeader {
             continue;
         }
@@ -106,7 +107,7 @@ fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersEr
     }
 }
 
-/// All of an entry, or `None` if that is more than `most` bytes.
+/// Reads an entry completely; returns `None` if it has more than `most` bytes.
 fn bounded(entry: &mut tar::Entry<'_, impl Read>, most: u64) -> std::io::Result<Option<Vec<u8>>> {
     if entry.size() > most {
         return Ok(None);
@@ -116,7 +117,7 @@ fn bounded(entry: &mut tar::Entry<'_, impl Read>, most: u64) -> std::io::Result<
     Ok(Some(bytes))
 }
 
-/// Reads PAX records, each `LENGTH KEY=VALUE\n`; a value may hold line ends.
+/// Parses PAX records of the form `LENGTH KEY=VALUE\n`. A value may contain line feeds.
 fn pax(mut records: &[u8]) -> Option<Described> {
     let mut described = Described::default();
     while !records.is_empty() {

@@ -1,26 +1,27 @@
-//! Contents of members, one after the other in a temporary file without a name.
+//! Contents of imported members in an unnamed temporary file.
 //!
-//! A gzip of some kilobytes may hold as much as an import allows, so nothing of it is kept in
-//! memory. The file lies in `/var/tmp`, which unlike `/tmp` is rarely memory itself, else in the
-//! directory for temporary files, and is gone when it is closed.
+//! A gzip stream of some kilobytes can expand to the size limit of an import, so contents are not
+//! held in memory. The file is created in `/var/tmp`, which unlike `/tmp` is rarely a tmpfs, or
+//! else in the default directory for temporary files. The kernel frees the file when it is
+//! closed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::os::unix::fs::FileExt;
 
-/// Where the content of a member lies.
+/// Position and length of a member's content in the file.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct ContentRange {
     at: u64,
     length: u64,
 }
 
-/// Why a content was not taken.
+/// Reason why a content was not stored.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// It has more bytes than there is room for.
+    /// The content exceeds the remaining limit.
     TooLong,
-    /// It cannot be read.
+    /// The source cannot be read.
     Read(std::io::Error),
     /// The temporary file cannot be written.
     Write(std::io::Error),
@@ -34,7 +35,7 @@ pub(super) struct Contents {
 
 impl Contents {
     pub(super) fn new() -> Result<Self> {
-        // A service may see `/var/tmp` read-only.
+        // A systemd service may have a read-only `/var/tmp`.
         let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile());
         Ok(Self {
             file: file?,
@@ -42,17 +43,17 @@ impl Contents {
         })
     }
 
-    /// Bytes in all.
+    /// Returns the total length in bytes.
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Adds all that `content` gives.
+    /// Appends everything that `content` provides.
     pub(super) fn append(
         &mut self,
         mut content: impl Read,
         room: u64,
-    ) -> std::result::Result<Place, AppendError> {
+    ) -> std::result::Result<ContentRange, AppendError> {
         let at = self.length;
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -70,13 +71,13 @@ impl Contents {
             self.file.write_all(piece).map_err(AppendError::Write)?;
             self.length = length;
         }
-        Ok(Place {
+        Ok(ContentRange {
             at,
             length: self.length - at,
         })
     }
 
-    pub(super) fn reader(&self, place: Place) -> impl Read {
+    pub(super) fn reader(&self, place: ContentRange) -> impl Read {
         Piece {
             file: &self.file,
             place,
@@ -84,10 +85,10 @@ impl Contents {
     }
 }
 
-/// Reads without the file's own position, which several readers would share.
+/// Reader with its own position, because readers that share the file would share its offset.
 struct Piece<'c> {
     file: &'c File,
-    place: Place,
+    place: ContentRange,
 }
 
 impl Read for Piece<'_> {

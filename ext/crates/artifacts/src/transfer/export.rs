@@ -1,6 +1,6 @@
-//! A bundle as one file: a POSIX archive without anything that differs between two runs.
+//! Export of a bundle as a POSIX archive. Equal bundles give equal archives.
 
-use crate::beneath::{Dir, ReadOutcome};
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -12,41 +12,41 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
 
 use super::members::MAX_TOTAL;
 
-/// Why a bundle could not be written as an archive.
+/// Reason why a bundle could not be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// It does not verify; nobody could import the archive.
-    #[error("the bundle does not verify, so nobody could import it: {first}")]
+    /// The bundle does not verify, so an import would refuse the archive.
+    #[error("the bundle does not verify, so no host would import it: {first}")]
     Invalid {
         /// First violation.
         first: String,
-        /// All of them.
+        /// Complete result of the verification.
         verification: Box<Verification>,
     },
-    /// A member changed or went away while it was read.
+    /// A member changed or disappeared during the export.
     #[error("{member} changed while the archive was written; try again")]
     Changed {
         /// Path in the bundle.
         member: String,
     },
-    /// The archive would be larger than asked for.
+    /// The archive exceeds the limit of the caller.
     #[error("the archive is larger than {most} bytes; export it to a file instead")]
     TooLarge {
-        /// Bytes.
+        /// Limit in bytes.
         most: u64,
     },
-    /// It could not be written.
+    /// The archive could not be written.
     #[error("the archive could not be written; check free space and permissions of its directory")]
     Write {
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl ArchiveError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -56,7 +56,7 @@ impl ArchiveError {
             Self::Write { .. } => ErrorCode::ArtifactExportFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
@@ -69,17 +69,17 @@ impl ArchiveError {
     }
 }
 
-/// What was written.
+/// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArchiveReport {
-    /// Length.
+    /// Length of the archive in bytes.
     pub bytes: u64,
-    /// Hash of the archive; equal for equal bundles.
+    /// SHA-256 of the archive; equal for equal bundles.
     pub sha256: Sha256Hex,
 }
 
-/// Writes a bundle that verifies. Members lie below a directory named after the bundle id,
-/// sorted, mode 0644, owner 0, time 0. No more than `most` bytes are written.
+/// Writes the archive of a bundle that verifies. Members are in a directory named after the
+/// bundle id, sorted, with mode 0644, owner 0 and time 0. At most `most` bytes are written.
 pub fn write_archive(
     bundle: &Dir,
     options: &VerifyOptions,
@@ -130,8 +130,8 @@ pub fn write_archive(
     })
 }
 
-/// A member's bytes, when they still are what the verified manifest states. The manifest
-/// states its own hash over a form of itself; import verifies it again.
+/// Returns the bytes of a member if they match the hash in the verified manifest. The manifest's
+/// own hash covers a modified form of the manifest and is verified by the import.
 fn read(bundle: &Dir, member: &str, manifest: &Value) -> Result<Vec<u8>, ArchiveError> {
     let changed = || ArchiveError::Changed {
         member: member.to_owned(),
@@ -170,7 +170,7 @@ fn failed(source: std::io::Error, most: u64) -> ArchiveError {
     }
 }
 
-/// Counts and hashes what passes, and refuses to pass more than it may.
+/// Writer that counts and hashes the bytes and fails beyond the limit.
 struct Counting<W> {
     out: W,
     most: u64,

@@ -1,4 +1,4 @@
-//! Storing a bundle that was made elsewhere.
+//! Import of a bundle from another host.
 
 use super::members::MemberSet;
 use crate::attestation::{MANIFEST_PATH, TrustedKeys};
@@ -10,101 +10,102 @@ use serde::Serialize;
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
-/// What happens to another bundle of the same run.
+/// Treatment of a different stored bundle of the same run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replace {
-    /// It stays and the import is refused.
+    /// Refuse the import; the stored bundle remains.
     #[default]
     Refuse,
-    /// The new one takes its place.
+    /// Replace the stored bundle.
     Replace,
 }
 
-/// What the caller expects, and whose signatures count.
+/// Expectations of the caller and trusted keys.
 #[derive(Debug, Clone, Default)]
 pub struct ImportRules {
-    /// Bundle id it must have.
+    /// Required bundle id.
     pub expected_artifact_id: Option<String>,
-    /// Content digest it must have: the hexadecimal value.
+    /// Required content digest as its hexadecimal value.
     pub expected_content_digest: Option<String>,
-    /// What happens to another bundle of the same run.
+    /// Treatment of a different stored bundle of the same run.
     pub replace: Replace,
-    /// For the answer only: an import makes nothing trusted.
+    /// Trusted keys, used only for the reported verdict. An import never adds trust.
     pub trusted: TrustedKeys,
 }
 
-/// What an import did.
+/// Effect of an import on the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImportStatus {
-    /// It is new here.
+    /// The bundle was not stored before.
     Created,
-    /// It was here already, byte for byte by its manifest.
+    /// The bundle was stored already with the same manifest bytes.
     Existing,
-    /// It took the place of another one.
+    /// The bundle replaced another bundle of the run.
     Updated,
 }
 
-/// A stored bundle.
+/// Result of an import.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// What was done.
+    /// Effect on the store.
     pub status: ImportStatus,
-    /// Its directory's name: the run it says it is of, or a name made from its manifest's hash.
+    /// Name of the bundle's directory: the run id in the manifest, or a name derived from the
+    /// manifest's hash.
     pub run_id: RunId,
-    /// Bundle id.
+    /// Id of the bundle.
     pub artifact_id: String,
-    /// What an approval binds.
+    /// SHA-256 of the manifest, which an approval names.
     pub manifest_sha256: Sha256Hex,
-    /// As it lies here.
+    /// Verification of the stored bundle.
     pub verification: Verification,
 }
 
-/// Why a bundle was not stored. Nothing of it is left then.
+/// Reason why a bundle was not stored. The import removes partial files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It does not verify.
+    /// The bundle does not verify.
     #[error("the bundle does not verify: {first}")]
     Invalid {
         /// First violation.
         first: String,
-        /// All of them.
+        /// Complete result of the verification.
         verification: Box<Verification>,
     },
-    /// It has another id.
-    #[error("the bundle is {found}, not {expected}")]
+    /// The bundle has another id than expected.
+    #[error("the bundle id is {found}, not {expected}")]
     OtherId {
-        /// Asked for.
+        /// Expected bundle id.
         expected: String,
-        /// Found.
+        /// Actual bundle id.
         found: String,
     },
-    /// It has another content digest.
+    /// The bundle has another content digest than expected.
     #[error("the content digest of the bundle is {found}, not {expected}")]
     OtherDigest {
-        /// Asked for.
+        /// Expected digest.
         expected: String,
-        /// Found.
+        /// Actual digest.
         found: String,
     },
-    /// Another bundle has its place.
+    /// A different bundle of the same run is stored.
     #[error("another bundle of {run_id} is stored here; discard it, or import with replace")]
     Occupied {
-        /// Whose place it is.
+        /// Run id of the stored bundle.
         run_id: RunId,
     },
-    /// It could not be written.
+    /// The bundle could not be written.
     #[error("the bundle could not be stored: {source}")]
     Store {
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: BundleError,
     },
 }
 
 impl ImportError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -115,7 +116,7 @@ impl ImportError {
             Self::Store { .. } => ErrorCode::ArtifactImportCopyFailed,
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
@@ -131,7 +132,7 @@ impl ImportError {
     }
 }
 
-/// Stores a bundle: written to a hidden sibling, verified there, then given its name.
+/// Stores a bundle: writes it to a hidden sibling directory, verifies it there, then renames it.
 pub fn import(
     store: &Store,
     members: &MemberSet,
@@ -194,7 +195,7 @@ fn place(
         Ok(None) => {
             return match staging.place(name, Durability::Synced) {
                 Ok(()) => Ok(ImportStatus::Created),
-                // Somebody was faster: let them look at what is there now.
+                // Another import stored the run first; the caller must check what is stored now.
                 Err(BundleError::Exists) => Err(ImportError::Occupied {
                     run_id: run_id.clone(),
                 }),

@@ -1,14 +1,14 @@
-//! The members of a bundle that comes in, read with bounds.
+//! The members of a bundle to import, read with limits.
 //!
-//! Reading and storing are separate so that a caller may read as one user and store as
-//! another. In between, names are in memory and contents in a temporary file that the
-//! reading user makes. Nothing here is believed: the names are only made safe to create,
-//! and what was stored is verified afterwards.
+//! Reading and storing are separate steps, so that a caller can read as one user and store as
+//! another. Between the steps, names are in memory and contents in a temporary file that the
+//! reading user creates. The reader only ensures that the names are safe to create; the bundle is
+//! verified after it was stored.
 
-use super::contents::{AppendError, Contents, Place};
+use super::contents::{AppendError, ContentRange, Contents};
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, Listing, size_of};
 use crate::digest::sha256_of;
+use crate::dirfd::{Dir, Listing, size_of};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -16,61 +16,61 @@ use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{ErrorCode, Sha256Hex};
 
-/// Most bytes of a bundle on its way.
+/// Maximum size of a bundle to import in bytes.
 pub(crate) const MAX_TOTAL: u64 = 256 * 1024 * 1024;
-/// Most members; a manifest holds fewer.
+/// Maximum number of members; a valid manifest lists fewer.
 const MAX_MEMBERS: usize = 2_000;
-/// Longest path of a member.
+/// Maximum length of a member's path in bytes.
 pub(super) const MAX_PATH: usize = 4_096;
-/// Deepest member.
+/// Maximum number of path components of a member.
 const MAX_LEVELS: usize = 256;
 
-/// Why a source is no bundle that could be stored.
+/// Reason why a source cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembersError {
-    /// It cannot be read.
+    /// The source cannot be read.
     #[error("{what} cannot be read ({source})")]
     Unreadable {
-        /// Member, or the source itself.
+        /// Path of the member, or the source itself.
         what: String,
-        /// Why.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
-    /// A link, device, FIFO or the like.
-    #[error("{member} is no regular file; a bundle holds nothing else")]
+    /// A member is a link, device, FIFO or the like.
+    #[error("{member} is not a regular file; a bundle may contain only regular files")]
     Special {
-        /// Path.
+        /// Path of the member.
         member: String,
     },
-    /// A name that leads elsewhere or that no bundle has.
-    #[error("{member:?} is no name a member of a bundle may have")]
+    /// A member has a name that leaves the bundle or that bundles do not use.
+    #[error("{member:?} is not an allowed name for a member of a bundle")]
     Name {
-        /// As given, cut.
+        /// Name as given, shortened.
         member: String,
     },
-    /// Two members of one name.
+    /// Two members have the same name.
     #[error("{member} occurs twice")]
     Twice {
-        /// Path.
+        /// Path of the member.
         member: String,
     },
-    /// Too much.
+    /// The source exceeds a limit.
     #[error("it has more than {MAX_MEMBERS} members or {MAX_TOTAL} bytes")]
     TooLarge,
-    /// No `manifest.json`.
+    /// The source has no `manifest.json`.
     #[error("it holds no manifest.json")]
     NoManifest,
-    /// What was read could not be put into the temporary file.
-    #[error("its contents cannot be kept in a temporary file ({source})")]
+    /// The contents could not be written to the temporary file.
+    #[error("its contents cannot be written to a temporary file ({source})")]
     Temporary {
-        /// Why.
+        /// Error of the failed operation.
         source: std::io::Error,
     },
 }
 
 impl MembersError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -88,7 +88,7 @@ impl MembersError {
 /// Members by path.
 #[derive(Debug)]
 pub struct MemberSet {
-    members: BTreeMap<String, Place>,
+    members: BTreeMap<String, ContentRange>,
     contents: Contents,
 }
 
@@ -101,7 +101,7 @@ impl MemberSet {
         })
     }
 
-    /// Reads a bundle directory. Links are not followed, not even within it.
+    /// Reads a bundle directory. Links are not followed, not even inside the bundle.
     pub fn from_directory(directory: &Dir) -> Result<Self, MembersError> {
         let mut set = Self::new()?;
         set.walk(directory, "", 1)?;
@@ -117,7 +117,7 @@ impl MemberSet {
             return Err(MembersError::TooLarge);
         };
         for name in names {
-            let path = crate::beneath::join(above.as_bytes(), &name);
+            let path = crate::dirfd::join(above.as_bytes(), &name);
             let shown = shown(&path);
             let stat = directory.stat(&name).map_err(|e| fail(&shown, e))?;
             let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -140,7 +140,7 @@ impl MemberSet {
         Ok(())
     }
 
-    /// `size`: what the source states; a file may turn out to be longer.
+    /// Adds a member. `size` is the declared size; a file may turn out to be longer.
     pub(super) fn insert(
         &mut self,
         name: &[u8],
@@ -168,7 +168,7 @@ impl MemberSet {
         }
     }
 
-    /// Takes away the one directory that everything lies in, when there is one.
+    /// Removes the single top directory from all paths if there is one.
     pub(super) fn without_top(mut self) -> Result<Self, MembersError> {
         if self.members.contains_key(MANIFEST_PATH) {
             return Ok(self);
@@ -210,7 +210,8 @@ impl MemberSet {
     }
 }
 
-/// A relative path without anything that a file system gives a meaning to.
+/// Returns the name if it is a relative path without components that are special to a file
+/// system.
 fn safe_name(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
     let name = name.strip_prefix("./").unwrap_or(name);

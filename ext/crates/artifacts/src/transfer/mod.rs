@@ -1,8 +1,8 @@
-//! Bundles on their way from host to host: a deterministic archive, and the import of one.
+//! Transfer of bundles between hosts: a deterministic archive, and its import.
 //!
-//! Invariants: the same bundle gives the same archive bytes; what comes in is read with
-//! bounds, lands in a hidden sibling, is verified there as it lies, and only then gets its
-//! name; an import never makes a bundle trusted; importing twice changes nothing.
+//! Invariants: equal bundles give equal archives. An import reads with limits, writes to a hidden
+//! sibling directory, verifies the files there, and only then renames the directory. An import
+//! never makes a bundle trusted. A second import of the same bundle changes nothing.
 
 mod archive;
 mod contents;

@@ -1,4 +1,4 @@
-//! Step 16: cases of a manifest.
+//! Step 16: the cases in a manifest.
 
 use super::files::Session;
 use super::shape::{digest, text};
@@ -49,7 +49,7 @@ fn check_hash(session: &mut Session<'_>, field: &str, path: &str, stated: &str) 
     session.add(code, field, Some(path), format!("{path:?} {message}"));
 }
 
-/// `YYYY-MM-DD`, optionally with a time and an offset.
+/// Returns whether the text is `YYYY-MM-DD`, optionally with a time and an offset.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let number = |range: std::ops::Range<usize>, max: u32| {
@@ -105,7 +105,7 @@ fn is_date(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn dates() {
+    fn dates_with_optional_time_and_offset_are_accepted() {
         for good in [
             "2026-01-01",
             "2026-01-01T00:00Z",

@@ -1,11 +1,11 @@
-//! Step 12: runtime episode traces, by the validator of traces.
+//! Step 12: episode traces, checked with the trace validator.
 
 use super::files::Session;
 use crate::episode::{TraceIssue, validate_episode_trace};
 use serde_json::Map;
 use wp_codebox_contracts::{Violation, ViolationCode};
 
-/// Issues named in the sentence; the details have all.
+/// Maximum number of issues in the message; the details contain all.
 const SHOWN: usize = 20;
 
 pub(super) fn check(session: &mut Session<'_>) {
@@ -30,7 +30,7 @@ fn violation(path: String, issues: &[TraceIssue]) -> Violation {
     }
     Violation {
         code: ViolationCode::MalformedReference,
-        message: format!("the episode trace does not hold: {}", shown.join("; ")),
+        message: format!("the episode trace is invalid: {}", shown.join("; ")),
         file: Some(path.clone()),
         path,
         details: serde_json::to_value(issues)

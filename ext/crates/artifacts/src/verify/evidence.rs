@@ -1,4 +1,4 @@
-//! Steps 10 and 11: what metadata and review claim about the files.
+//! Steps 10 and 11: statements of metadata and review about the files.
 
 use super::files::Session;
 use super::shape::text;
@@ -9,7 +9,8 @@ use wp_codebox_contracts::ViolationCode;
 const METADATA: &str = "metadata.json";
 const REVIEW: &str = "files/review.json";
 
-/// Every path in `metadata.artifacts` must be listed. Absent or malformed metadata is no fault.
+/// Checks that every path in `metadata.artifacts` is listed. Missing or malformed metadata is not
+/// a violation.
 pub(super) fn check_metadata(session: &mut Session<'_>) {
     let Some(document) = parsed(session, METADATA) else {
         return;
@@ -33,7 +34,8 @@ fn parsed(session: &mut Session<'_>, path: &str) -> Option<Json> {
     Json::parse(&session.document(path)?).ok()
 }
 
-/// The review must speak about these very files. An absent or malformed review is no fault.
+/// Checks that the review describes the listed files. A missing or malformed review is not a
+/// violation.
 pub(super) fn check_review(session: &mut Session<'_>) {
     let Some(review) = parsed(session, REVIEW) else {
         return;
@@ -92,7 +94,7 @@ pub(super) fn check_review(session: &mut Session<'_>) {
     }
 }
 
-/// Each file the review names must be a changed file with the same status.
+/// Checks that each file in the review is a changed file with the same status.
 fn check_changed_files(session: &mut Session<'_>, review: &Json, path: &str) {
     let mismatch = ViolationCode::ReviewEvidenceMismatch;
     let Some(document) = parsed(session, path) else {

@@ -1,11 +1,11 @@
-//! The listed files: topology, orphans, hashes, identity.
+//! The listed files: file types, unlisted files, hashes and identity.
 
 use super::paths::{UrlFault, path_fault, url_fault};
 use super::shape::{digest, text};
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, ReadOutcome, join, read_pieces};
 use crate::canonical::OverLimit;
 use crate::digest::{MAX_DOCUMENT, content_digest, file_list_digest, manifest_self_hash, sha256};
+use crate::dirfd::{Dir, ReadOutcome, join, read_pieces};
 use crate::json::Json;
 use crate::patch::quote_name;
 use rustix::fs::FileType;
@@ -14,31 +14,32 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{Sha256Hex, Violation, ViolationCode};
 
-/// Directory entries looked at when searching for unlisted files.
+/// Maximum number of directory entries visited in the search for unlisted files.
 const MAX_ENTRIES: usize = 100_000;
-/// Deepest directory level of a bundle.
+/// Maximum number of directory levels in a bundle.
 const MAX_DEPTH: usize = 64;
-/// Bytes hashed in all.
+/// Maximum number of bytes hashed in total.
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
-/// Bytes of documents kept in memory in all; past that they are read again and compared.
-const MAX_KEPT: u64 = 256 * 1024 * 1024;
+/// Maximum total size of documents held in memory; further documents are read again and compared
+/// with their hash.
+const MAX_CACHED: u64 = 256 * 1024 * 1024;
 
-/// Documents by path, as they were when they were hashed.
+/// Documents by path, with the bytes that were hashed.
 pub(crate) type Documents = BTreeMap<String, Vec<u8>>;
 
-/// One verification under way.
+/// State of one verification.
 pub(super) struct Session<'d> {
     dir: &'d Dir,
     pub manifest: Json,
     listed: BTreeSet<String>,
     /// Hashes of the bytes that were read, by listed path.
     pub hashes: BTreeMap<String, Sha256Hex>,
-    pub kept: Documents,
-    kept_bytes: u64,
+    pub cached: Documents,
+    cached_bytes: u64,
     pub violations: Vec<Violation>,
 }
 
-/// A listed file as the manifest describes it.
+/// A listed file with the attributes from the manifest.
 pub(super) struct Row {
     pub index: usize,
     pub path: String,
@@ -52,8 +53,8 @@ impl<'d> Session<'d> {
             manifest,
             listed: BTreeSet::new(),
             hashes: BTreeMap::new(),
-            kept_bytes: bytes.len() as u64,
-            kept: Documents::from([(MANIFEST_PATH.to_owned(), bytes)]),
+            cached_bytes: bytes.len() as u64,
+            cached: Documents::from([(MANIFEST_PATH.to_owned(), bytes)]),
             violations: Vec::new(),
         }
     }
@@ -96,7 +97,7 @@ impl<'d> Session<'d> {
         self.manifest.get("files")?.as_array()?.get(index)
     }
 
-    /// Listed paths of a kind, those with a valid path.
+    /// Returns the listed files of a kind that have a valid path.
     pub(super) fn of_kind(&self, kind: &str) -> Vec<String> {
         self.rows()
             .into_iter()
@@ -105,7 +106,7 @@ impl<'d> Session<'d> {
             .collect()
     }
 
-    /// Steps 3 to 7.
+    /// Runs steps 3 to 7.
     pub(super) fn check_files(&mut self) {
         for row in self.rows() {
             let field = format!("manifest.files[{}].path", row.index);
@@ -160,7 +161,7 @@ impl<'d> Session<'d> {
     }
 
     fn check_topology(&mut self, field: &str, path: &str) {
-        let (code, message) = match self.dir.look(path.as_bytes()) {
+        let (code, message) = match self.dir.stat_path(path.as_bytes()) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
                 (ViolationCode::MissingFile, "is not a regular file")
             }
@@ -206,7 +207,7 @@ impl<'d> Session<'d> {
                     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
                 });
                 if seen > MAX_ENTRIES || depth > MAX_DEPTH {
-                    found.push((quote_name(&path), "is past what a bundle may hold"));
+                    found.push((quote_name(&path), "exceeds the limits of a bundle"));
                     pending.clear();
                     break;
                 }
@@ -236,7 +237,7 @@ impl<'d> Session<'d> {
         } else if let Some(known) = self.hashes.get(path) {
             Some(known.clone())
         } else {
-            let hash = self.hash_file(path, wants_keeping(row), total).ok();
+            let hash = self.hash_file(path, is_cached(row), total).ok();
             if let Some(hash) = &hash {
                 self.hashes.insert(path.to_owned(), hash.clone());
             }
@@ -257,31 +258,31 @@ impl<'d> Session<'d> {
 
     fn hash_file(&mut self, path: &str, keep: bool, total: &mut u64) -> Result<Sha256Hex, Errno> {
         let (fd, stat) = self.dir.open_file(path.as_bytes())?;
-        let size = crate::beneath::size_of(&stat);
-        let keep = keep && size <= MAX_DOCUMENT && self.kept_bytes + size <= MAX_KEPT;
-        let mut kept = Vec::new();
+        let size = crate::dirfd::size_of(&stat);
+        let keep = keep && size <= MAX_DOCUMENT && self.cached_bytes + size <= MAX_CACHED;
+        let mut cached = Vec::new();
         let mut hasher = Sha256::new();
         read_pieces(&fd, |piece| {
             *total += piece.len() as u64;
-            if *total > MAX_TOTAL || keep && kept.len() as u64 > MAX_DOCUMENT {
+            if *total > MAX_TOTAL || keep && cached.len() as u64 > MAX_DOCUMENT {
                 return Err(Errno::FBIG);
             }
             hasher.update(piece);
             if keep {
-                kept.extend_from_slice(piece);
+                cached.extend_from_slice(piece);
             }
             Ok(())
         })?;
         if keep {
-            self.kept_bytes += kept.len() as u64;
-            self.kept.insert(path.to_owned(), kept);
+            self.cached_bytes += cached.len() as u64;
+            self.cached.insert(path.to_owned(), cached);
         }
         Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
     }
 
-    /// Bytes of a file. For a listed file: the bytes that were hashed, or nothing.
+    /// Returns the bytes of a file. For a listed file, these are the hashed bytes or `None`.
     pub(super) fn document(&mut self, path: &str) -> Option<Vec<u8>> {
-        if let Some(bytes) = self.kept.get(path) {
+        if let Some(bytes) = self.cached.get(path) {
             return Some(bytes.clone());
         }
         let (outcome, _) = self.dir.read(path.as_bytes(), MAX_DOCUMENT).ok()?;
@@ -294,7 +295,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Steps 8 and 9.
+    /// Runs steps 8 and 9.
     pub(super) fn check_identity(&mut self) {
         let Some(content) = self.manifest.get("contentDigest").cloned() else {
             return;
@@ -360,7 +361,7 @@ impl<'d> Session<'d> {
         self.add(ViolationCode::DigestMismatch, field, None, message);
     }
 
-    /// Whether a reference is a valid path and listed; adds the violation otherwise.
+    /// Returns whether a reference is a valid, listed path, and adds a violation otherwise.
     pub(super) fn check_reference(&mut self, field: &str, reference: &str) -> bool {
         if let Some(fault) = path_fault(reference) {
             self.add(ViolationCode::InvalidPath, field, Some(reference), fault);
@@ -379,7 +380,8 @@ impl<'d> Session<'d> {
         true
     }
 
-    /// Hash of the bytes of a listed file; `manifest.json` by its bytes, not its self hash.
+    /// Returns the hash of the bytes of a listed file; for `manifest.json` also of its bytes, not
+    /// its self hash.
     pub(super) fn file_hash(&mut self, path: &str) -> Option<Sha256Hex> {
         if let Some(hash) = self.hashes.get(path) {
             return Some(hash.clone());
@@ -387,7 +389,7 @@ impl<'d> Session<'d> {
         self.document(path).map(|bytes| sha256(&bytes))
     }
 
-    /// Checks a stated hash of a referenced file.
+    /// Checks the stated hash of a referenced file.
     pub(super) fn check_referenced_hash(&mut self, field: &str, path: &str, stated: Option<&str>) {
         let Some(stated) = stated else {
             let message = format!("the reference to {path:?} needs a sha256");
@@ -404,8 +406,8 @@ impl<'d> Session<'d> {
     }
 }
 
-/// Documents that later rules, or an apply, read.
-fn wants_keeping(row: &Row) -> bool {
+/// Returns whether later rules or an apply read this document.
+fn is_cached(row: &Row) -> bool {
     const KINDS: [&str; 11] = [
         "metadata",
         "review",

@@ -1,9 +1,9 @@
 //! The bundle verifier: every rule of the seed contract §2, and the attestation.
 //!
-//! Invariants: all violations are reported, not the first; documents are parsed
-//! strictly; files are opened beneath the bundle without following links and hashed
-//! while they are read, and later rules use those very bytes; what is read is bounded.
-//! Both identities verify: content digest v1, and the file list the public system uses now.
+//! Invariants: all violations are reported, not only the first. Documents are parsed strictly.
+//! Files are opened beneath the bundle without following links and hashed during the read, and
+//! later rules use the same bytes. The amount of data read is limited. Both identities are
+//! accepted: content digest v1, and the file list digest that the public system uses now.
 
 mod cases;
 mod episode;
@@ -17,8 +17,8 @@ mod typed;
 use crate::attestation::{
     ATTESTATION_PATH, MANIFEST_PATH, SignatureReport, SignatureStatus, TrustedKeys, check_envelope,
 };
-use crate::beneath::{Dir, ReadOutcome};
 use crate::digest::{MAX_DOCUMENT, content_digest, sha256};
+use crate::dirfd::{Dir, ReadOutcome};
 use crate::json::Json;
 pub(crate) use files::Documents;
 use files::Session;
@@ -27,42 +27,43 @@ use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{ContentDigest, Sha256Hex, Violation, ViolationCode, schema_id};
 
-/// How to verify.
+/// Options of a verification.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyOptions {
-    /// Whose signatures count.
+    /// Keys whose signatures are trusted.
     pub trusted: TrustedKeys,
 }
 
-/// `wp-codebox/artifact-bundle-verification/v1`.
+/// Result of a verification: `wp-codebox/artifact-bundle-verification/v1`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: &'static str,
-    /// `.`, since a directory is opened and has no name; a caller that shows it names its path.
+    /// Always `.`, because the verifier receives an open directory without a path. A caller that
+    /// displays the result inserts the path.
     pub bundle_directory: String,
-    /// Whether there is no violation.
+    /// Whether there are no violations.
     pub valid: bool,
-    /// All of them.
+    /// All violations.
     pub violations: Vec<Violation>,
-    /// The manifest, when it has the right shape.
+    /// The manifest, if it has the right shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Value>,
-    /// What the signature is worth.
+    /// Verdict on the signature.
     pub signature: SignatureReport,
-    /// sha256 of the manifest file; none when it could not be read.
+    /// SHA-256 of the manifest file; `None` if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest_sha256: Option<Sha256Hex>,
 }
 
-/// A verification and the documents it read, for a caller that goes on to use them.
+/// A verification together with the documents it read, for further use by the caller.
 pub(crate) struct Verified {
     pub verification: Verification,
     pub documents: Documents,
 }
 
-/// Judges a bundle directory.
+/// Verifies a bundle directory.
 #[must_use]
 pub fn verify_bundle(bundle: &Dir, options: &VerifyOptions) -> Verification {
     verify_keeping(bundle, options).verification
@@ -99,7 +100,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
             cases::check(&mut session);
             verification.signature = attestation(&mut session, &options.trusted);
             verification.violations = session.violations;
-            documents = session.kept;
+            documents = session.cached;
         }
     }
     verification.valid = verification.violations.is_empty();
@@ -109,7 +110,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
     }
 }
 
-/// Hash of what was read, if anything was, and what is wrong with it.
+/// Hash of the bytes read, if any, and the violation.
 type ManifestFailure = Box<(Option<Sha256Hex>, Violation)>;
 
 fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
@@ -184,7 +185,7 @@ fn attestation(session: &mut Session<'_>, trusted: &TrustedKeys) -> SignatureRep
     })
 }
 
-/// Content digest v1 over named files of a directory, in order.
+/// Returns the content digest v1 over the named files of a directory, in order.
 pub fn directory_content_digest(bundle: &Dir, inputs: &[String]) -> Result<ContentDigest, Errno> {
     let mut contents = Vec::with_capacity(inputs.len());
     for input in inputs {

@@ -1,6 +1,7 @@
-//! Which texts are paths inside a bundle, and which URLs a reviewer may be sent to.
+//! Validation of paths inside a bundle and of URLs shown to a reviewer.
 
-/// Why a text is not a path inside a bundle. A `.` segment or `//` is harmless and accepted.
+/// Returns why a text is not a path inside a bundle. A `.` component and `//` are harmless and
+/// accepted.
 pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("a path must not be empty");
@@ -17,7 +18,7 @@ pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     None
 }
 
-/// `scheme` of `scheme:rest`.
+/// Returns `scheme` of `scheme:rest`.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();
@@ -26,16 +27,16 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
     fits.then_some((scheme, rest))
 }
 
-/// What is wrong with a URL that a reviewer is shown.
+/// Reason why a URL may not be shown to a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UrlFault {
-    /// Not a URL.
+    /// The text is not a URL.
     Malformed,
-    /// Not http(s), or this very host.
+    /// The scheme is not http(s), or the URL refers to the local host.
     NotPublic,
 }
 
-/// Judges a public URL: http or https, and no name or address of the local host.
+/// Checks a public URL: http or https, and neither a name nor an address of the local host.
 pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
     let Some((scheme, rest)) = scheme(url.trim()) else {
         return Some(UrlFault::Malformed);
@@ -93,7 +94,8 @@ fn six_fault(text: &str) -> Option<UrlFault> {
     }
 }
 
-/// An IPv4 address in any spelling a browser takes: one to four parts, decimal, octal or hex.
+/// Parses an IPv4 address in every notation that browsers accept: one to four parts, decimal,
+/// octal or hexadecimal.
 fn four(host: &str) -> Option<u32> {
     let parts: Vec<&str> = host.split('.').collect();
     let (last, front) = parts.split_last()?;
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_that_leave_the_bundle_are_refused() {
         for good in ["a", "a/b", "./a", "a//b", "a..b", "...", "a/:b"] {
             assert_eq!(path_fault(good), None, "{good}");
         }
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn urls() {
+    fn local_and_malformed_urls_are_refused() {
         use UrlFault::{Malformed, NotPublic};
         for (url, fault) in [
             ("https://example.org/x", None),

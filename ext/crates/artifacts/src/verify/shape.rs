@@ -1,9 +1,9 @@
-//! The shapes documents must have before their contents are judged.
+//! Shapes that documents must have before their contents are verified.
 
 use crate::json::Json;
 use wp_codebox_contracts::Sha256Hex;
 
-/// Whether `value` is `{algorithm: "sha256", value: 64 lowercase hex}`; the value then.
+/// Returns the hash if `value` is `{algorithm: "sha256", value: 64 lowercase hex digits}`.
 pub(crate) fn digest(value: Option<&Json>) -> Option<&str> {
     let value = value?;
     if value.get("algorithm").and_then(Json::as_str) != Some("sha256") {
@@ -12,24 +12,24 @@ pub(crate) fn digest(value: Option<&Json>) -> Option<&str> {
     hex64(value.get("value"))
 }
 
-/// A text of 64 lowercase hex digits.
+/// Returns a text of 64 lowercase hex digits.
 pub(super) fn hex64(value: Option<&Json>) -> Option<&str> {
     value
         .and_then(Json::as_str)
         .filter(|text| Sha256Hex::new(*text).is_ok())
 }
 
-/// A string without lone surrogates.
+/// Returns a string without lone surrogates.
 pub(crate) fn text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     object.get(key).and_then(Json::as_str)
 }
 
-/// A string with something in it.
+/// Returns a non-empty string.
 pub(crate) fn full_text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     text(object, key).filter(|t| !t.is_empty())
 }
 
-/// Whether a member, if there, is a string.
+/// Returns whether a member is absent or a string.
 pub(super) fn optional_text(object: &Json, key: &str) -> bool {
     object.get(key).is_none() || text(object, key).is_some()
 }
@@ -38,14 +38,14 @@ fn is_object(value: Option<&Json>) -> bool {
     value.is_some_and(|v| v.as_object().is_some())
 }
 
-/// Whether all three of `path`, `kind`, `contentType` are strings.
+/// Returns whether all of `path`, `kind` and `contentType` are strings.
 pub(super) fn file_row(row: &Json) -> bool {
     ["path", "kind", "contentType"]
         .iter()
         .all(|key| text(row, key).is_some())
 }
 
-/// Checks a manifest; the error names the first field that is wrong.
+/// Checks a manifest. The error names the first wrong field.
 pub(super) fn manifest(manifest: &Json) -> Result<(), String> {
     for key in ["id", "createdAt"] {
         if text(manifest, key).is_none() {

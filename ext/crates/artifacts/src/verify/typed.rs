@@ -1,7 +1,8 @@
 //! Step 15: typed artifact indexes and tool call transcripts.
 //!
-//! A payload that comes with its own JSON Schema is not validated here: no schema engine
-//! is part of this crate. It is a violation that says so, never a silent pass.
+//! A payload with its own JSON Schema cannot be validated, because this crate has no schema
+//! engine. The verifier reports a violation in this case instead of accepting the payload
+//! silently.
 
 use super::files::Session;
 use super::shape::{digest, full_text, hex64, text};
@@ -67,7 +68,7 @@ fn check_index(session: &mut Session<'_>, file: &str, document: &Json) -> bool {
     true
 }
 
-/// A hash that is a plain hex text; a file that cannot be read is missing.
+/// Checks a hash given as plain hex text. A file that cannot be read counts as missing.
 fn check_plain_hash(session: &mut Session<'_>, field: &str, path: &str, stated: Option<&str>) {
     let (code, message) = match (session.file_hash(path), stated) {
         (None, _) => (ViolationCode::MissingFile, "cannot be read"),

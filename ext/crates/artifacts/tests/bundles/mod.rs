@@ -1,5 +1,5 @@
-//! Runs made up from a seed, and the bundles they give.
-#![allow(dead_code)] // Each test binary uses its part.
+//! Run inputs generated from a seed, and bundles written from them.
+#![allow(dead_code)] // Each test binary uses only some of the functions.
 
 use crate::trees::{Random, Tree, baseline, edit, scratch, write_tree, write_upper};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ pub fn run_id(number: u64) -> RunId {
     RunId::new(format!("run_{number:032x}")).unwrap()
 }
 
-/// Captures the step from one tree to another.
+/// Captures the changes from one tree to another.
 pub fn captured(work: &Path, before: &Tree, after: &Tree, random: &mut Random) -> MountChanges {
     let (lower, upper) = (work.join("lower"), work.join("upper"));
     for dir in [&lower, &upper] {
@@ -103,7 +103,7 @@ pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
     }
 }
 
-/// A run of some shape: number of mounts, what was asked for, how it ended.
+/// Generates the inputs of a run with random mounts, options and outcome.
 pub fn random_inputs(work: &Path, number: u64) -> BundleInputs {
     let random = &mut Random(number ^ 0xb0b);
     let mounts = (0..random.below(4))
@@ -222,10 +222,10 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// A bundle directory that is being bent.
-pub struct Bent(pub PathBuf);
+/// A bundle directory that a test tampers with.
+pub struct Tampered(pub PathBuf);
 
-impl Bent {
+impl Tampered {
     pub fn json(&self, member: &str) -> Value {
         serde_json::from_slice(&fs::read(self.0.join(member)).unwrap()).unwrap()
     }
@@ -236,20 +236,20 @@ impl Bent {
         )
         .unwrap();
     }
-    /// Changes the manifest and nothing else.
+    /// Changes only the manifest.
     pub fn manifest(&self, change: impl FnOnce(&mut Value)) {
         let mut manifest = self.json("manifest.json");
         change(&mut manifest);
         self.put("manifest.json", &manifest);
     }
-    /// Changes a document and makes every hash fit again (not the signature).
+    /// Changes a document and recomputes every hash, but not the signature.
     pub fn document(&self, member: &str, change: impl FnOnce(&mut Value)) {
         let mut document = self.json(member);
         change(&mut document);
         self.put(member, &document);
         self.seal();
     }
-    /// Adds a listed file and makes every hash fit again.
+    /// Adds a listed file and recomputes every hash.
     pub fn add(&self, member: &str, kind: &str, bytes: &[u8]) {
         let path = self.0.join(member);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -262,7 +262,7 @@ impl Bent {
         });
         self.seal();
     }
-    /// Writes the hashes of all listed files, and the self hash, into the manifest.
+    /// Writes the hashes of all listed files and the self hash into the manifest.
     pub fn seal(&self) {
         self.manifest(|manifest| {
             for row in manifest["files"].as_array_mut().unwrap() {
@@ -287,7 +287,7 @@ impl Bent {
             }
         });
     }
-    /// Computes the content digest v1 and the id again, here and in the review.
+    /// Recomputes the content digest v1 and the bundle id in manifest and review.
     pub fn identify(&self) {
         let read = |member: &str| fs::read(self.0.join(member)).unwrap();
         let bytes: Vec<Vec<u8>> = CONTENT_INPUTS.iter().map(|m| read(m)).collect();
@@ -300,7 +300,8 @@ impl Bent {
             m["contentDigest"] = json!(digest);
         });
     }
-    /// Makes it a bundle as the public system writes them: identified by its file list.
+    /// Converts the bundle to the form of the public system, which identifies it by its file
+    /// list.
     pub fn identify_by_list(&self) {
         self.manifest(|m| {
             let rows: Vec<Json> = m["files"]
@@ -316,7 +317,7 @@ impl Bent {
         });
         self.seal_self();
     }
-    /// Unlists and removes members.
+    /// Removes members and their entries in the manifest.
     pub fn drop_members(&self, members: &[&str]) {
         for member in members {
             let _ = fs::remove_file(self.0.join(member));

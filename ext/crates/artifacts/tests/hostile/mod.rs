@@ -1,5 +1,5 @@
-//! Hostile trees: where they are made, what may be spent on them, and the marker outside
-//! that must be neither read nor touched.
+//! Support for tests with hostile trees: a test directory, time and memory limits, and a marker
+//! outside the tree that no operation may read or modify.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use wp_codebox_artifacts::*;
 
 pub const MARKER: &[u8] = b"content-from-outside";
 
-/// One case at a time: memory is measured for the process.
+/// Serialises the tests, because memory is measured for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub struct Ground {
@@ -25,7 +25,8 @@ pub struct Ground {
 
 impl Ground {
     pub fn new() -> Self {
-        // In memory, as a guest's layer is; a disk would take minutes for some of these trees.
+        // tmpfs like a guest's upper directory; a disk would need minutes for some of these
+        // trees.
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for name in ["lower", "upper", "to", "outside"] {
             fs::create_dir(dir.path().join(name)).unwrap();
@@ -78,7 +79,7 @@ impl Ground {
         )
     }
 
-    /// Nothing was made, removed, renamed, written or made accessible outside.
+    /// Asserts that nothing outside was created, removed, renamed, written or made accessible.
     pub fn outside_is_whole(&self) {
         assert_eq!(state(&self.at("outside")), self.outside);
         for name in ["f", "inner/f"] {
@@ -94,7 +95,7 @@ fn state(path: &Path) -> (u32, i64, i64) {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        // Also a test of it: every hostile tree has to go.
+        // The cleanup also tests `remove_tree` with every hostile tree.
         remove_tree(self.dir.path()).unwrap();
     }
 }
@@ -103,7 +104,7 @@ pub fn os(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
 
-/// A chain of directories, made one component at a time, with a file at its end.
+/// Creates a chain of directories one component at a time, with a file at its end.
 pub fn chain(root: &Path, name: &[u8], depth: usize) {
     use rustix::fs::{Mode, OFlags, mkdirat, openat};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -115,21 +116,21 @@ pub fn chain(root: &Path, name: &[u8], depth: usize) {
     openat(&dir, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
 }
 
-/// Runs a step alone, bounded in the processor time it takes (the machine may be busy, and what
-/// blocks hangs the test) and in the memory it adds, and says what it took.
+/// Runs a step exclusively and limits its CPU time (not wall time, because the machine may be
+/// busy; a blocking step hangs the test) and its additional memory, and prints the usage.
 pub fn bounded<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() -> T) -> T {
     let _alone = alone();
     measured(name, seconds, mebibytes, step)
 }
 
-/// Keeps every bounded step waiting, for a case that needs much memory by itself.
+/// Blocks other limited steps, for a test that itself needs much memory.
 pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// [`bounded`] for a case that is [`alone`].
+/// Works like [`bounded`] for a test that already holds [`alone`].
 pub fn measured<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() -> T) -> T {
-    // Resets the peak to what is in use now.
+    // Resets the peak RSS to the current RSS.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = memory("VmRSS");
     let (begun, cpu) = (Instant::now(), processor());
@@ -160,7 +161,7 @@ fn memory(field: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Applies a patch with git in a directory that no repository is around.
+/// Applies a patch with git in a directory outside any repository.
 pub fn git_apply(root: &Path, patch: &[u8]) -> Result<(), String> {
     let file = root.with_extension("patch");
     fs::write(&file, patch).unwrap();
@@ -179,13 +180,13 @@ pub fn git_apply(root: &Path, patch: &[u8]) -> Result<(), String> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// `path:reason` of what was left out.
+/// Returns `path:reason` of each omitted entry.
 pub fn omitted(changes: &MountChanges) -> Vec<String> {
     let line = |o: &Omitted| format!("{}:{}", quote_name(&o.path), o.reason.as_str());
     changes.omitted.iter().map(line).collect()
 }
 
-/// Every byte that a capture holds.
+/// Returns all byte strings that a capture contains.
 pub fn contents(changes: &MountChanges) -> impl Iterator<Item = &[u8]> {
     changes
         .entries
@@ -199,7 +200,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs a step in a thread of a user whom modes bind, when the tests run as root.
+/// Runs a step in a thread of an unprivileged user if the tests run as root.
 pub fn as_other_user<T: Send>(ground: &Ground, step: impl FnOnce() -> T + Send) -> T {
     const OTHER: u32 = 12_345;
     if !is_root() {

@@ -1,4 +1,4 @@
-//! Tests that need mounts of their own run once more inside fresh user and mount namespaces.
+//! Re-executes a test that mounts file systems inside new user and mount namespaces.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 const INSIDE: &str = "CODEBOX_TEST_INSIDE";
 
-/// Whether to go on: true inside. Outside, the test `name` is run inside; a host that
-/// cannot is accepted unless `CODEBOX_EXPECT` names `capability`.
+/// Returns true inside the namespaces. Outside, runs the test `name` inside and returns false. A
+/// host that cannot create the namespaces is accepted unless `CODEBOX_EXPECT` names `capability`.
 pub fn entered(name: &str, capability: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;

@@ -1,7 +1,9 @@
-//! Trees as values: made up, written to disk, read back, and turned into overlay uppers.
+//! Trees as values: generated randomly, written to disk, read back, and written as overlay upper
+//! directories.
 //!
-//! Nothing here uses the crate's own walking or writing, so that it can judge it.
-#![allow(dead_code)] // Each test binary uses its part.
+//! This module uses none of the crate's code for walking or writing, so that it can verify that
+//! code.
+#![allow(dead_code)] // Each test binary uses only some of the functions.
 
 use rustix::fs::{self as rfs, FileType, Mode, XattrFlags};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +14,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{FileMode, Node};
 
-/// Files, links and *empty* directories by path; other directories are implied.
+/// Files, links and *empty* directories by path. Paths of entries imply other directories.
 pub type Tree = BTreeMap<Vec<u8>, Node>;
 
-/// SplitMix64: small, seedable, the same everywhere.
+/// SplitMix64: a small, seedable generator with equal results on every platform.
 pub struct Random(pub u64);
 
 impl Random {
@@ -173,8 +175,8 @@ fn mode(random: &mut Random) -> FileMode {
     }
 }
 
-/// A link text that stays inside: some levels up at most, then a name greater than the
-/// link's own, so that no loop comes up (git cannot look past one).
+/// Generates a link target that stays inside: at most some levels up, then a name greater than
+/// the link's own name, so that no loop arises (git fails on links in a loop).
 fn link(random: &mut Random, path: &[u8]) -> Vec<u8> {
     let levels = path.iter().filter(|b| **b == b'/').count();
     let own = path.rsplit(|b| *b == b'/').next().unwrap();
@@ -213,7 +215,8 @@ pub fn is_below(path: &[u8], above: &[u8]) -> bool {
     path.len() > above.len() && path.starts_with(above) && path[above.len()] == b'/'
 }
 
-/// Puts a node at a path; files in the way give way, empty directories are implied.
+/// Puts a node at a path. Removes files that are parents of the path, and empty directories that
+/// the path implies.
 pub fn put(tree: &mut Tree, path: Vec<u8>, node: Node) {
     tree.retain(|p, _| *p != path && !is_below(p, &path) && !is_below(&path, p));
     tree.insert(path, node);
@@ -245,7 +248,7 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
             .rposition(|b| *b == b'/')
             .map(|at| path[..at].to_vec());
         match random.below(9) {
-            // Delete; half of the time the emptied directory stays.
+            // Deletes an entry; in half of the cases the emptied directory remains.
             0 | 1 => {
                 tree.remove(&path);
                 if let Some(parent) = parent.filter(|_| random.chance(50))
@@ -254,7 +257,7 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
                     tree.insert(parent, Node::Directory);
                 }
             }
-            // Change contents or mode.
+            // Changes contents or mode.
             2..=4 => {
                 if let Some(Node::File { mode: old, bytes }) = tree.get(&path).cloned() {
                     let (mode, bytes) = match random.below(3) {
@@ -265,18 +268,18 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
                     tree.insert(path, Node::File { mode, bytes });
                 }
             }
-            // Another type at the same path.
+            // Changes the type at the same path.
             5 => {
                 let node = node(random, &path);
                 put(&mut tree, path, node);
             }
-            // A directory with contents where something else was.
+            // Replaces another entry by a directory with contents.
             6 => {
                 let below = [path.as_slice(), b"/", &name(random)].concat();
                 let node = node(random, &below);
                 put(&mut tree, below, node);
             }
-            // A whole directory goes, or something takes its place.
+            // Deletes a whole directory, or replaces it.
             7 => {
                 if let Some(parent) = parent {
                     tree.retain(|p, _| !is_below(p, &parent));
@@ -286,7 +289,7 @@ pub fn edit(random: &mut Random, before: &Tree) -> Tree {
                     }
                 }
             }
-            // Rename, perhaps with an edit.
+            // Renames, perhaps with an edit.
             _ => {
                 if let Some(Node::File { mode, bytes }) = tree.remove(&path) {
                     let bytes = if random.chance(50) {
@@ -306,7 +309,7 @@ fn super_path(random: &mut Random) -> Vec<u8> {
     path(random)
 }
 
-/// Without explicit directories that have entries.
+/// Removes explicit directories that have entries.
 pub fn normalised(mut tree: Tree) -> Tree {
     let parents: BTreeSet<Vec<u8>> = tree
         .keys()
@@ -322,7 +325,8 @@ pub fn normalised(mut tree: Tree) -> Tree {
     tree
 }
 
-/// A temporary directory in memory where the host has that: thousands of small files.
+/// Creates a temporary directory on tmpfs if available, because the tests write thousands of
+/// small files.
 pub fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let probe = tempfile::tempdir_in(memory)
@@ -335,7 +339,7 @@ pub fn on(root: &Path, path: &[u8]) -> PathBuf {
     root.join(OsStr::from_bytes(path))
 }
 
-/// Writes one node; parents are made.
+/// Writes one node and creates its parents.
 pub fn write_node(root: &Path, path: &[u8], node: &Node) {
     let full = on(root, path);
     fs::create_dir_all(full.parent().unwrap()).unwrap();
@@ -399,7 +403,7 @@ pub fn read_tree(root: &Path) -> Tree {
     tree
 }
 
-/// Writes what an overlay's upper directory would hold after `before` became `after`.
+/// Writes the upper directory that an overlay would have after `before` became `after`.
 pub fn write_upper(root: &Path, before: &Tree, after: &Tree, random: &mut Random) {
     fs::create_dir_all(root).unwrap();
     upper_directory(root, b"", before, after, random);
@@ -468,7 +472,7 @@ fn upper_directory(root: &Path, at: &[u8], before: &Tree, after: &Tree, random: 
     }
 }
 
-/// Every file below a directory, whatever its mode.
+/// Returns the bytes of every file below a directory, whatever its mode.
 pub fn read_bytes(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut pending = vec![root.to_owned()];

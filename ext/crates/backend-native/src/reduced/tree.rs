@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, lay_over};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, apply_layer, copy_tree};
 use wp_codebox_contracts::{
     BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InodeId, InvalidGuestPath,
     IsolationLevel, LaunchMount, LaunchPlan,
@@ -315,7 +315,7 @@ impl GuestTree {
         })?;
         for layer in layers {
             let layer = open_source(layer).map_err(errno("open"))?;
-            lay_over(layer.as_fd(), to.as_fd()).map_err(|source| LayoutError::Layer {
+            apply_layer(layer.as_fd(), to.as_fd()).map_err(|source| LayoutError::Layer {
                 path: shown.clone(),
                 source,
             })?;

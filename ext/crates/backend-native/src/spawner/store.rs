@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, keep_layer};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, snapshot_layer};
 use wp_codebox_contracts::{HostSource, STORE};
 
 /// Where guests of a user's spawner find copies.
@@ -180,7 +180,7 @@ impl GuestStore {
                     .map_err(io::Error::other)?;
             }
             Copying::Layer => {
-                keep_layer(from.as_fd(), None, to.as_fd(), limits).map_err(io::Error::other)?;
+                snapshot_layer(from.as_fd(), None, to.as_fd(), limits).map_err(io::Error::other)?;
             }
         }
         Ok(path)

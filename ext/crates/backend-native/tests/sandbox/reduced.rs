@@ -20,7 +20,7 @@ use wp_codebox_contracts::{
     Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, GuestProcess, HostSource,
     InodeId, IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
 };
-use wp_codebox_runtime::{Backend as _, Cancellation, Execution, ExecutionEnd, Left};
+use wp_codebox_runtime::{Backend as _, Cancellation, CapturedMounts, Execution, ExecutionEnd};
 
 const PROBE: &str = "/run/codebox/staged/probe";
 
@@ -668,7 +668,7 @@ fn a_template_of_this_level_is_built_without_namespaces() {
         String::from_utf8_lossy(&said)
     );
     assert_eq!(said, b"Codebox\n");
-    let Left::Trees(trees) = runtime.destroy().left else {
+    let CapturedMounts::Trees(trees) = runtime.destroy().left else {
         panic!("a tree was expected");
     };
     assert!(trees.contains_key(&0));

@@ -30,8 +30,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::Patience;
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, OpenSnapshot, Shelf, SnapshotOf, StateDir, StatusFilter, find, list,
-    now_rfc3339, status,
+    FoundRun, ListFilter, OpenSnapshot, SnapshotScope, SnapshotStore, StateDir, StatusFilter, find,
+    list, now_rfc3339, status,
 };
 
 /// How long a sandbox may take for what it is asked: a snapshot of gigabytes takes its time.
@@ -209,7 +209,7 @@ fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
 
 /// The snapshot that a sandbox began with, verified.
 fn begun_on(state: &StateDir, site: &SiteId, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
-    let shelf = Shelf::of_site(state, site).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
-    shelf.open(&id, SnapshotOf::Any).map_err(|e| e.body())
+    shelf.open(&id, SnapshotScope::Any).map_err(|e| e.body())
 }

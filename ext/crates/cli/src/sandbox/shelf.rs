@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::{AuditLog, Dir};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Removal, Shelf, SnapshotError, SnapshotOf, now_rfc3339};
+use wp_codebox_runtime::{Removal, SnapshotError, SnapshotScope, SnapshotStore, now_rfc3339};
 
 /// What the audit log calls a removal.
 const EVENT: &str = "sandbox.snapshot.removed";
 
 pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
-    let shelf = Shelf::of_site(&state, &site).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(&state, &site).map_err(|e| e.body())?;
     let (rows, damaged) = match &args.of {
-        None => (shelf.list(SnapshotOf::Any), shelf.damaged()),
+        None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
         Some(of) => {
             let run = found(&state, &site, of)?;
             // Whose a damaged one is cannot be told.
-            (shelf.list(SnapshotOf::Run(&run.run_id)), Vec::new())
+            (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new())
         }
     };
     Ok(json!({
@@ -30,19 +30,19 @@ pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
 
 pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
-    let shelf = Shelf::of_site(&state, &site).map_err(|e| e.body())?;
+    let shelf = SnapshotStore::of_site(&state, &site).map_err(|e| e.body())?;
     let reference = args.snapshot.as_str();
     let id = match &args.of {
         None => shelf.by_id(reference),
         Some(of) => {
             let run = found(&state, &site, of)?;
-            shelf.find(reference, SnapshotOf::Run(&run.run_id))
+            shelf.find(reference, SnapshotScope::Run(&run.run_id))
         }
     };
     let removal = match id.and_then(|id| shelf.removal(&id)) {
         Ok(removal) => removal,
         // What was asked for is so already; of a prefix or a name that cannot be said.
-        Err(SnapshotError::NotFound { .. }) if Shelf::is_id(reference) => {
+        Err(SnapshotError::NotFound { .. }) if SnapshotStore::is_id(reference) => {
             return Ok(json!({
                 "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
                 "id": reference, "removed": false,

@@ -34,7 +34,7 @@ fn add(directory: &Path, text: &[u8]) {
 }
 
 #[test]
-fn pages_go_on_where_the_last_one_ended() {
+fn next_page_starts_at_cursor_of_previous_page() {
     let temp = tempfile::tempdir().unwrap();
     let nothing = read_events(temp.path(), 7, WHOLE).unwrap();
     assert_eq!(
@@ -64,7 +64,7 @@ fn pages_go_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn a_page_is_bounded_by_bytes_but_never_empty() {
+fn page_respects_byte_limit_but_has_at_least_one_event() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 6, 1000));
     let page = |bytes| read_events(temp.path(), 0, PageLimits { bytes, ..WHOLE }).unwrap();
@@ -73,16 +73,17 @@ fn a_page_is_bounded_by_bytes_but_never_empty() {
     assert_eq!((sequences(&some), some.more), (vec![1, 2], true));
 }
 
-/// What is being written is no event; what can never be one is passed over.
+/// An incomplete last line is not an event yet, and an invalid complete line is skipped.
 #[test]
-fn a_torn_line_is_no_event() {
+fn incomplete_last_line_is_not_returned_as_event() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 3, 5));
     add(temp.path(), br#"{"id":"evt-4","seq":4,"type":"runtime.de"#);
     let page = read_events(temp.path(), 0, WHOLE).unwrap();
     assert_eq!((sequences(&page), page.more), (vec![1, 2, 3], false));
     assert_eq!(last_event(temp.path()).unwrap(), 3);
-    // Also when only its end is missing: whoever reads on from here reads on a line's start.
+    // The line is complete except for its line feed, and is still not an event, so that the
+    // cursor always stays at the start of a line.
     add(temp.path(), b"stroyed\",\"timestamp\":\"t\"}");
     assert_eq!(read_events(temp.path(), 3, WHOLE).unwrap().cursor, 3);
     assert_eq!(last_event(temp.path()).unwrap(), 3);
@@ -98,9 +99,10 @@ fn a_torn_line_is_no_event() {
     assert_eq!(sequences(&page), [4, 5]);
 }
 
-/// 100 MiB: found by halves, and no more in memory than a page.
+/// In a journal of 100 MiB, a binary search finds the cursor, and memory usage is bounded by the
+/// page size.
 #[test]
-fn a_large_journal_is_not_read_whole() {
+fn page_of_large_journal_needs_bounded_memory() {
     let temp = tempfile::tempdir().unwrap();
     drop(journal(temp.path(), 1700, 64 * 1024));
     assert!(
@@ -128,9 +130,10 @@ fn a_large_journal_is_not_read_whole() {
     assert_eq!(last_event(temp.path()).unwrap(), 1700);
 }
 
-/// Every cursor of a journal with lines of very different lengths, against reading it all.
+/// For every cursor in a journal with very different line lengths, compares the binary search
+/// with a sequential read.
 #[test]
-fn searching_by_halves_finds_what_reading_finds() {
+fn binary_search_finds_same_events_as_sequential_read() {
     let temp = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(temp.path()).unwrap();
     for n in 0..400_usize {

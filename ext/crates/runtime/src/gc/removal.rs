@@ -1,4 +1,4 @@
-//! Removing one thing beneath an open directory, and noting it in the report.
+//! Removes one entry of an open directory and records it in the report.
 
 use super::report::{GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
 use crate::RunDirError;
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Dir, RunDirError> {
     Dir::open(path).map_err(list_failed)
 }
 
-/// Time since something was written; none when that cannot be told, or lies in the future.
+/// Returns the time since the last modification; zero if it is unknown or in the future.
 pub(super) fn touched(directory: &Dir, name: &str) -> Duration {
     let stat = directory.stat(name.as_bytes()).ok().flatten();
     let modified = stat
@@ -70,7 +70,9 @@ pub(super) fn failed(item: &GcItem, error: Errno, report: &mut GcReport) {
     report.failed.push(GcFailure {
         kind: item.kind,
         id: item.id.clone(),
-        message: format!("it cannot be removed whole: {error}; look for immutable files or mounts"),
+        message: format!(
+            "it cannot be removed completely: {error}; check for immutable files or mount points"
+        ),
     });
 }
 

@@ -1,67 +1,67 @@
-//! What a collection may remove, and what it answers.
+//! Rules and report of a garbage collection.
 
 use serde::Serialize;
 use std::time::Duration;
 use wp_codebox_contracts::SiteId;
 
-/// How much of the settled runs may stay, oldest removed first.
+/// Limit for the total size of settled runs; the oldest runs are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeBudget {
-    /// However much there is.
+    /// No limit.
     Unlimited,
-    /// At most so many bytes on disk.
+    /// Maximum number of bytes on disk.
     Bytes(u64),
 }
 
-/// What happens to bundles.
+/// Treatment of finished bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArtifactRule {
-    /// They stay: only the host decides about bundles.
+    /// No bundle is removed.
     Keep,
-    /// The host decided: older ones go.
+    /// Bundles older than this are removed.
     OlderThan(Duration),
 }
 
-/// What happens to snapshots.
+/// Treatment of finished snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotRule {
-    /// They stay: only what was never finished goes.
+    /// Only unfinished snapshots are removed.
     Keep,
-    /// The host decided: older ones go, and those for which there is no room, oldest first. One
-    /// that a sandbox uses stays.
+    /// Snapshots older than `max_age` are removed, and the oldest ones that exceed `budget`. A
+    /// snapshot used by a sandbox is never removed.
     Within {
-        /// Oldest that stays.
+        /// Maximum age of a snapshot.
         max_age: Duration,
-        /// Room for those that stay, of each site.
+        /// Maximum total size per site.
         budget: SizeBudget,
     },
 }
 
-/// Whether anything is removed.
+/// Whether a collection removes data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
-    /// It is.
+    /// Data are removed.
     Remove,
-    /// It is only listed. Not even dead runs are settled.
+    /// Removals are only listed. Dead runs are not settled either.
     DryRun,
 }
 
-/// What a collection may remove.
+/// Rules of a collection.
 #[derive(Debug, Clone, Copy)]
 pub struct GcRules {
-    /// Settled runs whose record is older go.
+    /// Maximum age of the record of a settled run.
     pub max_age: Duration,
-    /// Budget for what stays of them.
+    /// Maximum total size of the remaining settled runs.
     pub budget: SizeBudget,
-    /// Bundles.
+    /// Treatment of finished bundles.
     pub artifacts: ArtifactRule,
-    /// Snapshots.
+    /// Treatment of finished snapshots.
     pub snapshots: SnapshotRule,
-    /// Remove or list.
+    /// Whether data are removed or only listed.
     pub mode: GcMode,
 }
 
-/// Kinds of things a collection removes.
+/// Kind of a collected item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GcKind {
@@ -73,7 +73,7 @@ pub enum GcKind {
     Artifact,
     /// A snapshot of a sandbox.
     Snapshot,
-    /// What a sandbox was made from.
+    /// The seed of a sandbox: the data to create it again.
     Seed,
     /// A WordPress template.
     Template,
@@ -81,93 +81,93 @@ pub enum GcKind {
     Cgroup,
 }
 
-/// Why it goes.
+/// Reason for removing an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcReason {
-    /// Older than allowed.
+    /// The item is older than allowed.
     Age,
-    /// The budget is used up by newer ones.
+    /// Newer items use up the size budget.
     Size,
-    /// What made it is dead.
+    /// The process that created the item is dead.
     Orphaned,
     /// An earlier removal was interrupted.
     Interrupted,
 }
 
-/// One thing removed, or to be removed.
+/// One item that was removed or would be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcItem {
-    /// What.
+    /// Kind of the item.
     pub kind: GcKind,
     /// Run id, template key or name.
     pub id: String,
-    /// Whose; absent for what belongs to no site.
+    /// Site of the item; absent for items that belong to no site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteId>,
-    /// Disk space, bytes.
+    /// Disk usage in bytes.
     pub bytes: u64,
-    /// Why.
+    /// Reason for the removal.
     pub reason: GcReason,
 }
 
-/// One thing that could not be removed.
+/// One item that could not be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcFailure {
-    /// What.
+    /// Kind of the item.
     pub kind: GcKind,
-    /// As in [`GcItem`].
+    /// Id as in [`GcItem`].
     pub id: String,
-    /// One sentence.
+    /// Error in one sentence.
     pub message: String,
 }
 
-/// Why a collection keeps things that its bounds for runs, age and size, do not apply to.
+/// Reason why a collection retains items that are not subject to the age and size limits of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GcStay {
+pub enum GcRetainReason {
     /// A run may still use it.
     RecentlyUsed,
-    /// It is removed only when the option of its kind is given.
+    /// The rule for this kind of item does not allow the removal.
     OnlyOnRequest,
 }
 
-/// Things of one kind that a collection keeps.
+/// Number of retained items of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GcStayed {
-    /// What.
+pub struct GcRetained {
+    /// Kind of the items.
     pub kind: GcKind,
-    /// How many.
+    /// Number of items.
     pub count: usize,
-    /// Why.
-    pub reason: GcStay,
+    /// Reason for retaining the items.
+    pub reason: GcRetainReason,
 }
 
-/// What a collection did.
+/// Report of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
-    /// Dead runs that got their terminal record.
+    /// Number of dead runs that received their terminal record.
     pub settled: usize,
-    /// Runs alive.
+    /// Number of live runs.
     pub alive: usize,
-    /// Settled runs that stay, and their disk space.
+    /// Number of retained settled runs.
     pub kept: usize,
-    /// Bytes of them.
+    /// Disk usage of the retained settled runs in bytes.
     pub kept_bytes: u64,
-    /// Removed, or to be removed.
+    /// Items that were removed or would be removed.
     pub removed: Vec<GcItem>,
-    /// Could not be removed.
+    /// Items that could not be removed.
     pub failed: Vec<GcFailure>,
-    /// What it keeps for another reason than the age or size of settled runs; one row a kind.
-    pub stayed: Vec<GcStayed>,
+    /// Items retained for another reason than age and size of settled runs; one row per kind.
+    pub stayed: Vec<GcRetained>,
 }
 
 impl GcReport {
-    /// Counts things that are kept.
-    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
+    /// Adds to the number of retained items of a kind.
+    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcRetainReason) {
         match self.stayed.iter_mut().find(|row| row.kind == kind) {
             Some(row) => row.count += count,
-            None if count > 0 => self.stayed.push(GcStayed {
+            None if count > 0 => self.stayed.push(GcRetained {
                 kind,
                 count,
                 reason,

@@ -1,5 +1,5 @@
-//! What sandboxes were made from (`sites/<site>/sandboxes/<run_id>.json`) and whose runs are gone:
-//! nothing can be made again of them, because a sandbox is found by its run.
+//! Seeds of sandboxes (`sites/<site>/sandboxes/<run_id>.json`) whose runs no longer exist. A
+//! sandbox is found by its run, so such a seed cannot be used any more.
 
 use super::removal::{failed, item, open};
 use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
@@ -10,13 +10,13 @@ use std::collections::HashSet;
 use wp_codebox_artifacts::Dir;
 use wp_codebox_contracts::{RunId, SiteId};
 
-/// Seeds one collection looks at; the next one goes on.
+/// Maximum number of seeds per collection; the next collection continues.
 const MOST: usize = 10_000;
 
-/// `runs` is locked by the caller: no other collection is at work.
+/// Removes unused seeds. The caller holds the lock on `runs`, so no other collection is active.
 pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
     let at = state.path().join("sites").join(site.as_str());
-    // Without both nothing can be told.
+    // Without these directories, unused seeds cannot be recognised.
     let (Ok(directory), Ok(runs), Ok(active)) = (
         open(&at.join(SEEDS)),
         open(&at.join("runs")),
@@ -24,7 +24,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     ) else {
         return;
     };
-    // Those that this collection takes, or would take.
+    // Runs that this collection removes or would remove.
     let going: HashSet<String> = report
         .removed
         .iter()
@@ -39,7 +39,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         let Some((run_id, reason)) = of(&name) else {
             continue;
         };
-        // Its marker comes before everything else of a run, and its seed after it.
+        // A run creates its marker first and its seed later, so a seed without marker and run
+        // directory belongs to a removed run.
         let id = run_id.as_str();
         let gone = is_gone(&runs, id) && is_gone(&active, id);
         if !gone && !going.contains(id) {
@@ -55,7 +56,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
 }
 
-/// Of which sandbox it is: a seed, or what became none.
+/// Returns the run of a seed file or of an unfinished seed file.
 fn of(name: &str) -> Option<(RunId, GcReason)> {
     let whole = name
         .strip_suffix(".json")
@@ -70,7 +71,7 @@ fn of(name: &str) -> Option<(RunId, GcReason)> {
     Some((RunId::new(id.to_owned()).ok()?, reason))
 }
 
-/// What cannot be looked at is not known to be gone.
+/// Returns whether the entry does not exist. On an error, the entry counts as existing.
 fn is_gone(directory: &Dir, name: &str) -> bool {
     matches!(directory.stat(name.as_bytes()), Ok(None))
 }

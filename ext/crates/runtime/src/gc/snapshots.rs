@@ -1,18 +1,19 @@
-//! Snapshots: what was never finished or half removed, and old ones when the host says so.
+//! Collection of snapshots: unfinished and half removed ones, and old ones if the rules say so.
 
 use super::removal::{failed, item, open, remove, seconds_ago, touched};
 use super::report::{
-    GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule,
+    GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason, GcRules, SizeBudget, SnapshotRule,
 };
 use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
-use crate::{Shelf, SnapshotError, SnapshotOf, StateDir, rfc3339};
+use crate::{SnapshotError, SnapshotScope, SnapshotStore, StateDir, rfc3339};
 use rustix::fs::FlockOperation;
 use std::path::Path;
 use std::time::Duration;
 use wp_codebox_contracts::SiteId;
 
-/// One that has no content yet may be of a maker that has not locked it yet.
+/// Age up to which an empty unfinished snapshot is retained, because its creator may not have
+/// locked it yet.
 const FRESH: Duration = Duration::from_secs(60);
 
 pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
@@ -34,7 +35,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
             (None, None) => continue,
         };
         let path = root.join(&name);
-        // Before it is locked: its maker, who is about to lock it, does not wait.
+        // This check comes before the lock, because the creator is about to take the lock and
+        // does not wait for it.
         if !is_id(id) || (reason == GcReason::Orphaned && begins(&path)) {
             continue;
         }
@@ -45,15 +47,15 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         let item = item(GcKind::Snapshot, id, site, bytes)(reason);
         remove(&directory, &name, item, rules, report);
     }
-    let Ok(shelf) = Shelf::of_site(state, site) else {
+    let Ok(shelf) = SnapshotStore::of_site(state, site) else {
         return;
     };
     let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
-        let count = shelf.list(SnapshotOf::Any).len() + shelf.damaged().len();
-        report.stays(GcKind::Snapshot, count, GcStay::OnlyOnRequest);
+        let count = shelf.list(SnapshotScope::Any).len() + shelf.damaged().len();
+        report.stays(GcKind::Snapshot, count, GcRetainReason::OnlyOnRequest);
         return;
     };
-    // Nobody can use these, and nothing that stands in them is to be believed.
+    // Damaged snapshots cannot be used, and their documents cannot be trusted.
     for id in shelf.damaged() {
         if touched(&directory, &id) > max_age {
             let bytes = disk_bytes(&directory, id.as_bytes());
@@ -63,8 +65,8 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
     let before = rfc3339(seconds_ago(max_age), 999);
     let mut used = 0_u64;
-    // Newest first: the budget is theirs.
-    for snapshot in shelf.list(SnapshotOf::Any).into_iter().rev() {
+    // Newest first, so that the oldest snapshots exceed the budget.
+    for snapshot in shelf.list(SnapshotScope::Any).into_iter().rev() {
         let bytes = disk_bytes(&directory, snapshot.id.as_bytes());
         let over = match budget {
             SizeBudget::Unlimited => false,
@@ -83,7 +85,7 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     }
 }
 
-fn taken(shelf: &Shelf, item: GcItem, rules: &GcRules, report: &mut GcReport) {
+fn taken(shelf: &SnapshotStore, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     if rules.mode == GcMode::DryRun {
         report.removed.push(item);
         return;
@@ -91,7 +93,7 @@ fn taken(shelf: &Shelf, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     match shelf.remove(&item.id) {
         Ok(()) => report.removed.push(item),
         Err(SnapshotError::InUse { .. }) => report.alive += 1,
-        // Another collection took it.
+        // Another collection removed the snapshot first.
         Err(SnapshotError::NotFound { .. }) => {}
         Err(SnapshotError::Io { source, .. }) => {
             let errno = source
@@ -103,13 +105,13 @@ fn taken(shelf: &Shelf, item: GcItem, rules: &GcRules, report: &mut GcReport) {
     }
 }
 
-/// Whether its maker may only just have made it.
+/// Returns whether the snapshot's creator may have created the directory only moments ago.
 fn begins(path: &Path) -> bool {
     let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let age = std::fs::metadata(path)
         .and_then(|meta| meta.modified())
         .ok()
         .and_then(|time| time.elapsed().ok());
-    // One from the future is of a clock that was set back.
+    // A modification time in the future means that the clock was set back.
     empty && age.is_none_or(|age| age < FRESH)
 }

@@ -59,7 +59,7 @@ fn rules() -> GcRules {
 }
 
 impl World {
-    /// A settled run whose record is `age` old, with `bytes` of kept work.
+    /// Creates a settled run with a record of the given age and `bytes` of retained scratch data.
     fn settled(&self, n: u8, age: Duration, bytes: usize) {
         let dir = RunDir::create(&self.state, &self.site, &NewRun::new(run(n)), 99).unwrap();
         fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();
@@ -94,7 +94,7 @@ fn ids(report: &GcReport) -> Vec<(String, GcReason)> {
 }
 
 #[test]
-fn old_runs_go_and_young_ones_and_living_ones_stay() {
+fn collection_removes_old_settled_runs_only() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);
@@ -121,7 +121,7 @@ fn old_runs_go_and_young_ones_and_living_ones_stay() {
 }
 
 #[test]
-fn the_budget_keeps_the_newest() {
+fn size_budget_retains_newest_runs() {
     let world = world();
     for n in 1..=4 {
         world.settled(n, Duration::from_secs(60 * u64::from(n)), 100_000);
@@ -142,7 +142,7 @@ fn the_budget_keeps_the_newest() {
 }
 
 #[test]
-fn a_lease_without_marker_protects_and_a_dead_one_does_not() {
+fn run_without_marker_is_removed_only_if_lease_is_unlocked() {
     let world = world();
     let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(
@@ -165,7 +165,7 @@ fn a_lease_without_marker_protects_and_a_dead_one_does_not() {
 }
 
 #[test]
-fn an_interrupted_removal_is_finished_and_what_is_not_ours_stays() {
+fn interrupted_removal_is_finished_and_unknown_files_remain() {
     let world = world();
     world.settled(1, HOUR / 2, 1);
     let hidden = world.root.join(format!("{REMOVING}{}", run(9)));
@@ -181,7 +181,7 @@ fn an_interrupted_removal_is_finished_and_what_is_not_ours_stays() {
 }
 
 #[test]
-fn bundles_go_only_when_the_host_says_so() {
+fn bundles_are_removed_only_when_rules_allow() {
     let world = world();
     let artifacts = world.root.parent().unwrap().join("artifacts");
     for (n, created) in [
@@ -211,7 +211,7 @@ fn bundles_go_only_when_the_host_says_so() {
 }
 
 #[test]
-fn collections_beside_each_other_and_beside_runs() {
+fn concurrent_collections_and_runs_do_not_disturb_each_other() {
     let world = world();
     for n in 0..60 {
         world.settled(n, 2 * HOUR, 10);
@@ -252,7 +252,7 @@ fn collections_beside_each_other_and_beside_runs() {
 }
 
 fn snapshot(world: &World, name: &str) -> String {
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let upper = tempfile::tempdir().unwrap();
     std::fs::write(upper.path().join("file"), vec![7; 100_000]).unwrap();
     let directory = std::fs::File::open(upper.path()).unwrap();
@@ -275,18 +275,18 @@ fn snapshot(world: &World, name: &str) -> String {
         metadata: serde_json::Map::new(),
     };
     let unsynced = wp_codebox_artifacts::Durability::Unsynced;
-    // Their ages are told by their times.
+    // Creation times must differ, because the collection orders snapshots by them.
     std::thread::sleep(Duration::from_millis(5));
     shelf.keep(facts, &[source], unsynced).unwrap().id
 }
 
 #[test]
-fn snapshots_go_on_the_hosts_word_and_never_one_in_use() {
+fn snapshots_are_removed_only_when_rules_allow_and_unused() {
     let world = world();
     let ids: Vec<String> = ["a", "b", "c"].map(|name| snapshot(&world, name)).to_vec();
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let left = || -> Vec<String> {
-        let all = shelf.list(crate::SnapshotOf::Any);
+        let all = shelf.list(crate::SnapshotScope::Any);
         all.into_iter().map(|snapshot| snapshot.name).collect()
     };
     world.collect(&rules());
@@ -301,7 +301,7 @@ fn snapshots_go_on_the_hosts_word_and_never_one_in_use() {
     };
     assert_eq!(world.collect(&dry).removed.len(), 1);
     assert_eq!(left().len(), 3);
-    let used = shelf.open(&ids[0], crate::SnapshotOf::Any).unwrap();
+    let used = shelf.open(&ids[0], crate::SnapshotScope::Any).unwrap();
     let report = world.collect(&within(SizeBudget::Bytes(250_000), HOUR));
     assert_eq!(report.alive, 1, "the oldest is in use");
     assert_eq!(left(), ["a", "b", "c"]);
@@ -314,7 +314,7 @@ fn snapshots_go_on_the_hosts_word_and_never_one_in_use() {
 }
 
 #[test]
-fn half_a_snapshot_goes_once_its_maker_is_dead() {
+fn unfinished_snapshot_is_removed_after_its_creator_died() {
     let world = world();
     snapshot(&world, "whole");
     let shelf = world.root.parent().unwrap().join("snapshots");
@@ -335,20 +335,20 @@ fn half_a_snapshot_goes_once_its_maker_is_dead() {
 }
 
 #[test]
-fn damaged_snapshots_go_by_their_age_and_one_in_use_stays() {
+fn damaged_snapshot_is_removed_by_age_unless_in_use() {
     let world = world();
     let ids: Vec<String> = ["edited", "used", "whole"]
         .map(|name| snapshot(&world, name))
         .to_vec();
-    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let shelf = crate::SnapshotStore::of_site(&world.state, &world.site).unwrap();
     let root = world.root.parent().unwrap().join("snapshots");
-    let used = shelf.open(&ids[1], crate::SnapshotOf::Any).unwrap();
+    let used = shelf.open(&ids[1], crate::SnapshotScope::Any).unwrap();
     for id in &ids[..2] {
         let document = root.join(id).join("snapshot.json");
         let text = fs::read_to_string(&document).unwrap();
         fs::write(&document, text.replace("\"test\"", "\"root\"")).unwrap();
     }
-    // A name that leads elsewhere is nothing of ours.
+    // A symbolic link is not a snapshot and must remain.
     let elsewhere = world.root.parent().unwrap().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "kept").unwrap();
@@ -383,7 +383,7 @@ fn ids_of(report: &GcReport) -> Vec<String> {
 }
 
 #[test]
-fn what_a_sandbox_was_made_from_goes_with_its_run() {
+fn seed_is_removed_together_with_its_run() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);

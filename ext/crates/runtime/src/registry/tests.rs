@@ -80,7 +80,7 @@ impl World {
 }
 
 #[test]
-fn running_is_said_only_of_what_lives() {
+fn status_running_is_reported_only_for_live_runs() {
     let world = world();
     let (alive, dead, done) = (world.begin(1), world.begin(2), world.begin(3));
     fs::write(dead.path().join(CONTROL_SOCKET), "").unwrap();
@@ -124,9 +124,9 @@ fn note(reason: &str) -> CancellationNote {
     }
 }
 
-/// Dead while it wound up what it had been told to end.
+/// The supervisor died while it handled a cancellation or a timeout.
 #[test]
-fn a_dead_run_is_what_it_was_told() {
+fn run_that_died_after_cancel_or_timeout_is_cancelled_or_timed_out() {
     let world = world();
     let finished = |end: &str| Map::from_iter([("end".to_owned(), Value::from(end))]);
     let rows = [
@@ -168,7 +168,7 @@ fn a_dead_run_is_what_it_was_told() {
 }
 
 #[test]
-fn entries_say_how_far_a_run_is() {
+fn registry_entry_reports_progress_of_run() {
     let world = world();
     let alive = world.begin(1);
     let found = world.find(run(1).as_str()).unwrap();
@@ -208,7 +208,7 @@ fn entries_say_how_far_a_run_is() {
 }
 
 #[test]
-fn cleanup_fails_only_when_a_settled_run_left_its_scratch() {
+fn cleanup_failed_is_reported_only_for_settled_run_with_scratch() {
     use LifecycleCleanupStatus as C;
     let world = world();
     let between = |n| {
@@ -228,7 +228,7 @@ fn cleanup_fails_only_when_a_settled_run_left_its_scratch() {
         cleanup.status
     };
     let (kept, removed, dies) = (between(1), between(2), between(3));
-    // The supervisor holds the marker: the scratch may still be removed.
+    // The supervisor holds the marker, so it may still remove the scratch.
     assert_eq!(
         (seen(1), seen(2), seen(3)),
         (C::Running, C::Running, C::Running)
@@ -238,7 +238,7 @@ fn cleanup_fails_only_when_a_settled_run_left_its_scratch() {
         .settle(ended(Outcome::Succeeded), Scratch::Remove)
         .unwrap();
     assert_eq!((seen(1), seen(2)), (C::Failed, C::Succeeded));
-    // One look is enough when the supervisor died in between.
+    // One query is enough if the supervisor died in between.
     let found = world.find(run(3).as_str()).unwrap();
     drop(dies);
     let after = entry(&world.state, &found).unwrap().lifecycle.cleanup;
@@ -246,7 +246,7 @@ fn cleanup_fails_only_when_a_settled_run_left_its_scratch() {
 }
 
 #[test]
-fn pages_of_a_list_cover_it_once() {
+fn consecutive_pages_return_each_run_once() {
     let world = world();
     for n in 0..7 {
         let dir = world.begin(n);
@@ -271,7 +271,7 @@ fn pages_of_a_list_cover_it_once() {
 }
 
 #[test]
-fn a_reference_names_one_run() {
+fn reference_must_match_exactly_one_run() {
     let world = world();
     let _alive = [world.begin(0x10), world.begin(0x11)];
     assert_eq!(world.find(run(0x10).as_str()).unwrap().run_id, run(0x10));
@@ -294,7 +294,7 @@ fn a_reference_names_one_run() {
 }
 
 #[test]
-fn a_result_is_found_after_its_caller() {
+fn result_is_available_after_its_caller_left() {
     let world = world();
     let dir = world.begin(1);
     let path = dir.path().to_owned();
@@ -307,7 +307,7 @@ fn a_result_is_found_after_its_caller() {
 }
 
 #[test]
-fn a_run_that_died_after_its_journal_began_says_what_is_left() {
+fn dead_run_with_journal_reports_what_was_left() {
     let world = world();
     let dir = world.begin(1);
     let mut journal = Journal::create(dir.path()).unwrap();
@@ -327,12 +327,12 @@ fn a_run_that_died_after_its_journal_began_says_what_is_left() {
     assert_eq!((page.events.len(), page.status), (1, RunStatus::Ended));
 }
 
-/// The control is a run of this boot whose supervisor left no note.
+/// The control is a run of the current boot whose supervisor left no crash note.
 #[test]
-fn a_run_that_died_says_whether_its_host_restarted_its_supervisor_crashed_or_was_killed() {
+fn dead_run_reports_restart_crash_or_kill_of_its_supervisor() {
     let world = world();
     for (number, change, cause, said) in [
-        (1, "", "killed", "by a signal that it could not answer"),
+        (1, "", "killed", "killed by a signal"),
         (2, "crash", "crash", "it crashed at src/a.rs:7, thread main"),
         (3, "boot", "restart", "this host was restarted"),
     ] {
@@ -360,7 +360,7 @@ fn a_run_that_died_says_whether_its_host_restarted_its_supervisor_crashed_or_was
 }
 
 #[test]
-fn a_detached_run_says_so() {
+fn detached_run_is_reported_as_detached() {
     let world = world();
     let dir = world.begin(1);
     assert_eq!(world.view(1).mode, RunMode::Attached);
@@ -368,7 +368,7 @@ fn a_detached_run_says_so() {
     assert_eq!(world.view(1).mode, RunMode::Detached);
 }
 
-/// Ends the other threads of a test, also when this one fails: a scope waits for them.
+/// Stops the other threads of a test, also after a panic, because the scope waits for them.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -377,10 +377,10 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Lists, looks and pages beside runs that begin, write, end, die and are collected: nobody
-/// sees a torn record, a dead run that runs, or a run that comes back.
+/// Queries runs while others start, write, end, die and are collected. No query sees a partial
+/// record, a dead run as running, or a removed run again.
 #[test]
-fn looking_beside_runs_that_come_and_go() {
+fn concurrent_queries_see_consistent_runs() {
     let world = &world();
     let over = &AtomicBool::new(false);
     let settled = &AtomicBool::new(false);
@@ -412,7 +412,7 @@ fn looking_beside_runs_that_come_and_go() {
                             if let Ok(page) = events(&world.state, &found, 0, EVENTS) {
                                 let seen = page.events.iter().map(|e| e.seq);
                                 assert!(seen.eq(1..=page.cursor));
-                                // Collected between two looks, a journal is gone.
+                                // GC may delete the journal between two reads.
                                 if page.status == RunStatus::Ended
                                     && now.outcome == Some(Outcome::Succeeded)
                                     && found.path.join("events.jsonl").exists()
@@ -429,7 +429,7 @@ fn looking_beside_runs_that_come_and_go() {
             .collect();
         let collector = scope.spawn(move || {
             let mut removed = 0;
-            // The last look comes after the last run: there is something to collect by then.
+            // The last collection follows the last run, so there is a run to collect.
             loop {
                 let last = over.load(Ordering::Relaxed);
                 let rules = crate::GcRules {
@@ -478,10 +478,10 @@ fn looking_beside_runs_that_come_and_go() {
     assert!(rows.iter().all(|row| row.status == RunStatus::Ended));
 }
 
-/// At the limit and at once: no more than fit are alive, and one that fits is not refused
-/// for another that is.
+/// With concurrent starts at the limit, at most the allowed number of runs is alive, and a start
+/// that fits is not refused because of another concurrent start.
 #[test]
-fn starts_at_the_limit_take_turns() {
+fn concurrent_starts_at_limit_admit_exactly_the_free_number() {
     let world = &world();
     for round in 0..40 {
         let _first = world.begin(round * 10);
@@ -506,9 +506,9 @@ fn starts_at_the_limit_take_turns() {
     }
 }
 
-/// A dead run that somebody settles right now takes no place.
+/// A dead run that another process is settling does not count towards the limit.
 #[test]
-fn the_dead_do_not_count() {
+fn dead_runs_do_not_count_towards_limit() {
     let world = &world();
     let over = &AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -522,7 +522,7 @@ fn the_dead_do_not_count() {
         for n in 0..200 {
             let new = NewRun::new(run(n));
             match RunDir::create(&world.state, &world.site, &new, 1) {
-                // Dies at once.
+                // Dropping the directory releases the locks like the death of a supervisor.
                 Ok(dir) => drop(dir),
                 Err(error) => refused.push(error.to_string()),
             }

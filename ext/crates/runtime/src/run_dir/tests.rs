@@ -33,7 +33,7 @@ fn run(n: u8) -> RunId {
 }
 
 #[test]
-fn a_run_without_a_holder_is_settled_once() {
+fn dead_run_is_settled_exactly_once() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -72,9 +72,9 @@ fn a_run_without_a_holder_is_settled_once() {
     assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
 }
 
-/// A supervisor killed between any two steps of `create` leaves one of these.
+/// States that a supervisor leaves when it is killed between two steps of `create`.
 #[test]
-fn whatever_was_there_when_it_died_the_run_gets_its_record() {
+fn run_killed_between_steps_of_create_gets_terminal_record() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -105,9 +105,9 @@ fn whatever_was_there_when_it_died_the_run_gets_its_record() {
     );
 }
 
-/// A reaper that sees a marker before its lock would settle a run that is about to begin.
+/// A reaper that saw an unlocked marker would settle a run that is about to start.
 #[test]
-fn reaping_all_the_time_takes_no_new_run_for_a_dead_one() {
+fn concurrent_reaping_never_settles_a_starting_run() {
     let temp = tempfile::tempdir().unwrap();
     let (state, site) = (&state(temp.path()), &SiteId::new("s").unwrap());
     let left = temp.path().join("state/sites/s/active");
@@ -136,7 +136,7 @@ fn reaping_all_the_time_takes_no_new_run_for_a_dead_one() {
 }
 
 #[test]
-fn work_that_was_kept_is_not_removed_by_reaping() {
+fn reaping_does_not_remove_retained_scratch() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();
@@ -145,7 +145,7 @@ fn work_that_was_kept_is_not_removed_by_reaping() {
     dir.scratch("work").unwrap();
     dir.settle(ended(Outcome::Failed, "no bundle"), Scratch::Keep)
         .unwrap();
-    // As if it had died right before the marker was removed.
+    // The supervisor died right before it removed the marker.
     fs::write(marker, "").unwrap();
     assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
     assert!(path.join("scratch/work").exists());
@@ -156,7 +156,7 @@ fn work_that_was_kept_is_not_removed_by_reaping() {
 }
 
 #[test]
-fn the_limit_holds() {
+fn start_beyond_limit_is_refused_until_a_run_ends() {
     let temp = tempfile::tempdir().unwrap();
     let state = state(temp.path());
     let site = SiteId::new("s").unwrap();

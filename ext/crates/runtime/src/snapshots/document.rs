@@ -1,4 +1,4 @@
-//! The document of a snapshot, and its layers compared with the digests in it.
+//! The document of a snapshot, and the verification of its layers against the digests in it.
 
 use super::error::{SnapshotError, io};
 use rustix::fs::{Mode, OFlags};
@@ -9,23 +9,23 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wp_codebox_artifacts::{
-    CanonicalError, KeptEntry, OverLimit, canonical_value, sha256, verify_layer,
+    CanonicalError, OverLimit, SnapshotEntry, canonical_value, sha256, verify_layer,
 };
 use wp_codebox_contracts::{SandboxSnapshot, Sha256Hex, schema_id};
 
-/// Its own document.
+/// File name of the document.
 pub(super) const DOCUMENT: &str = "snapshot.json";
-/// Largest document, bytes.
+/// Maximum size of a document in bytes.
 const LARGEST_DOCUMENT: u64 = 1024 * 1024;
-/// Largest list of entries, bytes: half a million of them.
+/// Maximum size of a list of entries in bytes, enough for half a million entries.
 const LARGEST_LIST: u64 = 512 * 1024 * 1024;
 
-/// File with the list of a layer.
+/// Returns the name of the file with the list of a layer.
 pub(super) fn list_name(layer: &str) -> String {
     format!("{layer}.jsonl")
 }
 
-/// The document of a snapshot, when it is one and its digest holds.
+/// Reads the document of a snapshot and verifies its digest.
 pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, SnapshotError> {
     let invalid = |why: &str| SnapshotError::Invalid {
         id: id.to_owned(),
@@ -33,24 +33,22 @@ pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, Snapsho
     };
     let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT)?;
     let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
-        .map_err(|e| invalid(&format!("its document is none: {e}")))?;
+        .map_err(|e| invalid(&format!("its document is invalid: {e}")))?;
     if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
-        return Err(invalid("its schema is another one"));
+        return Err(invalid("its document has another schema"));
     }
     if snapshot.id != id {
-        return Err(invalid("its document is another one's"));
+        return Err(invalid("its document belongs to another snapshot"));
     }
     if digest(&snapshot).ok().as_ref() != Some(&snapshot.digest) {
-        return Err(invalid(
-            "its document does not have the digest that it names",
-        ));
+        return Err(invalid("the digest in its document does not match"));
     }
     Ok(snapshot)
 }
 
 type Verified = (SandboxSnapshot, BTreeMap<String, OwnedFd>);
 
-/// Compares everything with its digests.
+/// Verifies everything against the digests.
 pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let snapshot = document(path, id)?;
     let invalid = |why: String| SnapshotError::Invalid {
@@ -60,7 +58,8 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
     let mut layers = BTreeMap::new();
     for layer in &snapshot.layers {
         let name = layer.name.as_str();
-        // The digest of the document holds, but it is a name from a file.
+        // The digest of the document is valid, but the layer name from the file could still be a
+        // path.
         let plain = name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -68,7 +67,7 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             return Err(invalid(format!("{name:?} is no name of a layer")));
         }
         let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
-            .map_err(|e| invalid(format!("its list of {name}: {e}")))?;
+            .map_err(|e| invalid(format!("its list of {name} cannot be read: {e}")))?;
         if sha256(&bytes) != layer.list_sha256 {
             return Err(invalid(format!("its list of {name} was changed")));
         }
@@ -76,8 +75,8 @@ pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
             .split(|b| *b == b'\n')
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice)
-            .collect::<Result<Vec<KeptEntry>, _>>()
-            .map_err(|e| invalid(format!("its list of {name} is none: {e}")))?;
+            .collect::<Result<Vec<SnapshotEntry>, _>>()
+            .map_err(|e| invalid(format!("its list of {name} is invalid: {e}")))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path.join(name), flags, Mode::empty())
             .map_err(|e| invalid(format!("its layer {name} cannot be opened: {e}")))?;
@@ -104,7 +103,7 @@ fn read(path: &Path, most: u64) -> Result<Vec<u8>, SnapshotError> {
     Ok(bytes)
 }
 
-/// The digest over everything else in the document.
+/// Returns the digest over all other members of the document.
 pub(super) fn digest(snapshot: &SandboxSnapshot) -> Result<Sha256Hex, CanonicalError> {
     let mut value = serde_json::to_value(snapshot).unwrap_or_default();
     if let Some(members) = value.as_object_mut() {

@@ -1,54 +1,54 @@
-//! Why a snapshot cannot be made, found or used.
+//! Error type of snapshots.
 
-use wp_codebox_artifacts::KeepError;
+use wp_codebox_artifacts::LayerSnapshotError;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a snapshot cannot be made, found or used.
+/// Reason why a snapshot cannot be created, found or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// A layer could not be kept or is not what it was.
+    /// A layer could not be copied or differs from its list.
     #[error(transparent)]
-    Layer(#[from] KeepError),
-    /// A file of it cannot be made or read.
+    Layer(#[from] LayerSnapshotError),
+    /// A file of the snapshot cannot be created or read.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// Attempted operation.
         what: &'static str,
-        /// Why.
+        /// Error of the failed operation.
         #[source]
         source: std::io::Error,
     },
-    /// There is none.
+    /// No snapshot matches the reference.
     #[error("there is no snapshot {reference:?}; `wp-codebox sandbox snapshots` lists them")]
     NotFound {
-        /// As given.
+        /// Reference as the caller gave it.
         reference: String,
     },
-    /// It is not what its digests say.
+    /// The snapshot does not match its digests.
     #[error("snapshot {id} cannot be used: {why}")]
     Invalid {
-        /// Which.
+        /// Id of the snapshot.
         id: String,
-        /// Why.
+        /// Description of the mismatch.
         why: String,
     },
-    /// A sandbox uses it.
+    /// A sandbox uses the snapshot.
     #[error("snapshot {id} is in use by a sandbox")]
     InUse {
-        /// Which.
+        /// Id of the snapshot.
         id: String,
     },
-    /// Its facts have no canonical form.
+    /// The metadata of the snapshot have no canonical form.
     #[error("the metadata of the snapshot is too large or too deep: {why}")]
     Metadata {
-        /// Why.
+        /// Description of the error.
         why: String,
     },
 }
 
 impl SnapshotError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -61,7 +61,7 @@ impl SnapshotError {
         }
     }
 
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());

@@ -1,17 +1,17 @@
 //! Snapshots of sandboxes: `sites/<site>/snapshots/<id>/{snapshot.json,<layer>.jsonl,<layer>/}`.
 //!
-//! A snapshot is made under a hidden name, brought to disk, read again and compared with what was
-//! read from the guest, and only then given its name by one rename: a death at any moment leaves
-//! none or a whole one. Whoever makes or uses one holds a lock on its directory for as long, so a
-//! collection leaves it alone, and knows the leftovers of the dead.
+//! A snapshot is created under a hidden name, synced, read back and compared with the data from
+//! the guest; then one rename gives it its final name. A crash at any time leaves no snapshot or
+//! a complete one. A process that creates or uses a snapshot holds a lock on its directory, so
+//! garbage collection does not remove it and recognises directories of dead processes.
 
+mod create;
 mod document;
 mod error;
-mod keep;
 mod open;
 
+pub use create::{LayerSource, SnapshotFacts};
 pub use error::SnapshotError;
-pub use keep::{LayerSource, SnapshotFacts};
 pub use open::OpenSnapshot;
 
 use crate::{StateDir, StateDirError};
@@ -25,45 +25,45 @@ use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{RunId, SandboxSnapshot, SiteId};
 
-/// Directory of a site's snapshots.
+/// Name of the directory with a site's snapshots.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
-/// Name of one while it is made, before its id.
+/// Name prefix of a snapshot being created, before its id.
 pub(crate) const UNFINISHED: &str = ".new-";
-/// Name of one on its way out, before its id.
+/// Name prefix of a snapshot being removed, before its id.
 pub(crate) const REMOVED: &str = ".old-";
-/// What a snapshot here holds: bytes, not steps.
+/// Semantics of the snapshots: stored state, not steps to repeat.
 pub const SNAPSHOT_SEMANTICS: &str = "runtime-state-artifact";
-/// Where snapshots are kept.
+/// The snapshots in one directory.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct SnapshotStore {
     root: PathBuf,
 }
 
-/// Of which sandboxes.
+/// Selection of snapshots by sandbox.
 #[derive(Debug, Clone, Copy)]
-pub enum SnapshotOf<'r> {
-    /// Of all.
+pub enum SnapshotScope<'r> {
+    /// Snapshots of all sandboxes.
     Any,
-    /// Of this one.
+    /// Snapshots of the sandbox with this run id.
     Run(&'r RunId),
 }
 
-impl Shelf {
-    /// The snapshots of a site.
+impl SnapshotStore {
+    /// Opens the snapshots of a site.
     pub fn of_site(state: &StateDir, site: &SiteId) -> Result<Self, StateDirError> {
         let root = state.ensure(&["sites", site.as_str(), SNAPSHOTS])?;
         Ok(Self { root })
     }
 
-    /// A directory of one's own, such as one in a run's scratch.
+    /// Opens the snapshots in another directory, such as a run's scratch directory.
     #[must_use]
     pub fn at(root: PathBuf) -> Self {
         Self { root }
     }
 
-    /// Every snapshot that can be read, oldest first. What is damaged is not listed.
+    /// Returns every readable snapshot, oldest first. Damaged snapshots are not listed.
     #[must_use]
-    pub fn list(&self, of: SnapshotOf<'_>) -> Vec<SandboxSnapshot> {
+    pub fn list(&self, of: SnapshotScope<'_>) -> Vec<SandboxSnapshot> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
         };
@@ -74,18 +74,19 @@ impl Shelf {
                 is_id(&name).then(|| document(&entry.path(), &name).ok())?
             })
             .filter(|snapshot| match of {
-                SnapshotOf::Any => true,
-                SnapshotOf::Run(run_id) => snapshot.run_id == *run_id,
+                SnapshotScope::Any => true,
+                SnapshotScope::Run(run_id) => snapshot.run_id == *run_id,
             })
             .collect();
         all.sort_by(|a, b| (&a.created_at, &a.id).cmp(&(&b.created_at, &b.id)));
         all
     }
 
-    /// The id that the name of a snapshot of these sandboxes means, or else what [`Self::by_id`]
-    /// finds among theirs.
-    pub fn find(&self, reference: &str, of: SnapshotOf<'_>) -> Result<String, SnapshotError> {
-        // An id that is there is used as it is: what is wrong with it is said when it is opened.
+    /// Returns the id of the selected snapshot with this name. If there is none, matches the
+    /// reference like [`Self::by_id`] among the selected snapshots.
+    pub fn find(&self, reference: &str, of: SnapshotScope<'_>) -> Result<String, SnapshotError> {
+        // A complete id is returned even if the snapshot is damaged; opening it reports the
+        // damage.
         if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
@@ -94,16 +95,16 @@ impl Shelf {
         named.map_or_else(|| begins_with(&all, reference), |one| Ok(one.id.clone()))
     }
 
-    /// The id that an id or the beginning of one means. Names mean nothing here: anybody may have
-    /// given his own snapshot whichever name.
+    /// Returns the snapshot id that equals the reference or starts with it. Names are ignored,
+    /// because every caller can choose the name of its own snapshots.
     pub fn by_id(&self, reference: &str) -> Result<String, SnapshotError> {
         if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
-        begins_with(&self.list(SnapshotOf::Any), reference)
+        begins_with(&self.list(SnapshotScope::Any), reference)
     }
 
-    /// Whether this is a whole id.
+    /// Returns whether the text is a complete id.
     #[must_use]
     pub fn is_id(text: &str) -> bool {
         is_id(text)
@@ -113,9 +114,8 @@ impl Shelf {
         is_id(id) && self.root.join(id).is_dir()
     }
 
-    /// Snapshots that have their name and cannot be read, such as one whose document was edited.
-    /// Their digests may be wrong all the same where they are listed: that is seen when one is
-    /// opened.
+    /// Returns the snapshots whose document cannot be read, e.g. because it was edited. Listed
+    /// snapshots may still have wrong digests, which are verified when a snapshot is opened.
     #[must_use]
     pub fn damaged(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -127,8 +127,8 @@ impl Shelf {
         all
     }
 
-    /// Begins to remove one: it is locked, so that no sandbox can begin on it, and goes with
-    /// [`Removal::finish`].
+    /// Starts the removal of a snapshot: locks it, so that no sandbox can start on it.
+    /// [`Removal::finish`] removes it.
     pub fn removal(&self, id: &str) -> Result<Removal<'_>, SnapshotError> {
         let missing = || SnapshotError::NotFound {
             reference: id.to_owned(),
@@ -138,7 +138,7 @@ impl Shelf {
         }
         let path = self.root.join(id);
         let lock = lock(&path, FlockOperation::NonBlockingLockExclusive)?;
-        // Whoever removes one holds its lock until it is gone.
+        // A concurrent removal holds the lock until the directory is gone.
         if rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink == 0) || !self.is_there(id) {
             return Err(missing());
         }
@@ -150,13 +150,13 @@ impl Shelf {
         })
     }
 
-    /// Removes one that nobody uses.
+    /// Removes a snapshot that is not in use.
     pub fn remove(&self, id: &str) -> Result<(), SnapshotError> {
         self.removal(id)?.finish()
     }
 }
 
-/// The id of the only one that begins so.
+/// Returns the id of the only snapshot whose id starts with the reference.
 fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, SnapshotError> {
     let digits = |id: &str| id.strip_prefix("snap_").unwrap_or(id).to_owned();
     let wanted = digits(reference);
@@ -171,23 +171,23 @@ fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, Snaps
     }
 }
 
-/// A snapshot that nobody can use any more, and is there until the removal is finished.
+/// A locked snapshot that is removed by [`Removal::finish`].
 #[derive(Debug)]
 pub struct Removal<'s> {
-    shelf: &'s Shelf,
-    /// Which.
+    shelf: &'s SnapshotStore,
+    /// Id of the snapshot.
     pub id: String,
-    /// Its document; none when it cannot be read.
+    /// Document of the snapshot; `None` if it cannot be read.
     pub snapshot: Option<SandboxSnapshot>,
     _lock: OwnedFd,
 }
 
 impl Removal<'_> {
-    /// Takes it off the list by one rename, then gives its space back.
+    /// Takes the snapshot off the list with one rename, then deletes its files.
     pub fn finish(self) -> Result<(), SnapshotError> {
         let root = &self.shelf.root;
         let hidden = root.join(format!("{REMOVED}{}", self.id));
-        fs::rename(root.join(&self.id), &hidden).map_err(io("take the snapshot away"))?;
+        fs::rename(root.join(&self.id), &hidden).map_err(io("take the snapshot off the list"))?;
         match remove_tree(&hidden) {
             Ok(_) => Ok(()),
             Err(error) => Err(io("remove the snapshot")(std::io::Error::other(
@@ -207,7 +207,7 @@ pub(crate) fn lock(path: &Path, how: FlockOperation) -> Result<OwnedFd, Snapshot
     };
     let fd = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(fd) => fd,
-        // Another process removed it after the caller had found it.
+        // Another process removed the directory after the caller had found it.
         Err(Errno::NOENT) => return Err(SnapshotError::NotFound { reference: name() }),
         Err(error) => return Err(io("open the snapshot")(error.into())),
     };
@@ -218,7 +218,7 @@ pub(crate) fn lock(path: &Path, how: FlockOperation) -> Result<OwnedFd, Snapshot
     }
 }
 
-/// `snap_` and 32 hex digits, which no path can be made of.
+/// Returns whether the text is `snap_` and 32 hex digits, and therefore safe as a file name.
 pub(crate) fn is_id(text: &str) -> bool {
     text.strip_prefix("snap_").is_some_and(|digits| {
         digits.len() == 32

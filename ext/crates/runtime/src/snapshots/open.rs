@@ -1,17 +1,17 @@
-//! A snapshot is looked at again.
+//! Opening and verification of snapshots.
 
 use super::document::verify;
-use super::{Shelf, SnapshotError, SnapshotOf, lock};
+use super::{SnapshotError, SnapshotScope, SnapshotStore, lock};
 use rustix::fs::FlockOperation;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use wp_codebox_contracts::SandboxSnapshot;
 
-/// A snapshot whose every byte was compared with its digests, and which stays as long as this does.
+/// A verified snapshot. Its lock prevents garbage collection until the value is dropped.
 #[derive(Debug)]
 pub struct OpenSnapshot {
-    /// Its document.
+    /// Document of the snapshot.
     pub snapshot: SandboxSnapshot,
     path: PathBuf,
     layers: BTreeMap<String, OwnedFd>,
@@ -19,7 +19,7 @@ pub struct OpenSnapshot {
 }
 
 impl OpenSnapshot {
-    /// A layer by its name, and where it lies.
+    /// Returns path and descriptor of the layer with this name.
     #[must_use]
     pub fn layer(&self, name: &str) -> Option<(PathBuf, &OwnedFd)> {
         let fd = self.layers.get(name)?;
@@ -27,9 +27,13 @@ impl OpenSnapshot {
     }
 }
 
-impl Shelf {
-    /// Verifies a snapshot and keeps it from being collected.
-    pub fn open(&self, reference: &str, of: SnapshotOf<'_>) -> Result<OpenSnapshot, SnapshotError> {
+impl SnapshotStore {
+    /// Verifies a snapshot and locks it against garbage collection.
+    pub fn open(
+        &self,
+        reference: &str,
+        of: SnapshotScope<'_>,
+    ) -> Result<OpenSnapshot, SnapshotError> {
         let id = self.find(reference, of)?;
         let path = self.root.join(&id);
         let lock = lock(&path, FlockOperation::NonBlockingLockShared)?;

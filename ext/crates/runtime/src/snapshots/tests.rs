@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorCode, SnapshotTemplate};
 
 struct Place {
     temp: tempfile::TempDir,
-    shelf: Shelf,
+    shelf: SnapshotStore,
 }
 
 impl Place {
@@ -18,7 +18,7 @@ impl Place {
         fs::create_dir_all(upper.join("database")).unwrap();
         fs::write(upper.join("database/.ht.sqlite"), "rows").unwrap();
         symlink("nowhere", upper.join("link")).unwrap();
-        let shelf = Shelf::at(temp.path().join("snapshots"));
+        let shelf = SnapshotStore::at(temp.path().join("snapshots"));
         Self { temp, shelf }
     }
 
@@ -66,29 +66,29 @@ fn facts(name: &str) -> SnapshotFacts {
 }
 
 #[test]
-fn a_snapshot_is_whole_named_last_and_found() {
+fn created_snapshot_is_complete_and_found_by_name_or_id() {
     let place = Place::new();
     let one = place.keep("before").unwrap();
     let two = place.keep("after").unwrap();
     assert_eq!(one.total_bytes, 4);
     assert_eq!(place.names().len(), 2);
-    let listed = place.shelf.list(SnapshotOf::Run(&run(1)));
-    // Both may be made in one millisecond; then their random ids decide.
+    let listed = place.shelf.list(SnapshotScope::Run(&run(1)));
+    // Both may be created in the same millisecond; then their random ids decide the order.
     let mut made = [one.clone(), two.clone()];
     made.sort_by_key(|snapshot| (snapshot.created_at.clone(), snapshot.id.clone()));
     assert_eq!(listed, made);
-    assert!(place.shelf.list(SnapshotOf::Run(&run(2))).is_empty());
+    assert!(place.shelf.list(SnapshotScope::Run(&run(2))).is_empty());
     for reference in [one.id.as_str(), &one.id[..20], &one.id[5..20], "before"] {
         assert_eq!(
-            place.shelf.find(reference, SnapshotOf::Any).unwrap(),
+            place.shelf.find(reference, SnapshotScope::Any).unwrap(),
             one.id
         );
     }
     for reference in ["", "snap_", "nothing", "../..", "snap_zz"] {
-        let error = place.shelf.find(reference, SnapshotOf::Any).unwrap_err();
+        let error = place.shelf.find(reference, SnapshotScope::Any).unwrap_err();
         assert_eq!(error.code(), ErrorCode::SnapshotNotFound, "{reference}");
     }
-    let open = place.shelf.open("after", SnapshotOf::Any).unwrap();
+    let open = place.shelf.open("after", SnapshotScope::Any).unwrap();
     let (path, _) = open.layer("content").unwrap();
     assert_eq!(
         fs::read_to_string(path.join("database/.ht.sqlite")).unwrap(),
@@ -97,16 +97,16 @@ fn a_snapshot_is_whole_named_last_and_found() {
 }
 
 #[test]
-fn a_name_means_nothing_where_ids_are_asked_for() {
+fn lookup_by_id_ignores_names() {
     let place = Place::new();
     let one = place.keep("before").unwrap();
     let prefix = one.id[5..12].to_owned();
     assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
-    // Somebody else's has the beginning of its id as a name.
+    // Another snapshot whose name is the start of this snapshot's id.
     let other = place.keep(&prefix).unwrap();
     assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
     assert_eq!(
-        place.shelf.find(&prefix, SnapshotOf::Any).unwrap(),
+        place.shelf.find(&prefix, SnapshotScope::Any).unwrap(),
         other.id
     );
     let error = place.shelf.by_id("before").unwrap_err();
@@ -114,23 +114,23 @@ fn a_name_means_nothing_where_ids_are_asked_for() {
 }
 
 #[test]
-fn one_that_is_on_its_way_out_is_used_by_nobody() {
+fn snapshot_being_removed_cannot_be_opened() {
     let place = Place::new();
     let kept = place.keep("a").unwrap();
     let removal = place.shelf.removal(&kept.id).unwrap();
     assert_eq!(removal.snapshot.as_ref(), Some(&kept));
-    let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+    let error = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
-    // Given up, it stays.
+    // An abandoned removal leaves the snapshot.
     drop(removal);
-    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     place.shelf.removal(&kept.id).unwrap().finish().unwrap();
     assert!(place.names().is_empty());
 }
 
-/// Two remove one at once: both have found it when the first takes it away.
+/// Two concurrent removals: both have found the snapshot when the first removes it.
 #[test]
-fn one_that_was_removed_before_it_is_locked_is_not_found() {
+fn snapshot_removed_before_lock_is_not_found() {
     let place = Place::new();
     let made = place.keep("one").unwrap();
     let path = place.shelf.root.join(&made.id);
@@ -141,14 +141,14 @@ fn one_that_was_removed_before_it_is_locked_is_not_found() {
 }
 
 #[test]
-fn one_that_is_used_is_not_removed() {
+fn open_snapshot_cannot_be_removed() {
     let place = Place::new();
     let kept = place.keep("a").unwrap();
-    let open = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    let open = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     let error = place.shelf.remove(&kept.id).unwrap_err();
     assert_eq!(error.code(), ErrorCode::SandboxInUse);
-    // Several may use it.
-    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    // Several users may hold it open.
+    place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
     drop(open);
     place.shelf.remove(&kept.id).unwrap();
     assert!(place.names().is_empty());
@@ -157,7 +157,7 @@ fn one_that_is_used_is_not_removed() {
 }
 
 #[test]
-fn whatever_was_changed_is_refused() {
+fn modified_snapshot_is_refused() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 7] = [
         ("a file and its line of the list", |at| {
@@ -194,15 +194,15 @@ fn whatever_was_changed_is_refused() {
     for (what, harm) in harms {
         let place = Place::new();
         let kept = place.keep("a").unwrap();
-        place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+        place.shelf.open(&kept.id, SnapshotScope::Any).unwrap();
         harm(&place.temp.path().join("snapshots").join(&kept.id));
-        let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+        let error = place.shelf.open(&kept.id, SnapshotScope::Any).unwrap_err();
         assert_eq!(error.code(), ErrorCode::SnapshotInvalid, "{what}");
     }
 }
 
 #[test]
-fn a_failure_leaves_nothing() {
+fn failed_creation_leaves_no_files() {
     let place = Place::new();
     let upper = open_dir(&place.temp.path().join("upper"));
     let source = |name: &str| LayerSource {
@@ -210,7 +210,7 @@ fn a_failure_leaves_nothing() {
         upper: upper.as_fd(),
         below: None,
     };
-    // Two layers of one name: the second cannot be made.
+    // Two layers with the same name: the second cannot be created.
     let twice = [source("content"), source("content")];
     place
         .shelf

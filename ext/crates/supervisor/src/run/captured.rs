@@ -9,7 +9,7 @@ use wp_codebox_artifacts::{
     CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
-use wp_codebox_runtime::{Left, RunDir, Runtime};
+use wp_codebox_runtime::{CapturedMounts, RunDir, Runtime};
 
 /// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
 /// what a program is writing; what counts is captured when the guest is dead.
@@ -23,7 +23,7 @@ pub(super) fn look(
 /// Captures every mount that may be changed.
 pub(super) fn capture_all(
     context: &RunContext<'_>,
-    left: &Left,
+    left: &CapturedMounts,
 ) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
     context
         .mounts
@@ -44,11 +44,11 @@ pub(super) fn capture_all(
             let (baseline, rules) = (mount.baseline.as_fd(), mount.rules());
             let limits = CaptureLimits::default();
             match left {
-                Left::Layers(all) => {
+                CapturedMounts::Layers(all) => {
                     let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
                     capture(baseline, upper.as_fd(), &rules, &limits)
                 }
-                Left::Trees(all) => {
+                CapturedMounts::Trees(all) => {
                     let tree = found(all).ok_or_else(|| {
                         missing("the guest moved or replaced the mounted directory itself, so its change cannot be told")
                     })?;

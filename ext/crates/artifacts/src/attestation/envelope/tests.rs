@@ -1,8 +1,8 @@
-//! An envelope that fits, and each way it can stop fitting.
+//! A valid envelope, and each kind of mismatch that makes it invalid.
 
 use super::*;
-use crate::beneath::Dir;
 use crate::digest::sha256;
+use crate::dirfd::Dir;
 use wp_codebox_contracts::IsolationLevel;
 
 fn key() -> HostKey {
@@ -65,7 +65,7 @@ fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
 }
 
 #[test]
-fn trust_comes_from_the_list_only() {
+fn signer_is_trusted_only_if_its_key_is_listed() {
     let mut s = sample();
     assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
     s.trusted.known = s.trusted.host.take().into_iter().collect();
@@ -75,7 +75,7 @@ fn trust_comes_from_the_list_only() {
 }
 
 #[test]
-fn every_bound_part_is_bound() {
+fn change_of_any_signed_part_is_detected() {
     let base = sample();
     for (pointer, value) in [
         ("/id", json!("other")),
@@ -86,7 +86,7 @@ fn every_bound_part_is_bound() {
         ("/files/1/path", json!("b")),
         ("/note", json!("other")),
         ("/files/1/note", json!("other")),
-        // Not in the hash, so nothing unknown may stand there.
+        // The manifest hash omits this entry, so unknown members must be refused.
         (
             "/files/0",
             json!({"path": "manifest.json", "kind": "manifest", "contentType": "application/json", "note": ""}),
@@ -129,7 +129,7 @@ fn every_bound_part_is_bound() {
     }
 }
 
-/// Signs the statement of a sample again, changed.
+/// Modifies the statement of a sample and signs it again.
 fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
     let (mut s, key) = (sample(), key());
     let text = s.envelope["payload"].as_str().unwrap();
@@ -148,7 +148,7 @@ fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
 }
 
 #[test]
-fn the_report_says_whether_the_manifest_is_covered() {
+fn report_states_whether_signature_covers_manifest() {
     let coverage = |s: &Sample| {
         check_envelope(
             s.envelope.to_string().as_bytes(),
@@ -183,7 +183,7 @@ fn sample_like(s: &Sample) -> Sample {
 }
 
 #[test]
-fn envelopes_that_do_not_hold() {
+fn malformed_and_forged_envelopes_are_rejected() {
     let base = sample();
     let other = key().public_half();
     let text = base.envelope.pointer("/payload").unwrap().as_str().unwrap();
@@ -207,7 +207,7 @@ fn envelopes_that_do_not_hold() {
             "{pointer}: {error}"
         );
     }
-    // Another key's claim to be this one.
+    // Another key that claims the key id of this one.
     let mut s = sample_like(&base);
     s.envelope["signatures"][0]["publicKey"] = json!(other.to_base64());
     s.envelope["signatures"][0]["keyid"] = json!(other.key_id());
@@ -228,7 +228,7 @@ fn envelopes_that_do_not_hold() {
 }
 
 #[test]
-fn key_file_rules() {
+fn host_key_file_must_be_private_regular_and_32_bytes() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let dir = tempfile::tempdir().unwrap();
     let state = Dir::open(dir.path()).unwrap();

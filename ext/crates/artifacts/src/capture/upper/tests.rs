@@ -1,4 +1,4 @@
-//! Each row of the overlay format, with a control beside every refusal.
+//! One test per feature of the overlay format, each refusal with a positive control.
 
 use super::*;
 use rustix::fd::AsFd;
@@ -59,7 +59,7 @@ fn whiteout(path: &Path) {
     rfs::mknodat(rfs::CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
 }
 
-/// `+path`, `~path`, `-path` and what the node is.
+/// Formats changes as `+path`, `~path` or `-path` followed by the node.
 fn brief(changes: &MountChanges) -> Vec<String> {
     let kind = |node: Option<&Node>| match node {
         None => "",
@@ -82,7 +82,7 @@ fn brief(changes: &MountChanges) -> Vec<String> {
 }
 
 #[test]
-fn files_added_modified_deleted_and_unchanged() {
+fn capture_reports_added_modified_and_deleted_files_only() {
     let pair = Pair::new();
     fs::write(pair.lower("same"), "x").unwrap();
     fs::write(pair.lower("mod"), "x").unwrap();
@@ -106,7 +106,7 @@ fn files_added_modified_deleted_and_unchanged() {
 }
 
 #[test]
-fn directories() {
+fn capture_reports_directory_changes() {
     let pair = Pair::new();
     fs::write(pair.lower("d/keep"), "k").unwrap();
     fs::write(pair.lower("d/sub/x"), "x").unwrap();
@@ -170,7 +170,7 @@ fn directories() {
 }
 
 #[test]
-fn copied_up_directory_without_changes_is_no_change() {
+fn copied_up_directory_without_changes_is_not_reported() {
     let pair = Pair::new();
     fs::write(pair.lower("d/x"), "x").unwrap();
     fs::create_dir(pair.lower("e")).unwrap();
@@ -180,7 +180,7 @@ fn copied_up_directory_without_changes_is_no_change() {
 }
 
 #[test]
-fn links_that_leave_are_refused_and_reported() {
+fn links_out_of_the_mount_are_omitted_and_listed() {
     let pair = Pair::new();
     fs::write(pair.lower("victim"), "v").unwrap();
     symlink("/abs", pair.lower("old")).unwrap();
@@ -218,7 +218,7 @@ fn links_that_leave_are_refused_and_reported() {
 }
 
 #[test]
-fn special_files_are_skipped_and_reported_without_blocking() {
+fn special_files_are_omitted_and_listed_without_blocking() {
     let pair = Pair::new();
     fs::write(pair.lower("pipe"), "was a file").unwrap();
     rfs::mknodat(rfs::CWD, pair.upper("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
@@ -235,7 +235,7 @@ fn special_files_are_skipped_and_reported_without_blocking() {
 }
 
 #[test]
-fn exclusions_are_listed() {
+fn excluded_names_are_listed_as_omitted() {
     let pair = Pair::new();
     fs::write(pair.lower(".git/HEAD"), "x").unwrap();
     fs::write(pair.lower("vendor/a"), "x").unwrap();
@@ -255,7 +255,7 @@ fn exclusions_are_listed() {
 }
 
 #[test]
-fn limits_hold_and_count_logical_size() {
+fn limits_count_logical_file_size() {
     let pair = Pair::new();
     let sparse = fs::File::create(pair.upper("sparse")).unwrap();
     sparse.set_len(10_000_000).unwrap();
@@ -289,7 +289,7 @@ fn limits_hold_and_count_logical_size() {
 }
 
 #[test]
-fn hardlinks_are_read_and_names_stay_bytes() {
+fn hard_links_are_read_and_non_utf8_names_are_preserved() {
     use std::os::unix::ffi::OsStrExt;
     let pair = Pair::new();
     fs::write(pair.upper("one"), "x").unwrap();
@@ -302,7 +302,7 @@ fn hardlinks_are_read_and_names_stay_bytes() {
 }
 
 #[test]
-fn overlay_features_that_hide_content_are_refused() {
+fn unsupported_overlay_attributes_are_refused() {
     let pair = Pair::new();
     fs::write(pair.upper("f"), "x").unwrap();
     rfs::setxattr(

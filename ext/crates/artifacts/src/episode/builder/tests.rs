@@ -1,4 +1,4 @@
-//! Parts that are kept, parts that are not, and what a refusal leaves behind.
+//! Accepted and rejected parts of an episode, and the state after a rejection.
 
 use super::*;
 use crate::episode::validate_episode_trace;
@@ -87,7 +87,7 @@ fn issues(error: EpisodeError) -> Vec<String> {
 }
 
 #[test]
-fn nothing_goes_before_the_reset() {
+fn parts_before_first_reset_are_rejected() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     assert_eq!(episode.step(step(1)).unwrap_err(), EpisodeError::NotReset);
@@ -104,7 +104,7 @@ fn nothing_goes_before_the_reset() {
 }
 
 #[test]
-fn parts_are_named_after_runtime_and_execution() {
+fn part_ids_derive_from_runtime_and_execution() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     assert_eq!(episode.reset(start("r")).unwrap().id, "r:reset:0");
@@ -128,7 +128,7 @@ fn parts_are_named_after_runtime_and_execution() {
 }
 
 #[test]
-fn a_reset_begins_anew_and_the_records_keep_what_was() {
+fn reset_starts_new_trace_and_records_retain_earlier_parts() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r1")).unwrap();
@@ -176,9 +176,9 @@ fn a_reset_begins_anew_and_the_records_keep_what_was() {
     );
 }
 
-/// What makes a step unfit, where that is said, and the same thing where it is welcome.
+/// Steps that are rejected, each with the accepted variant of the same data.
 #[test]
-fn what_is_refused_leaves_the_episode_as_it_was() {
+fn rejected_part_leaves_episode_unchanged() {
     type Bend = fn(&mut StepInput);
     let keys = || -> Value {
         let members: Map<String, Value> = (0..301).map(|i| (i.to_string(), json!(i))).collect();
@@ -188,11 +188,11 @@ fn what_is_refused_leaves_the_episode_as_it_was() {
     let bends: [(Bend, &str); 10] = [
         (
             |s| s.execution.result = Some(json!({"success": true})),
-            "$.steps.execution.result.success: has no place in a trace",
+            "$.steps.execution.result.success: is not allowed in a trace",
         ),
         (
             |s| s.execution.diagnostics = Some(json!([[{"x.data": {"reward": 1}}]])),
-            "$.steps.execution.diagnostics[0][0].x.data.reward: has no place in a trace",
+            "$.steps.execution.diagnostics[0][0].x.data.reward: is not allowed in a trace",
         ),
         (
             |s| s.action.command.clear(),
@@ -254,7 +254,7 @@ fn what_is_refused_leaves_the_episode_as_it_was() {
         assert_eq!(*episode.trace().unwrap(), before, "{expected}");
         assert_eq!((&episode.records, episode.bytes), (&records, bytes));
     }
-    // The control: any word may stand in data and metadata.
+    // Control: forbidden words are allowed in data and metadata.
     let mut input = step(2);
     input.action.metadata = Some(Map::from_iter([("reward".to_owned(), json!(1))]));
     input.observation = StepObservation::Seen(seen(json!({"success": true})));
@@ -273,7 +273,7 @@ fn what_is_refused_leaves_the_episode_as_it_was() {
 }
 
 #[test]
-fn a_reset_that_is_refused_leaves_the_runtime_that_is_there() {
+fn rejected_reset_leaves_current_runtime() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r")).unwrap();
@@ -301,7 +301,7 @@ fn a_reset_that_is_refused_leaves_the_runtime_that_is_there() {
 }
 
 #[test]
-fn secrets_are_gone_before_anything_is_digested() {
+fn secrets_are_redacted_before_digests_are_computed() {
     const SECRET: &str = "hunter2-hunter2";
     let redactor = Redactor::new(&[SECRET.to_owned()]);
     let mut episode = EpisodeBuilder::new(&redactor);
@@ -345,12 +345,12 @@ fn secrets_are_gone_before_anything_is_digested() {
     .concat();
     let text = String::from_utf8(everything).unwrap();
     assert!(!text.contains(SECRET), "{text}");
-    // The control: what is no secret is there.
+    // Control: text that is not secret remains.
     assert!(text.contains("wordpress.http-request"));
 }
 
 #[test]
-fn a_trace_stays_small_enough_to_be_read() {
+fn trace_larger_than_reader_limit_is_rejected() {
     let redactor = Redactor::new(&[]);
     let mut episode = EpisodeBuilder::new(&redactor);
     episode.reset(start("r")).unwrap();
@@ -366,7 +366,7 @@ fn a_trace_stays_small_enough_to_be_read() {
     }
     episode.bytes = one;
     episode.step(step(2)).unwrap();
-    // What is counted is no less than what is written.
+    // The counted size is not smaller than the written size.
     let counted = episode.bytes;
     let written = episode.close().unwrap().trace_file.len() as u64;
     assert!(written <= counted, "{written} > {counted}");

@@ -1,15 +1,15 @@
-//! The signed anchor of an audit log: how long the log is and the hash of its last record.
+//! The signed anchor of an audit log: number of records and hash of the last one.
 //!
-//! A hash chain alone cannot show that its last records were removed. The anchor lies in
-//! `anchors/<site>.json`, apart from the log, and every append answers it for the caller to keep
-//! elsewhere. Invariants: it is replaced under the lock of the log, after the line is on disk, so
-//! after a crash the log may have one record more than the anchor and never less; a problem that
-//! an append finds is carried on in every later anchor.
+//! A hash chain alone cannot reveal that its last records were removed. The anchor is stored in
+//! `anchors/<site>.json`, apart from the log, and every append returns it so that the caller can
+//! store it elsewhere. Invariants: the anchor is replaced while the log is locked and after the
+//! record is on disk, so after a crash the log may have one record more than the anchor and never
+//! fewer. A problem found by an append is repeated in every later anchor.
 
 use super::chain::Tail;
 use super::error::{AuditError, io};
 use crate::attestation::{HostKey, KeyError};
-use crate::beneath::{Dir, ReadOutcome, write_all};
+use crate::dirfd::{Dir, ReadOutcome, write_all};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rustix::fs::{self, AtFlags};
@@ -20,34 +20,34 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{Sha256Hex, SiteId};
 
 const DIRECTORY: &str = "anchors";
-/// Longest file.
+/// Maximum size of the anchor file in bytes.
 const MAX_ANCHOR: u64 = 16 * 1024;
 
-/// Length and head of the log at one time, signed by the host key.
+/// Length and last hash of the log at one time, signed with the host key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditAnchor {
-    /// Whose log.
+    /// Site of the log.
     site: SiteId,
-    /// Records of the log.
+    /// Number of records in the log.
     seq: u64,
-    /// Hash of the last one.
+    /// Hash of the last record.
     head: Sha256Hex,
-    /// What was wrong with the log when an earlier record was appended.
+    /// Problem of the log that an earlier append found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// The key that signed it.
+    /// Id of the signing key.
     key_id: Sha256Hex,
-    /// Ed25519, base64.
+    /// Ed25519 signature in base64.
     signature: String,
 }
 
-/// Why log and anchor do not fit.
+/// Kind of mismatch between log and anchor.
 #[derive(Debug, thiserror::Error)]
 enum Mismatch {
     #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
     Removed { count: u64 },
-    #[error("record {seq} is not the one that was anchored")]
+    #[error("record {seq} differs from the anchored record")]
     Replaced { seq: u64 },
     #[error("{count} records at the end were not written by this host")]
     Unanchored { count: u64 },
@@ -57,16 +57,16 @@ enum Mismatch {
     Unsigned,
 }
 
-/// What is known of the log: all of it, or its last two records.
+/// Known part of the log: all of it, or its last two records.
 #[derive(Debug)]
 pub(super) struct Extent {
-    /// Records.
+    /// Number of records.
     pub total: u64,
     /// Hashes by sequence number.
     pub hashes: BTreeMap<u64, Sha256Hex>,
 }
 
-/// Where the anchor of a site lies.
+/// Location of the anchor file of a site.
 #[derive(Debug)]
 pub(super) struct AnchorFile {
     state: Dir,
@@ -74,14 +74,14 @@ pub(super) struct AnchorFile {
     site: SiteId,
 }
 
-/// What was found: the file, and what the caller kept from this host.
+/// The anchor in the file and the anchor of this host that the caller stored.
 #[derive(Debug)]
 pub(super) struct Anchors {
     key: Option<HostKey>,
     site: SiteId,
-    /// `None`: there is no file. `Some(None)`: it is no anchor.
+    /// `None`: the file does not exist. `Some(None)`: the file holds no valid anchor.
     file: Option<Option<AuditAnchor>>,
-    kept: Option<Option<AuditAnchor>>,
+    stored: Option<Option<AuditAnchor>>,
 }
 
 impl AnchorFile {
@@ -97,13 +97,14 @@ impl AnchorFile {
         format!("{}.json", self.site)
     }
 
-    /// The key that signs, made on first use.
+    /// Returns the signing key, which is created on first use.
     pub(super) fn key(&self) -> Result<HostKey, AuditError> {
         Ok(HostKey::load_or_create(&self.state)?)
     }
 
-    /// Reads the file; `kept` has anchors by key id, and those of other hosts are of other logs.
-    pub(super) fn read(&self, kept: &Map<String, Value>) -> Result<Anchors, AuditError> {
+    /// Reads the anchor file. `stored_anchors` has anchors by key id; anchors of other hosts
+    /// belong to other logs and are ignored.
+    pub(super) fn read(&self, stored_anchors: &Map<String, Value>) -> Result<Anchors, AuditError> {
         let key = match HostKey::load(&self.state) {
             Ok(key) => Some(key),
             Err(KeyError::Missing) => None,
@@ -115,22 +116,22 @@ impl AnchorFile {
             Err(Errno::NOENT) => None,
             Err(error) => return Err(io("read", error)),
         };
-        let kept = key
+        let stored = key
             .as_ref()
-            .and_then(|key| kept.get(key.public_half().key_id().as_str()))
+            .and_then(|key| stored_anchors.get(key.public_half().key_id().as_str()))
             .map(|anchor| serde_json::from_value(anchor.clone()).ok());
         Ok(Anchors {
             key,
             site: self.site.clone(),
             file,
-            kept,
+            stored,
         })
     }
 
-    /// Replaces the file.
+    /// Replaces the anchor file.
     pub(super) fn write(&self, anchor: &AuditAnchor) -> Result<(), Errno> {
         let (name, temporary) = (self.name(), format!(".{}", self.name()));
-        // Left by a writer that died; the lock of the log excludes another one.
+        // Left by a writer that died; the lock on the log excludes a concurrent writer.
         match fs::unlinkat(&self.directory, temporary.as_str(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error),
@@ -147,12 +148,12 @@ impl AnchorFile {
         )
     }
 
-    /// Makes the rename durable.
+    /// Syncs the directory, which makes the rename durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
         fs::fsync(&self.directory)
     }
 
-    /// The anchor of a log that ends with `tail`.
+    /// Creates the signed anchor of a log that ends with `tail`.
     pub(super) fn sign(&self, key: &HostKey, tail: &Tail, problem: Option<String>) -> AuditAnchor {
         let mut anchor = AuditAnchor {
             site: self.site.clone(),
@@ -168,7 +169,8 @@ impl AnchorFile {
 }
 
 impl AuditAnchor {
-    /// What is signed. Only the last part may hold any text, so no two anchors have one message.
+    /// Returns the signed message. Only its last part is free text, so different anchors have
+    /// different messages.
     fn message(&self) -> Vec<u8> {
         let problem = self.problem.as_deref().unwrap_or_default();
         format!(
@@ -178,7 +180,7 @@ impl AuditAnchor {
         .into_bytes()
     }
 
-    /// Why it does not fit a log.
+    /// Returns the mismatch between this anchor and a log, if any.
     fn mismatch(&self, log: &Extent) -> Option<Mismatch> {
         match log.hashes.get(&self.seq) {
             Some(hash) if *hash != self.head => Some(Mismatch::Replaced { seq: self.seq }),
@@ -191,9 +193,9 @@ impl AuditAnchor {
 }
 
 impl Anchors {
-    /// Sequence numbers of which [`Extent::hashes`] must know the hash.
+    /// Returns the sequence numbers whose hashes [`Extent::hashes`] must contain.
     pub(super) fn points(&self) -> Vec<u64> {
-        [&self.file, &self.kept]
+        [&self.file, &self.stored]
             .into_iter()
             .flatten()
             .flatten()
@@ -201,22 +203,22 @@ impl Anchors {
             .collect()
     }
 
-    /// Whether there is a file.
+    /// Returns whether the anchor file exists.
     pub(super) const fn has_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// What is wrong with a log, now or when an earlier record was appended.
+    /// Describes a problem of the log, found now or by an earlier append.
     pub(super) fn problem(&self, log: &Extent) -> Option<String> {
         let file = match &self.file {
-            // The first append may have died between line and anchor.
+            // The process may have died between writing the first record and its anchor.
             None => (log.total > 1).then(|| Mismatch::Missing.to_string()),
             Some(found) => self.judge(found.as_ref(), log, |anchor| {
                 let count = log.total.saturating_sub(anchor.seq);
                 (count > 1).then_some(Mismatch::Unanchored { count })
             }),
         };
-        file.or_else(|| match &self.kept {
+        file.or_else(|| match &self.stored {
             None => None,
             Some(found) => self.judge(found.as_ref(), log, |_| None),
         })

@@ -1,13 +1,14 @@
-//! How one record of the audit log is bound to the one before it.
+//! The link from one record of the audit log to the record before it.
 
 use crate::digest::sha256;
 use crate::json::Json;
 use wp_codebox_contracts::Sha256Hex;
 
-/// Largest sequence number: above it JSON numbers skip integers, and the next one could overflow.
+/// Largest sequence number: JSON numbers above it skip integers, and the next number could
+/// overflow.
 const LARGEST_SEQ: f64 = 9_007_199_254_740_991.0;
 
-/// Where the chain stands.
+/// Number and hash of the last record in the chain.
 pub(super) struct Tail {
     pub(super) seq: u64,
     pub(super) hash: Sha256Hex,

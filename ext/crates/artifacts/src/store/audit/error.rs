@@ -1,27 +1,27 @@
-//! Why the audit log failed, and how that crosses a border.
+//! Error type of the audit log and its mapping to error codes.
 
 use crate::attestation::KeyError;
 use crate::canonical::CanonicalError;
 use rustix::io::Errno;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Longest line.
+/// Maximum length of a line in bytes.
 pub(super) const MAX_LINE: usize = 1024 * 1024;
 
-/// Why the audit log failed.
+/// Reason why an operation on the audit log failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
-    /// It could not be read or written.
+    /// The log could not be opened, locked, read or written.
     #[error("the audit log could not be {step}; check owner and free space of the state directory")]
     Io {
-        /// `opened`, `locked`, `read` or `written`.
+        /// Failed operation: `opened`, `locked`, `read` or `written`.
         step: &'static str,
-        /// The cause.
+        /// Error of the failed operation.
         #[source]
         source: Errno,
     },
-    /// Its last line is no record.
+    /// The last line of the log is not a valid record.
     #[error(
         "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
     )]
@@ -38,7 +38,7 @@ pub enum AuditError {
 }
 
 impl AuditError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -48,7 +48,7 @@ impl AuditError {
             Self::Key(error) => error.code(),
         }
     }
-    /// As it crosses a border.
+    /// Returns the error as the body sent to callers.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

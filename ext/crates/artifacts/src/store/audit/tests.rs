@@ -1,4 +1,4 @@
-//! The chain holds, and each way of bending it shows.
+//! The chain of the audit log verifies, and every kind of tampering is detected.
 
 use super::*;
 use serde_json::json;
@@ -41,7 +41,7 @@ impl Log {
     fn anchor(&self) -> std::path::PathBuf {
         self.dir.path().join("anchors/site-1.json")
     }
-    /// Removes so many records from the end.
+    /// Removes `count` records from the end.
     fn cut(&self, count: usize) {
         let text = self.text();
         let stay = text.lines().count() - count;
@@ -63,7 +63,7 @@ impl Log {
 }
 
 #[test]
-fn chain_holds_and_is_redacted() {
+fn appended_records_form_valid_chain_and_are_redacted() {
     let log = Log::with(3);
     let entry =
         log.append(&json!({"by": "hunter2-hunter2", "seq": 99, "hash": "x", "previous": "y"}));
@@ -80,7 +80,7 @@ fn chain_holds_and_is_redacted() {
 }
 
 #[test]
-fn every_change_shows() {
+fn every_modification_of_the_log_is_detected() {
     assert_eq!(Log::with(4).broken_after(str::to_owned), None);
     assert_eq!(
         Log::with(4).broken_after(|t| t.replace("\"n\":1", "\"n\":7")),
@@ -119,7 +119,7 @@ fn every_change_shows() {
 }
 
 #[test]
-fn a_line_that_names_another_predecessor_shows() {
+fn record_with_wrong_previous_hash_is_detected() {
     let log = Log::with(1);
     let head = log.read(AuditWindow::Newest(1)).unwrap().head;
     let line = |previous: &str| {
@@ -134,7 +134,7 @@ fn a_line_that_names_another_predecessor_shows() {
 }
 
 #[test]
-fn an_unfinished_line_is_taken_back_and_damage_is_not() {
+fn append_removes_unfinished_line_and_refuses_damaged_line() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();
     assert_eq!(log.read(AuditWindow::Newest(9)).unwrap().broken_at, Some(3));
@@ -149,7 +149,7 @@ fn an_unfinished_line_is_taken_back_and_damage_is_not() {
 }
 
 #[test]
-fn writers_are_serialised() {
+fn concurrent_appends_form_one_valid_chain() {
     let log = Log::with(1);
     let path = log.dir.path().to_owned();
     std::thread::scope(|scope| {
@@ -172,7 +172,7 @@ fn writers_are_serialised() {
 }
 
 #[test]
-fn links_are_not_followed() {
+fn audit_log_refuses_symbolic_links() {
     let log = Log::with(1);
     let elsewhere = log.dir.path().join("elsewhere");
     std::fs::rename(log.path(), &elsewhere).unwrap();
@@ -189,7 +189,7 @@ fn links_are_not_followed() {
     );
 }
 
-/// What a caller keeps.
+/// Returns the anchors that a caller stores.
 fn kept(appended: &Appended) -> Map<String, Value> {
     let anchor = json!(appended.anchor);
     let id = anchor["key_id"].as_str().unwrap().to_owned();
@@ -197,7 +197,7 @@ fn kept(appended: &Appended) -> Map<String, Value> {
 }
 
 #[test]
-fn a_removed_tail_shows() {
+fn removed_last_records_are_detected() {
     let none = Map::new();
     let log = Log::with(4);
     let known = kept(&log.append_with(&json!({"n": 4}), &none));
@@ -227,7 +227,7 @@ fn a_removed_tail_shows() {
         log.problem(&known).unwrap(),
         "5 records were removed from the end"
     );
-    // The next records do not hide it, whatever the caller keeps from now on.
+    // Later records do not hide the removal, whatever anchors the caller stores from now on.
     let after = log.append_with(&json!({"n": 6}), &known);
     for known in [&none, &known, &kept(&after)] {
         let problem = log.problem(known).unwrap();
@@ -238,7 +238,7 @@ fn a_removed_tail_shows() {
 }
 
 #[test]
-fn an_append_to_a_cut_log_does_not_hide_the_cut() {
+fn append_to_truncated_log_does_not_hide_truncation() {
     let log = Log::with(4);
     log.cut(2);
     assert_eq!(log.append(&json!({"n": 9})).0["seq"], 3);
@@ -251,7 +251,7 @@ fn an_append_to_a_cut_log_does_not_hide_the_cut() {
 }
 
 #[test]
-fn records_in_the_place_of_removed_ones_show() {
+fn records_replacing_removed_ones_are_detected() {
     let none = Map::new();
     let log = Log::with(2);
     let older = std::fs::read(log.anchor()).unwrap();
@@ -264,7 +264,7 @@ fn records_in_the_place_of_removed_ones_show() {
     log.append(&json!({"n": 9}));
     assert_eq!(log.problem(&none), None, "control: the chain itself holds");
 
-    let replaced = Some("record 4 is not the one that was anchored".to_owned());
+    let replaced = Some("record 4 differs from the anchored record".to_owned());
     assert_eq!(log.problem(&known), replaced);
     std::fs::write(log.anchor(), newer).unwrap();
     assert_eq!(log.problem(&none), replaced);
@@ -273,7 +273,7 @@ fn records_in_the_place_of_removed_ones_show() {
 }
 
 #[test]
-fn a_sequence_number_that_is_no_counting_number_is_damage() {
+fn invalid_sequence_number_is_reported_as_damage() {
     let log = Log::with(1);
     let redactor = Redactor::new(&[]);
     for seq in ["1e300", "18446744073709551615", "0", "-1"] {
@@ -292,7 +292,7 @@ fn a_sequence_number_that_is_no_counting_number_is_damage() {
 }
 
 #[test]
-fn an_anchor_that_was_bent_or_removed_shows() {
+fn modified_or_removed_anchor_is_detected() {
     let none = Map::new();
     let log = Log::with(4);
     let old = std::fs::read_to_string(log.anchor()).unwrap();
@@ -301,7 +301,7 @@ fn an_anchor_that_was_bent_or_removed_shows() {
         let line: Value = serde_json::from_str(text.lines().nth(line).unwrap()).unwrap();
         line["hash"].as_str().unwrap().to_owned()
     };
-    // What somebody without the key would write to hide that two records are gone.
+    // Forged anchor of an attacker without the key, made to hide the removal of two records.
     log.cut(2);
     let shorter = old
         .replace("\"seq\":4", "\"seq\":2")
@@ -320,7 +320,7 @@ fn an_anchor_that_was_bent_or_removed_shows() {
     std::fs::write(log.anchor(), &old).unwrap();
     assert_eq!(log.problem(&none), None, "positive control");
 
-    // That of another site, signed as it is, and that of another host.
+    // The validly signed anchor of another site, and the anchor of another host.
     let state = Dir::open(log.dir.path()).unwrap();
     let other = AuditLog::open(&state, &SiteId::new("site-2").unwrap()).unwrap();
     let redactor = Redactor::new(&[]);
@@ -332,7 +332,7 @@ fn an_anchor_that_was_bent_or_removed_shows() {
 }
 
 #[test]
-fn a_writer_that_died_between_record_and_anchor_leaves_a_valid_log() {
+fn crash_between_record_and_anchor_leaves_valid_log() {
     let none = Map::new();
     for records in [0, 3] {
         let log = Log::with(records);
@@ -353,7 +353,7 @@ fn a_writer_that_died_between_record_and_anchor_leaves_a_valid_log() {
             1
         );
     }
-    // Two records more were not written here.
+    // Two additional records that another host wrote.
     let log = Log::with(3);
     let old = std::fs::read(log.anchor()).unwrap();
     log.append(&json!({"n": 9}));
@@ -364,7 +364,7 @@ fn a_writer_that_died_between_record_and_anchor_leaves_a_valid_log() {
 }
 
 #[test]
-fn a_record_whose_anchor_cannot_be_written_is_taken_back() {
+fn record_is_removed_when_its_anchor_cannot_be_written() {
     let log = Log::with(2);
     let text = log.text();
     std::fs::remove_file(log.anchor()).unwrap();

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
-use wp_codebox_runtime::{Left, Runtime, Usage};
+use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 
 /// A guest that lives, and its way out.
 pub(super) struct WorkingGuest {
@@ -73,7 +73,7 @@ pub(super) struct Session<'s, 'r> {
 
 /// What a session leaves.
 pub(super) struct Ended {
-    pub left: Left,
+    pub left: CapturedMounts,
     pub usage: Usage,
     pub isolation: IsolationReport,
     pub outer: SandboxAudit,

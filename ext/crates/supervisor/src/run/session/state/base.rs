@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, SandboxSnapshot};
-use wp_codebox_runtime::{OpenSnapshot, Shelf, SnapshotOf};
+use wp_codebox_runtime::{OpenSnapshot, SnapshotScope, SnapshotStore};
 
 /// A verified state, held for as long as a guest lies on it.
 #[derive(Debug)]
@@ -21,11 +21,11 @@ impl Base {
     /// Verifies a kept state and that it belongs to this run's WordPress and mounts.
     pub(in crate::run) fn open(
         context: &RunContext<'_>,
-        shelf: &Shelf,
+        shelf: &SnapshotStore,
         reference: &str,
     ) -> Result<Self, ErrorBody> {
         let open = shelf
-            .open(reference, SnapshotOf::Any)
+            .open(reference, SnapshotScope::Any)
             .map_err(|e| e.body())?;
         facts::check(context, &open.snapshot)?;
         let mut places = BTreeMap::new();

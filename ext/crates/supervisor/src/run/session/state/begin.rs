@@ -6,7 +6,7 @@ use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot};
-use wp_codebox_runtime::{Shelf, Stop};
+use wp_codebox_runtime::{SnapshotStore, Stop};
 
 /// The stored state that the request wants to begin on.
 pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
@@ -16,7 +16,8 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
         return Ok(None);
     };
     keepable(context.level)?;
-    let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
+    let shelf =
+        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }

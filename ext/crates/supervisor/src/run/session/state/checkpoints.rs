@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_policy::arg_value;
-use wp_codebox_runtime::{Shelf, SnapshotError, SnapshotOf};
+use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
 
 /// Checkpoints one run may hold: each is a copy of what was written.
 const MOST: usize = 16;
@@ -66,12 +66,12 @@ impl Session<'_, '_> {
         })?;
         let name = arg_value(call, "name").unwrap_or_default().to_owned();
         let scratch = self.context.run_dir.scratch("checkpoints");
-        let shelf = Shelf::at(scratch.map_err(|e| e.body())?);
+        let shelf = SnapshotStore::at(scratch.map_err(|e| e.body())?);
         let done = match operation {
             Operation::Create => self.create(&shelf, call, &name),
             Operation::Restore => self.bring_back(&shelf, &name),
             Operation::List => supported(self.context.level).map(|()| {
-                let rows = shelf.list(SnapshotOf::Any);
+                let rows = shelf.list(SnapshotScope::Any);
                 json!({"checkpoints": rows.iter().map(row).collect::<Vec<_>>()})
             }),
         };
@@ -89,14 +89,14 @@ impl Session<'_, '_> {
 
     fn create(
         &mut self,
-        shelf: &Shelf,
+        shelf: &SnapshotStore,
         call: &CommandCall,
         name: &str,
     ) -> Result<Value, ErrorBody> {
         supported(self.context.level)?;
         let request = request(call, name)?;
         check_request(&request)?;
-        let made = shelf.list(SnapshotOf::Any);
+        let made = shelf.list(SnapshotScope::Any);
         let refused = |what: String| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
         if made.iter().any(|one| one.name == name) {
             return refused(format!(
@@ -113,9 +113,9 @@ impl Session<'_, '_> {
         Ok(json!({"checkpoint": row(&kept)}))
     }
 
-    fn bring_back(&mut self, shelf: &Shelf, name: &str) -> Result<Value, ErrorBody> {
+    fn bring_back(&mut self, shelf: &SnapshotStore, name: &str) -> Result<Value, ErrorBody> {
         supported(self.context.level)?;
-        let made = shelf.list(SnapshotOf::Any);
+        let made = shelf.list(SnapshotScope::Any);
         let one = made.iter().find(|one| one.name == name).ok_or_else(|| {
             SnapshotError::NotFound {
                 reference: name.to_owned(),

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
-use wp_codebox_artifacts::{CaptureLimits, Dir, keep_layer, remove_tree};
+use wp_codebox_artifacts::{CaptureLimits, Dir, remove_tree, snapshot_layer};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, IsolationReport, OutputStream, SandboxAudit,
 };
 use wp_codebox_runtime::{
-    BackendError, Connector, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult,
-    Launch, LaunchedEnd, Left, RunDir, Runtime, Usage,
+    BackendError, CapturedMounts, Connector, Destroyed, EgressListeners, Execution, ExecutionEnd,
+    ExecutionResult, Launch, LaunchedEnd, RunDir, Runtime, Usage,
 };
 
 /// The upper directories of a guest, by layer index.
@@ -26,9 +26,9 @@ pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
 /// The upper directories of a guest that was just started. They stay what they are while it lives.
 pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
     match runtime.look()? {
-        Left::Layers(layers) => Ok(layers),
+        CapturedMounts::Layers(layers) => Ok(layers),
         // Nothing of it can be kept, and `keep` says so.
-        Left::Trees(_) => Ok(Uppers::new()),
+        CapturedMounts::Trees(_) => Ok(Uppers::new()),
     }
 }
 
@@ -96,10 +96,12 @@ impl Runtime for Continued {
     fn listen(&mut self) {
         self.inner.listen();
     }
-    fn look(&self) -> Result<Left, BackendError> {
+    fn look(&self) -> Result<CapturedMounts, BackendError> {
         match self.inner.look()? {
-            Left::Layers(layers) => merged(&self.scratch, &self.base, &layers).map(Left::Layers),
-            trees @ Left::Trees(_) => Ok(trees),
+            CapturedMounts::Layers(layers) => {
+                merged(&self.scratch, &self.base, &layers).map(CapturedMounts::Layers)
+            }
+            trees @ CapturedMounts::Trees(_) => Ok(trees),
         }
     }
     fn discard(self: Box<Self>) -> Usage {
@@ -109,10 +111,10 @@ impl Runtime for Continued {
         let Destroyed { left, usage } = self.inner.destroy();
         let left = match left {
             // A layer that is not there is one that cannot be captured, and the run says so.
-            Left::Layers(layers) => {
-                Left::Layers(merged(&self.scratch, &self.base, &layers).unwrap_or_default())
-            }
-            trees @ Left::Trees(_) => trees,
+            CapturedMounts::Layers(layers) => CapturedMounts::Layers(
+                merged(&self.scratch, &self.base, &layers).unwrap_or_default(),
+            ),
+            trees @ CapturedMounts::Trees(_) => trees,
         };
         Destroyed { left, usage }
     }
@@ -134,7 +136,8 @@ fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorB
         std::fs::create_dir_all(&path).map_err(unable)?;
         let to = Dir::open(&path).map_err(|e| unable(e.into()))?;
         let limits = CaptureLimits::TREE;
-        keep_layer(upper.as_fd(), base.layer(*index), to.as_fd(), &limits).map_err(|e| e.body())?;
+        snapshot_layer(upper.as_fd(), base.layer(*index), to.as_fd(), &limits)
+            .map_err(|e| e.body())?;
         let fd = to.as_fd().try_clone_to_owned().map_err(unable)?;
         all.insert(*index, fd);
     }

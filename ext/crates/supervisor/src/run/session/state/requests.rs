@@ -14,7 +14,7 @@ use wp_codebox_contracts::{
     CommandStatus, ErrorBody, ErrorCode, EventType, LiveRequest, SandboxSnapshot, SnapshotRequest,
     schema_id,
 };
-use wp_codebox_runtime::{LayerSource, Shelf, SnapshotOf};
+use wp_codebox_runtime::{LayerSource, SnapshotScope, SnapshotStore};
 
 /// Snapshots one sandbox may make.
 const MOST: usize = 64;
@@ -66,7 +66,7 @@ impl Session<'_, '_> {
         running: &[String],
     ) -> Result<SandboxSnapshot, ErrorBody> {
         let shelf = self.shelf()?;
-        let made = shelf.list(SnapshotOf::Run(&self.context.prepared.request.run_id));
+        let made = shelf.list(SnapshotScope::Run(&self.context.prepared.request.run_id));
         check_room(&made, &request.name)?;
         let snapshot = self.keep(&shelf, request, actor, running, Durability::Synced)?;
         self.told(EventType::SnapshotCreated, &snapshot, actor)?;
@@ -76,7 +76,7 @@ impl Session<'_, '_> {
     /// The snapshots of this sandbox, oldest first.
     pub(in crate::run) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
         let run_id = &self.context.prepared.request.run_id;
-        Ok(self.shelf()?.list(SnapshotOf::Run(run_id)))
+        Ok(self.shelf()?.list(SnapshotScope::Run(run_id)))
     }
 
     /// Replaces the guest by one with the state of a snapshot: of this sandbox by its name, of any
@@ -91,7 +91,7 @@ impl Session<'_, '_> {
         keepable(self.context.level)?;
         let shelf = self.shelf()?;
         let run_id = &self.context.prepared.request.run_id;
-        let named = shelf.find(reference, SnapshotOf::Run(run_id));
+        let named = shelf.find(reference, SnapshotScope::Run(run_id));
         let id = named
             .or_else(|_| shelf.by_id(reference))
             .map_err(|e| e.body())?;
@@ -135,14 +135,14 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    fn shelf(&self) -> Result<Shelf, ErrorBody> {
+    fn shelf(&self) -> Result<SnapshotStore, ErrorBody> {
         let prepared = self.context.prepared;
-        Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())
+        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())
     }
 
     pub(super) fn keep(
         &mut self,
-        shelf: &Shelf,
+        shelf: &SnapshotStore,
         request: &SnapshotRequest,
         actor: &str,
         running: &[String],

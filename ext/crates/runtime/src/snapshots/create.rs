@@ -1,8 +1,8 @@
-//! A snapshot is made.
+//! Creation of snapshots.
 
 use super::document::{DOCUMENT, digest, list_name, verify};
 use super::error::io;
-use super::{SNAPSHOT_SEMANTICS, Shelf, SnapshotError, UNFINISHED, lock};
+use super::{SNAPSHOT_SEMANTICS, SnapshotError, SnapshotStore, UNFINISHED, lock};
 use crate::now_rfc3339;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -12,45 +12,47 @@ use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use wp_codebox_artifacts::{CaptureLimits, Durability, KeptEntry, keep_layer, remove_tree, sha256};
+use wp_codebox_artifacts::{
+    CaptureLimits, Durability, SnapshotEntry, remove_tree, sha256, snapshot_layer,
+};
 use wp_codebox_contracts::{
     RunId, SandboxSnapshot, Sha256Hex, SiteId, SnapshotLayer, SnapshotMount, SnapshotTemplate, hex,
     schema_id,
 };
 
-/// What is known of a snapshot before it is made.
+/// Facts about a snapshot known before it is created.
 #[derive(Debug, Clone)]
 pub struct SnapshotFacts {
-    /// Name.
+    /// Name of the snapshot.
     pub name: String,
-    /// Who asked.
+    /// User or program that requested the snapshot.
     pub actor: String,
-    /// The sandbox.
+    /// Run of the sandbox.
     pub run_id: RunId,
-    /// Whose.
+    /// Site of the sandbox.
     pub site: SiteId,
-    /// What it lies on.
+    /// WordPress template below the layers.
     pub template: SnapshotTemplate,
-    /// The mounts.
+    /// Mounts of the sandbox.
     pub mounts: Vec<SnapshotMount>,
-    /// Free data.
+    /// Caller-defined metadata.
     pub metadata: Map<String, Value>,
 }
 
-/// An overlay to be kept.
+/// An overlay whose upper directory goes into the snapshot.
 #[derive(Debug, Clone)]
 pub struct LayerSource<'f> {
-    /// `content` or `mount-<position>`.
+    /// Name of the layer: `content` or `mount-<position>`.
     pub name: String,
-    /// Its upper directory.
+    /// Upper directory of the overlay.
     pub upper: BorrowedFd<'f>,
-    /// The kept layer its guest began on.
+    /// Snapshot layer that the guest started on, if any.
     pub below: Option<BorrowedFd<'f>>,
 }
 
-impl Shelf {
-    /// Keeps these layers. Answered is a snapshot that is whole, on disk and compared with what
-    /// was read; on an error nothing stays.
+impl SnapshotStore {
+    /// Creates a snapshot of these layers. The returned snapshot is complete, synced and compared
+    /// with the data read from the guest. On an error, all files are removed.
     pub fn keep(
         &self,
         facts: SnapshotFacts,
@@ -61,12 +63,13 @@ impl Shelf {
             .recursive(true)
             .mode(0o700)
             .create(&self.root)
-            .map_err(io("make the directory of the snapshots"))?;
+            .map_err(io("create the directory of the snapshots"))?;
         let id = new_id()?;
         let unfinished = self.root.join(format!("{UNFINISHED}{id}"));
         let made = self.make(&unfinished, id, facts, sources, durability);
         if made.is_err() {
-            // What stays is collected once its lock is free, and it is.
+            // If the removal fails, garbage collection removes the rest, because the lock is
+            // released.
             let _ = remove_tree(&unfinished);
         }
         made
@@ -120,13 +123,13 @@ impl Shelf {
         let text = serde_json::to_vec_pretty(&snapshot)
             .map_err(|e| SnapshotError::Metadata { why: e.to_string() })?;
         write_file(&at.join(DOCUMENT), &text)?;
-        let sync = io("bring the snapshot to disk");
+        let sync = io("sync the snapshot to disk");
         if durability == Durability::Synced {
             rustix::fs::syncfs(&lock).map_err(|e| sync(e.into()))?;
         }
-        // What is answered was read back, byte for byte.
+        // Reads everything back from disk and compares it byte for byte.
         verify(at, &id)?;
-        fs::rename(at, self.root.join(&id)).map_err(io("give the snapshot its name"))?;
+        fs::rename(at, self.root.join(&id)).map_err(io("rename the snapshot to its final name"))?;
         if durability == Durability::Synced {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = rustix::fs::open(&self.root, flags, Mode::empty());
@@ -147,7 +150,7 @@ fn layer(at: &Path, source: &LayerSource<'_>) -> Result<SnapshotLayer, SnapshotE
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let to = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| make(e.into()))?;
     let limits = CaptureLimits::TREE;
-    let kept = keep_layer(source.upper, source.below, to.as_fd(), &limits)?;
+    let kept = snapshot_layer(source.upper, source.below, to.as_fd(), &limits)?;
     Ok(SnapshotLayer {
         name: source.name.clone(),
         entries: kept.entries.len() as u64,
@@ -157,7 +160,7 @@ fn layer(at: &Path, source: &LayerSource<'_>) -> Result<SnapshotLayer, SnapshotE
     })
 }
 
-fn write_list(path: &Path, entries: &[KeptEntry]) -> Result<Sha256Hex, SnapshotError> {
+fn write_list(path: &Path, entries: &[SnapshotEntry]) -> Result<Sha256Hex, SnapshotError> {
     let mut bytes = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut bytes, entry)

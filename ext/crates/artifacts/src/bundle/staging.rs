@@ -1,11 +1,11 @@
-//! The directory a bundle is put together in, and its way to its place.
+//! Staging directory in which a bundle is written, and its move to the final name.
 //!
-//! Order matters: write all files, sync them, sync the directories, rename, sync the
-//! parent. A reader therefore sees no bundle or a whole one, also after a power cut.
+//! Order: write all files, sync them, sync the directories, rename, sync the parent. A reader
+//! therefore sees no bundle or a complete one, even after a power failure.
 
 use super::{BundleError, Durability};
-use crate::beneath::Dir;
 use crate::canonical::CanonicalError;
+use crate::dirfd::Dir;
 use crate::removal::remove_tree_in;
 use rustix::fd::AsFd;
 use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
@@ -15,10 +15,10 @@ use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::RunId;
 
-/// Unfinished bundles start with this; no run id does.
+/// Name prefix of unfinished bundles; no run id starts with it.
 pub(crate) const TEMPORARY_PREFIX: &str = ".writing-";
 
-/// The unfinished bundle of a run starts with this.
+/// Returns the name prefix of the unfinished bundles of a run.
 pub(crate) fn staging_prefix(run_id: &RunId) -> String {
     format!("{TEMPORARY_PREFIX}{run_id}-")
 }
@@ -42,7 +42,7 @@ impl<'p> Staging<'p> {
         let root = match parent.dir(name.as_bytes()) {
             Ok(root) => root,
             Err(error) => {
-                // Nothing was put in yet.
+                // The directory is still empty.
                 let _ = fs::unlinkat(parent, name.as_str(), AtFlags::REMOVEDIR);
                 return Err(io(".", error));
             }
@@ -57,7 +57,7 @@ impl<'p> Staging<'p> {
         })
     }
 
-    /// Writes one member; directories are made as needed.
+    /// Writes one member and creates its directories as needed.
     pub(crate) fn write(&mut self, path: &str, mut content: impl Read) -> Result<(), BundleError> {
         let fail = |error| io(path, error);
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -83,12 +83,13 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
-    /// The directory as it lies now.
+    /// Returns the staging directory.
     pub(crate) const fn root(&self) -> &Dir {
         &self.root
     }
 
-    /// Syncs everything, if it shall outlive the host, and renames it to its place.
+    /// Renames the bundle to its final name, after a sync of everything if `durability` requires
+    /// one.
     pub(crate) fn place(mut self, name: &str, durability: Durability) -> Result<(), BundleError> {
         match durability {
             Durability::Synced => self.sync()?,
@@ -102,11 +103,12 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// The same where another bundle lies: at no time is there none. The other one is removed.
+    /// Exchanges the bundle with an existing one of the same name (`RENAME_EXCHANGE`), so that
+    /// the name always exists, and removes the old bundle.
     pub(crate) fn exchange(self, name: &str) -> Result<(), BundleError> {
         self.sync()?;
         self.rename(name, RenameFlags::EXCHANGE)?;
-        // What has the hidden name now goes when this is dropped.
+        // The hidden name now refers to the old bundle, which Drop removes.
         fs::fsync(self.parent).map_err(|e| io(".", e))
     }
 
@@ -119,7 +121,8 @@ impl<'p> Staging<'p> {
     }
 
     fn sync(&self) -> Result<(), BundleError> {
-        // A hint that starts all writes before the first wait: one journal commit then serves all.
+        // DONTNEED starts the write-back of each file before the first wait, so one journal commit
+        // of the file system serves all files.
         for (_, file) in &self.files {
             let _ = fs::fadvise(file, 0, None, Advice::DontNeed);
         }
@@ -136,7 +139,8 @@ impl<'p> Staging<'p> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.placed {
-            // The error that led here is the one to report.
+            // A failure of the removal is ignored, because the earlier error is the one to
+            // report.
             let _ = remove_tree_in(self.parent.as_fd(), self.name.as_bytes());
         }
     }

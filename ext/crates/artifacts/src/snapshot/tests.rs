@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-struct Place {
+struct Fixture {
     temp: tempfile::TempDir,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         for name in ["upper", "below", "to"] {
@@ -40,22 +40,23 @@ impl Place {
         rustix::fs::setxattr(self.at(path), "user.overlay.opaque", b"y", flags).unwrap();
     }
 
-    fn keep(&self) -> Result<KeptLayer, KeepError> {
+    fn keep(&self) -> Result<LayerSnapshot, LayerSnapshotError> {
         let (upper, to) = (open(&self.at("upper")), open(&self.at("to")));
-        keep_layer(upper.as_fd(), None, to.as_fd(), &CaptureLimits::TREE)
+        snapshot_layer(upper.as_fd(), None, to.as_fd(), &CaptureLimits::TREE)
     }
 
-    fn merge(&self) -> KeptLayer {
+    fn merge(&self) -> LayerSnapshot {
         let [upper, below, to] = ["upper", "below", "to"].map(|name| open(&self.at(name)));
         let below = Some(below.as_fd());
-        keep_layer(upper.as_fd(), below, to.as_fd(), &CaptureLimits::TREE).unwrap()
+        snapshot_layer(upper.as_fd(), below, to.as_fd(), &CaptureLimits::TREE).unwrap()
     }
 
-    fn verify(&self, kept: &KeptLayer) -> Result<(), KeepError> {
+    fn verify(&self, kept: &LayerSnapshot) -> Result<(), LayerSnapshotError> {
         verify_layer(open(&self.at("to")).as_fd(), &kept.entries)
     }
 
-    /// `path=content`, `path/` (`path/!` when opaque), `path>target`, `path-` of the result.
+    /// Returns the entries of the result as `path=content`, `path/` (`path/!` when opaque),
+    /// `path>target` or `path-`.
     fn shown(&self) -> Vec<String> {
         let mut all = Vec::new();
         walk(&self.at("to"), "", &mut all);
@@ -95,8 +96,8 @@ fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
 }
 
 #[test]
-fn a_layer_is_kept_as_it_lay_there() {
-    let place = Place::new();
+fn snapshot_contains_all_files_links_and_whiteouts_of_upper() {
+    let place = Fixture::new();
     place.write("upper/dir/run.sh", "#!");
     fs::set_permissions(
         place.at("upper/dir/run.sh"),
@@ -142,15 +143,15 @@ fn a_layer_is_kept_as_it_lay_there() {
         (copied.mtime(), copied.mtime_nsec()),
         (before.mtime(), before.mtime_nsec())
     );
-    // The guest goes on with the modes it gave.
+    // The guest continues to see the modes it set.
     let left = fs::symlink_metadata(place.at("upper/unreadable")).unwrap();
     assert_eq!(left.mode() & 0o777, 0);
     place.verify(&kept).unwrap();
 }
 
 #[test]
-fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
-    let place = Place::new();
+fn snapshot_merges_upper_with_lower_snapshot_layer() {
+    let place = Fixture::new();
     for path in [
         "both",
         "only-below",
@@ -181,7 +182,8 @@ fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
         "dir/",
         "dir/below=below",
         "dir/upper=upper",
-        // A whiteout of the layer hid the source, so the directory that came back does.
+        // A whiteout in the lower layer hid the source directory, so the re-created directory
+        // must be opaque.
         "dir-again/!",
         "dir-again/z=upper",
         "file-now=upper",
@@ -204,8 +206,8 @@ fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
 }
 
 #[test]
-fn anything_that_differs_is_refused() {
-    type Harm = fn(&Place);
+fn layer_that_differs_from_its_list_is_refused() {
+    type Harm = fn(&Fixture);
     let harms: [(&str, Harm); 9] = [
         ("content", |p| {
             let file = fs::read(p.at("to/a")).unwrap().len();
@@ -231,7 +233,7 @@ fn anything_that_differs_is_refused() {
         ("whiteout", |p| fs::remove_file(p.at("to/gone")).unwrap()),
     ];
     for (what, harm) in harms {
-        let place = Place::new();
+        let place = Fixture::new();
         place.write("upper/a", "content");
         place.write("upper/dir/b", "b");
         place.gone("upper/gone");
@@ -245,8 +247,8 @@ fn anything_that_differs_is_refused() {
 }
 
 #[test]
-fn a_list_that_was_changed_is_refused() {
-    let place = Place::new();
+fn layer_with_modified_list_is_refused() {
+    let place = Fixture::new();
     place.write("upper/a", "content");
     let mut kept = place.keep().unwrap();
     kept.entries.push(kept.entries[1].clone());
@@ -256,15 +258,15 @@ fn a_list_that_was_changed_is_refused() {
 }
 
 #[test]
-fn bounds_hold_and_features_of_overlays_are_refused() {
-    let place = Place::new();
+fn snapshot_refuses_exceeded_limits_and_unsupported_overlay_features() {
+    let place = Fixture::new();
     place.write("upper/a", "four");
     place.write("upper/b", "four");
     let keep = |limits: CaptureLimits| {
         let (upper, to) = (open(&place.at("upper")), place.at("to"));
         let _ = fs::remove_dir_all(&to);
         fs::create_dir(&to).unwrap();
-        keep_layer(upper.as_fd(), None, open(&to).as_fd(), &limits)
+        snapshot_layer(upper.as_fd(), None, open(&to).as_fd(), &limits)
     };
     let wide = CaptureLimits::TREE;
     keep(wide).unwrap();
@@ -293,18 +295,21 @@ fn bounds_hold_and_features_of_overlays_are_refused() {
         ),
     ] {
         match keep(limits).unwrap_err() {
-            KeepError::Limit { what: found, .. } => assert_eq!(found, what),
+            LayerSnapshotError::Limit { what: found, .. } => assert_eq!(found, what),
             other => panic!("{what}: {other}"),
         }
     }
     let flags = XattrFlags::empty();
     rustix::fs::setxattr(place.at("upper/a"), "user.overlay.metacopy", b"", flags).unwrap();
-    assert!(matches!(keep(wide), Err(KeepError::OverlayFeature { .. })));
+    assert!(matches!(
+        keep(wide),
+        Err(LayerSnapshotError::OverlayFeature { .. })
+    ));
 }
 
 #[test]
-fn a_tree_that_moves_is_not_kept() {
-    let place = Place::new();
+fn snapshot_fails_when_files_change_during_copy() {
+    let place = Fixture::new();
     for index in 0..300 {
         place.write(&format!("upper/dir/{index}"), "content");
     }
@@ -322,13 +327,14 @@ fn a_tree_that_moves_is_not_kept() {
                 fs::write(&file, turn.to_string()).unwrap();
             }
         });
-        // Where the writer got no turn meanwhile, the tree stood still, and may be kept.
+        // If the scheduler did not run the writer during the copy, the tree did not change and a
+        // snapshot is valid.
         let begun = std::time::Instant::now();
         let mut refused = false;
         while !refused && begun.elapsed() < std::time::Duration::from_secs(60) {
             let kept = place.keep();
             again();
-            refused = matches!(kept, Err(KeepError::Moving));
+            refused = matches!(kept, Err(LayerSnapshotError::Moving));
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(refused);

@@ -1,11 +1,12 @@
-//! The copy, merged with the layer the guest began on.
+//! Copies an upper directory into a snapshot layer and merges it with the lower layer of the
+//! guest.
 
-use super::row::{KeptEntry, KeptNode};
-use super::{KeepError, feature, listing, read_failed, write_failed};
-use crate::beneath::{
-    Dir, Existing, OverlayAttribute, SparseWriter, overlay_attribute, read_pieces, size_of,
-};
+use super::row::{SnapshotEntry, SnapshotNode};
+use super::{LayerSnapshotError, feature, listing, read_failed, write_failed};
 use crate::capture::{Budget, CaptureLimits};
+use crate::dirfd::{
+    Dir, IfExists, OverlayAttribute, SparseWriter, overlay_attribute, read_pieces, size_of,
+};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
@@ -13,25 +14,26 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::Sha256Hex;
 
-/// What was kept of one overlay.
+/// Result of copying one overlay into a snapshot layer.
 #[derive(Debug)]
-pub struct KeptLayer {
-    /// Every entry, parents first.
-    pub entries: Vec<KeptEntry>,
-    /// Bytes of all files.
+pub struct LayerSnapshot {
+    /// All entries, parents before children.
+    pub entries: Vec<SnapshotEntry>,
+    /// Total size of all files in bytes.
     pub bytes: u64,
-    /// Special files that were left out.
+    /// Paths of special files that the snapshot omits.
     pub left_out: Vec<Vec<u8>>,
 }
 
-/// Copies the upper directory `upper`, over the kept layer `below` its guest began on, into the
-/// empty directory `to`. The guest may live, but nothing may write: that is checked afterwards.
-pub fn keep_layer(
+/// Copies the upper directory `upper`, merged over the snapshot layer `below` that the guest
+/// started on, into the empty directory `to`. The guest may be alive, but none of its processes
+/// may write; a check after the copy detects writes.
+pub fn snapshot_layer(
     upper: BorrowedFd<'_>,
     below: Option<BorrowedFd<'_>>,
     to: BorrowedFd<'_>,
     limits: &CaptureLimits,
-) -> Result<KeptLayer, KeepError> {
+) -> Result<LayerSnapshot, LayerSnapshotError> {
     let read = read_failed(b"");
     let upper = Dir::reopen_owned(upper).map_err(&read)?;
     let below = below.map(Dir::reopen_owned).transpose().map_err(&read)?;
@@ -39,7 +41,7 @@ pub fn keep_layer(
     let mut copy = Copy {
         budget: Budget::new(limits),
         seen: Seen::default(),
-        kept: KeptLayer {
+        kept: LayerSnapshot {
             entries: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
@@ -62,19 +64,19 @@ pub fn keep_layer(
     let mut again = Seen::default();
     again.walk(&upper, b"")?;
     if again != copy.seen {
-        return Err(KeepError::Moving);
+        return Err(LayerSnapshotError::Moving);
     }
     Ok(copy.kept)
 }
 
-/// The directories that one directory of the result is made from.
+/// Source directories for one directory of the result.
 #[derive(Clone, Copy)]
 struct Sides<'d> {
     upper: Option<&'d Dir>,
     below: Option<&'d Dir>,
 }
 
-/// How a directory of the result looks.
+/// Mode and times of a directory of the result.
 #[derive(Clone, Copy)]
 struct Shape {
     mode: u32,
@@ -93,7 +95,7 @@ impl Shape {
 struct Copy<'a> {
     budget: Budget<'a>,
     seen: Seen,
-    kept: KeptLayer,
+    kept: LayerSnapshot,
 }
 
 impl Copy<'_> {
@@ -104,10 +106,10 @@ impl Copy<'_> {
         path: &[u8],
         shape: Shape,
         depth: usize,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         self.budget.depth(depth)?;
         let Shape { mode, opaque } = shape;
-        self.entry(path, KeptNode::Directory { mode, opaque });
+        self.entry(path, SnapshotNode::Directory { mode, opaque });
         let mut names = BTreeSet::new();
         for side in [sides.upper, sides.below].into_iter().flatten() {
             if side.overlay_attribute("redirect") != OverlayAttribute::Absent {
@@ -137,7 +139,7 @@ impl Copy<'_> {
         name: &[u8],
         parent: &[u8],
         depth: usize,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let path = self.budget.path(parent, name)?;
         let read = read_failed(&path);
         let look = |side: Option<&Dir>| match side {
@@ -148,7 +150,7 @@ impl Copy<'_> {
         match (sides.upper, over, sides.below, under) {
             (Some(upper), Some(stat), below, under) => {
                 if !is_directory(&stat) {
-                    // As it was before it was read: a write in between shows.
+                    // Attributes from before the read, so a write during the read is detected.
                     self.seen.note(&path, &stat);
                     return self.leaf(upper, to, name, &path, &stat);
                 }
@@ -161,7 +163,7 @@ impl Copy<'_> {
                         shape.opaque = opaque(&hidden, &path)?;
                         Some(hidden)
                     }
-                    // What lay there hid the source, and it is gone.
+                    // The lower entry hid the source, and the upper directory deleted that entry.
                     (Some(_), Some(_)) => {
                         shape.opaque = true;
                         None
@@ -187,8 +189,8 @@ impl Copy<'_> {
                 };
                 self.enter(sides, to, name, &path, shape, depth)
             }
-            // It was listed and is gone.
-            _ => Err(KeepError::Moving),
+            // The entry was listed and has disappeared since.
+            _ => Err(LayerSnapshotError::Moving),
         }
     }
 
@@ -200,8 +202,8 @@ impl Copy<'_> {
         path: &[u8],
         shape: Shape,
         depth: usize,
-    ) -> Result<(), KeepError> {
-        let made = to.open_dir(name, Existing::Refused);
+    ) -> Result<(), LayerSnapshotError> {
+        let made = to.open_dir(name, IfExists::Fail);
         let made = made.map_err(write_failed(path))?;
         self.directory(sides, &made, path, shape, depth + 1)
     }
@@ -213,7 +215,7 @@ impl Copy<'_> {
         name: &[u8],
         path: &[u8],
         stat: &Stat,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let write = write_failed(path);
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => self.file(from, to, name, path, stat),
@@ -221,17 +223,17 @@ impl Copy<'_> {
                 let text = from.link_text(name).map_err(read_failed(path))?;
                 self.budget.spend(text.len() as u64)?;
                 fs::symlinkat(text.as_slice(), to, name).map_err(write)?;
-                self.entry(path, KeptNode::link(&text));
+                self.entry(path, SnapshotNode::link(&text));
                 Ok(())
             }
             kind => {
-                // Whatever it is, it hides what is below it.
+                // Every upper entry hides the lower entry, whatever its type.
                 if kind != FileType::CharacterDevice || stat.st_rdev != 0 {
                     self.kept.left_out.push(path.to_vec());
                 }
                 fs::mknodat(to, name, FileType::CharacterDevice, Mode::empty(), 0)
                     .map_err(write)?;
-                self.entry(path, KeptNode::Gone {});
+                self.entry(path, SnapshotNode::Gone {});
                 Ok(())
             }
         }
@@ -244,7 +246,7 @@ impl Copy<'_> {
         name: &[u8],
         path: &[u8],
         seen: &Stat,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), LayerSnapshotError> {
         let (read, write) = (read_failed(path), write_failed(path));
         self.budget.file(size_of(seen))?;
         let (source, _) = from.open_file_owned(name).map_err(&read)?;
@@ -274,7 +276,7 @@ impl Copy<'_> {
         self.kept.bytes += bytes;
         self.entry(
             path,
-            KeptNode::File {
+            SnapshotNode::File {
                 mode,
                 bytes,
                 sha256,
@@ -288,14 +290,14 @@ impl Copy<'_> {
         from: &OwnedFd,
         to: &OwnedFd,
         path: &[u8],
-    ) -> Result<(Sha256Hex, u64), KeepError> {
+    ) -> Result<(Sha256Hex, u64), LayerSnapshotError> {
         let mut hasher = Sha256::new();
         let mut bytes = 0_u64;
         let mut stopped = None;
         let mut sparse = SparseWriter::new(to);
         let read = read_pieces(from, |piece| {
             bytes += piece.len() as u64;
-            // It can grow while it is read.
+            // The file can grow while it is read.
             let within = self.budget.file(bytes);
             let within = within.and_then(|()| self.budget.spend(piece.len() as u64));
             if let Err(exceeded) = within {
@@ -321,13 +323,13 @@ impl Copy<'_> {
         }
     }
 
-    fn entry(&mut self, path: &[u8], node: KeptNode) {
-        self.kept.entries.push(KeptEntry::new(path, node));
+    fn entry(&mut self, path: &[u8], node: SnapshotNode) {
+        self.kept.entries.push(SnapshotEntry::new(path, node));
     }
 }
 
-/// Gives a directory of the guest the mode back that was opened to read it.
-fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), KeepError> {
+/// Restores the original mode of a guest directory that was made readable for the copy.
+fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), LayerSnapshotError> {
     if seen.st_mode & 0o700 == 0o700 {
         return Ok(());
     }
@@ -335,14 +337,14 @@ fn restore(dir: &Dir, seen: &Stat, path: &[u8]) -> Result<(), KeepError> {
     fs::fchmod(dir.as_fd(), mode).map_err(read_failed(path))
 }
 
-fn stat_again(dir: &Dir, name: &[u8], path: &[u8]) -> Result<Stat, KeepError> {
+fn stat_again(dir: &Dir, name: &[u8], path: &[u8]) -> Result<Stat, LayerSnapshotError> {
     match dir.stat(name).map_err(read_failed(path))? {
         Some(stat) => Ok(stat),
-        None => Err(KeepError::Moving),
+        None => Err(LayerSnapshotError::Moving),
     }
 }
 
-fn opaque(dir: &Dir, path: &[u8]) -> Result<bool, KeepError> {
+fn opaque(dir: &Dir, path: &[u8]) -> Result<bool, LayerSnapshotError> {
     match dir.overlay_attribute("opaque") {
         OverlayAttribute::Absent => Ok(false),
         OverlayAttribute::Yes => Ok(true),
@@ -354,7 +356,8 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// What a tree looked like, whatever the order of the looks: any write in between changes it.
+/// Fingerprint of a tree that does not depend on the order of the walk. Any write between two
+/// fingerprints changes it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     entries: u64,
@@ -363,7 +366,8 @@ struct Seen {
 
 impl Seen {
     fn note(&mut self, path: &[u8], stat: &Stat) {
-        // What had to be made readable first has another change time since.
+        // chmod to make an entry readable changes its ctime, so the ctime of such entries is not
+        // compared.
         let changed = match is_directory(stat) || stat.st_mode & 0o400 == 0 {
             true => (0, 0),
             false => (stat.st_ctime, stat.st_ctime_nsec),
@@ -384,11 +388,11 @@ impl Seen {
         }
     }
 
-    fn walk(&mut self, dir: &Dir, path: &[u8]) -> Result<(), KeepError> {
+    fn walk(&mut self, dir: &Dir, path: &[u8]) -> Result<(), LayerSnapshotError> {
         let read = read_failed(path);
         self.note(path, &dir.own_stat().map_err(&read)?);
         for name in dir.names().map_err(&read)? {
-            let at = crate::beneath::join(path, &name);
+            let at = crate::dirfd::join(path, &name);
             let stat = stat_again(dir, &name, &at)?;
             if is_directory(&stat) {
                 let child = dir.dir_owned(&name).map_err(read_failed(&at))?;

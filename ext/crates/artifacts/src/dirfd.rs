@@ -1,9 +1,10 @@
-//! Files reached strictly beneath a directory descriptor.
+//! File access relative to a directory descriptor that cannot leave that directory.
 //!
-//! Invariants: every open goes through `openat2` with BENEATH, NO_SYMLINKS,
-//! NO_MAGICLINKS and NO_XDEV; a name is looked at before it is opened, only regular
-//! files and directories are opened, never blocking; what was opened must be what was
-//! looked at (device and inode), so a swap in between is seen.
+//! Invariants: every open uses `openat2` with `RESOLVE_BENEATH`, `RESOLVE_NO_SYMLINKS`,
+//! `RESOLVE_NO_MAGICLINKS` and `RESOLVE_NO_XDEV`. A name is examined with `stat` before it is
+//! opened. Only regular files and directories are opened, never in a blocking way. Device and
+//! inode of the opened file must equal those of the earlier `stat`, which detects an entry that
+//! was swapped in between.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
@@ -11,7 +12,7 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// How everything below a root is resolved.
+/// Flags for resolving every path below a root directory.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS)
@@ -23,46 +24,46 @@ pub struct Dir {
     fd: OwnedFd,
 }
 
-/// What became of an attempt to read a file.
+/// Result of reading a file with a size limit.
 #[derive(Debug)]
 pub(crate) enum ReadOutcome {
-    /// All of it.
+    /// Complete contents of the file.
     Bytes(Vec<u8>),
-    /// Larger than the bound.
+    /// The file is larger than the limit.
     TooLarge,
 }
 
-/// What becomes of a directory that is there already.
+/// Behaviour when the directory to create exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
-    /// It is opened as it is.
-    Opened,
-    /// It is an error.
-    Refused,
+pub(crate) enum IfExists {
+    /// Open the existing directory.
+    Open,
+    /// Return an error.
+    Fail,
 }
 
-/// An attribute that overlayfs gives a meaning to.
+/// Value of an extended attribute that overlayfs interprets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverlayAttribute {
-    /// Not set.
+    /// The attribute is not set.
     Absent,
-    /// Set to `y`.
+    /// The attribute is `y`.
     Yes,
-    /// Set to anything else.
+    /// The attribute has another value.
     Other,
 }
 
-/// Names of a directory.
+/// Result of listing a directory with a limit on the number of names.
 #[derive(Debug)]
 pub(crate) enum Listing {
-    /// All of them, sorted by bytes.
+    /// All names, sorted by bytes.
     Names(Vec<Vec<u8>>),
-    /// More than the bound.
+    /// The directory has more names than the limit.
     TooMany,
 }
 
 impl Dir {
-    /// Opens a directory by path; the last component may not be a link.
+    /// Opens a directory by path. Fails if the last component is a symbolic link.
     pub fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self {
@@ -70,7 +71,7 @@ impl Dir {
         })
     }
 
-    /// Opens a directory of the host by a path that may contain links.
+    /// Opens a directory of the host by a path that may contain symbolic links.
     pub(crate) fn open_following(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
@@ -78,57 +79,58 @@ impl Dir {
         })
     }
 
-    /// A fresh description of an open directory, also of an `O_PATH` one.
+    /// Opens a new file description for an open directory, which may be an `O_PATH` descriptor.
     pub fn reopen(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat(fd, c".", dir_flags(), Mode::empty())?,
         })
     }
 
-    /// The same, made possible first when its mode forbids it to its owner.
+    /// Works like [`Self::reopen`], but first adds missing permission bits for the owner.
     pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         match Self::reopen(fd) {
             Err(Errno::ACCESS) => {
-                open_to_owner(fd, Mode::RWXU)?;
+                grant_owner(fd, Mode::RWXU)?;
                 Self::reopen(fd)
             }
             other => other,
         }
     }
 
-    /// A directory in this one, likewise.
+    /// Opens a subdirectory and first adds missing permission bits for the owner.
     pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
         match self.dir(name) {
             Err(Errno::ACCESS) => {
-                self.open_to_owner(name, Mode::RWXU)?;
+                self.grant_owner(name, Mode::RWXU)?;
                 self.dir(name)
             }
             other => other,
         }
     }
 
-    /// A directory below this one; `path` may have several components.
+    /// Opens a directory below this one. `path` may have several components.
     pub fn dir(&self, path: &[u8]) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat2(&self.fd, path, dir_flags(), Mode::empty(), BENEATH)?,
         })
     }
 
-    /// The directory above, wherever it is: the caller compares it with what it knows.
-    pub(crate) fn above(&self) -> Result<Self, Errno> {
+    /// Opens the parent directory (`..`). The caller must compare its identity with the expected
+    /// one, because `..` is not confined.
+    pub(crate) fn parent_dir(&self) -> Result<Self, Errno> {
         Ok(Self {
             fd: fs::openat(&self.fd, c"..", dir_flags(), Mode::empty())?,
         })
     }
 
-    /// Gives the owner of an entry that is a file or directory the rights `bits` to it.
-    pub(crate) fn open_to_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
+    /// Adds the permission bits `bits` for the owner to an entry that is a file or directory.
+    pub(crate) fn grant_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
-        open_to_owner(fd.as_fd(), bits)
+        grant_owner(fd.as_fd(), bits)
     }
 
-    /// Names in it, sorted by bytes, without `.` and `..`.
+    /// Returns the names in the directory, sorted by bytes, without `.` and `..`.
     pub fn names(&self) -> Result<Vec<Vec<u8>>, Errno> {
         match self.names_within(u64::MAX)? {
             Listing::Names(names) => Ok(names),
@@ -136,7 +138,7 @@ impl Dir {
         }
     }
 
-    /// The same, but no more than `most` are ever held.
+    /// Returns the names like [`Self::names`], but holds at most `most` names in memory.
     pub(crate) fn names_within(&self, most: u64) -> Result<Listing, Errno> {
         let mut names = Vec::new();
         let mut many = false;
@@ -154,7 +156,7 @@ impl Dir {
         Ok(Listing::Names(names))
     }
 
-    /// Whether it has an entry of which `judge` says so.
+    /// Returns whether the directory has an entry whose name satisfies `judge`.
     pub(crate) fn has_entry(&self, judge: impl Fn(&[u8]) -> bool) -> Result<bool, Errno> {
         let mut found = false;
         self.each_name(|name| {
@@ -164,14 +166,14 @@ impl Dir {
         Ok(found)
     }
 
-    /// Hands on names, unsorted, until one is answered with `false`.
+    /// Calls `go_on` with each name, unsorted, until `go_on` returns `false`.
     fn each_name(&self, go_on: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         let mut buffer = Vec::with_capacity(32 * 1024);
         Self::reopen(self.as_fd())?.read_names(&mut buffer, go_on)
     }
 
-    /// The same from where this description of the directory stands, which moves; in the spare
-    /// room of `buffer`.
+    /// Calls the callback with each name from the current position of the file description on,
+    /// and advances that position. `buffer` provides the memory for `getdents64`.
     pub(crate) fn read_names(
         &self,
         buffer: &mut Vec<u8>,
@@ -188,7 +190,8 @@ impl Dir {
         Ok(())
     }
 
-    /// Looks at one name without following it. `None`: it does not exist.
+    /// Returns the attributes of an entry without following a link. `None`: the entry does not
+    /// exist.
     pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>, Errno> {
         match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -197,18 +200,19 @@ impl Dir {
         }
     }
 
-    /// Looks at what lies at a path of several components. A link at its end is looked
-    /// at, one on the way is refused (`ELOOP`).
-    pub(crate) fn look(&self, path: &[u8]) -> Result<Stat, Errno> {
+    /// Returns the attributes of the entry at a path of several components. A link as the last
+    /// component is not followed; a link in another component gives `ELOOP`.
+    pub(crate) fn stat_path(&self, path: &[u8]) -> Result<Stat, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, path, flags, Mode::empty(), BENEATH)?;
         fs::fstat(&fd)
     }
 
-    /// Opens a regular file for reading; `path` may have several components.
+    /// Opens a regular file for reading. `path` may have several components.
     pub(crate) fn open_file(&self, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
-        // O_PATH first: opening a FIFO or device for reading can have effects, looking cannot.
-        let seen = self.look(path)?;
+        // O_PATH first: opening a FIFO or device for reading can have side effects, O_PATH has
+        // none.
+        let seen = self.stat_path(path)?;
         if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
             return Err(Errno::INVAL);
         }
@@ -227,11 +231,12 @@ impl Dir {
         }
     }
 
-    /// The same for one in this directory, made possible first when its mode forbids it to its owner.
+    /// Opens a regular file in this directory and first adds missing read permission for the
+    /// owner.
     pub(crate) fn open_file_owned(&self, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
         match self.open_file(name) {
             Err(Errno::ACCESS) => {
-                self.open_to_owner(name, Mode::RUSR)?;
+                self.grant_owner(name, Mode::RUSR)?;
                 self.open_file(name)
             }
             other => other,
@@ -244,14 +249,14 @@ impl Dir {
         Ok((read_within(&fd, &stat, max)?, stat))
     }
 
-    /// Makes a new file, 0600 for now; an existing name is an error.
+    /// Creates a new file with mode 0600. Fails if the name exists.
     pub(crate) fn create(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o600))
     }
 
-    /// Makes a directory (0700) unless it is there, and opens it.
+    /// Creates a directory with mode 0700 unless it exists, and opens it.
     pub fn private_dir(&self, name: &str) -> Result<Self, Errno> {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => self.dir(name.as_bytes()),
@@ -259,31 +264,32 @@ impl Dir {
         }
     }
 
-    /// Makes a directory, 0755 whatever the umask says, and opens it; one that is there is opened.
-    pub(crate) fn open_dir(&self, name: &[u8], existing: Existing) -> Result<Self, Errno> {
+    /// Creates a directory with mode 0755, independent of the umask, and opens it. `existing`
+    /// decides what happens if it exists already.
+    pub(crate) fn open_dir(&self, name: &[u8], existing: IfExists) -> Result<Self, Errno> {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => {
                 let made = self.dir(name)?;
-                // Through its descriptor: by name, a link in its place would be followed.
+                // fchmod on the descriptor: chmod by name would follow a link that replaced the directory.
                 fs::fchmod(&made.fd, Mode::from_raw_mode(0o755))?;
                 Ok(made)
             }
-            Err(Errno::EXIST) if existing == Existing::Opened => self.dir(name),
+            Err(Errno::EXIST) if existing == IfExists::Open => self.dir(name),
             Err(error) => Err(error),
         }
     }
 
-    /// Text of a symbolic link.
+    /// Returns the target of a symbolic link.
     pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// `user.overlay.<what>` or `trusted.overlay.<what>` of this directory.
+    /// Reads `user.overlay.<what>` or `trusted.overlay.<what>` of this directory.
     pub(crate) fn overlay_attribute(&self, what: &str) -> OverlayAttribute {
         overlay_attribute(&self.fd, what)
     }
 
-    /// Attributes of the directory itself.
+    /// Returns the attributes of the directory itself.
     pub(crate) fn own_stat(&self) -> Result<Stat, Errno> {
         fs::fstat(&self.fd)
     }
@@ -295,15 +301,17 @@ impl AsFd for Dir {
     }
 }
 
-/// An attribute of a file or directory, by `user.overlay.<what>` and `trusted.overlay.<what>`.
+/// Reads the extended attribute `user.overlay.<what>` or `trusted.overlay.<what>` of a file or
+/// directory.
 pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
     for space in ["user", "trusted"] {
         let mut value = [MaybeUninit::<u8>::uninit(); 2];
         match fs::fgetxattr(fd, format!("{space}.overlay.{what}"), &mut value) {
             Ok((set, _)) if *set == *b"y" => return OverlayAttribute::Yes,
-            // ERANGE: it is longer.
+            // ERANGE: the value is longer than the buffer, hence not `y`.
             Ok(_) | Err(Errno::RANGE) => return OverlayAttribute::Other,
-            // Not set, not supported, or not for this user's eyes, as it is not for the kernel's.
+            // The attribute is not set, not supported, or not readable by this user, who then
+            // also mounted the overlay without it.
             Err(_) => {}
         }
     }
@@ -311,14 +319,15 @@ pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
 }
 
 /// Adds permission bits to a file or directory, also through an `O_PATH` descriptor.
-fn open_to_owner(fd: BorrowedFd<'_>, bits: Mode) -> Result<(), Errno> {
+fn grant_owner(fd: BorrowedFd<'_>, bits: Mode) -> Result<(), Errno> {
     let stat = fs::fstat(fd)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory | FileType::RegularFile => {}
         _ => return Err(Errno::INVAL),
     }
     let mode = Mode::from_raw_mode(stat.st_mode & 0o777) | bits;
-    // fchmod refuses an O_PATH descriptor; this name of it cannot be swapped.
+    // fchmod fails on an O_PATH descriptor. The path in /proc names the open file itself, so no
+    // other process can replace it.
     fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode)
 }
 
@@ -360,22 +369,22 @@ pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Writes a file from its beginning. Blocks of zeros are not written but stay holes.
+/// Writes a file from its beginning and leaves holes for blocks of zeros.
 pub(crate) struct SparseWriter<'f> {
     file: &'f OwnedFd,
     at: u64,
 }
 
 impl<'f> SparseWriter<'f> {
-    /// What a hole is made of; the block of common file systems.
+    /// Size of the blocks that become holes; the block size of common file systems.
     const BLOCK: usize = 4096;
 
-    /// A writer of an empty file.
+    /// Creates a writer for an empty file.
     pub(crate) const fn new(file: &'f OwnedFd) -> Self {
         Self { file, at: 0 }
     }
 
-    /// The next bytes.
+    /// Writes the next bytes.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -399,13 +408,13 @@ impl<'f> SparseWriter<'f> {
         Ok(())
     }
 
-    /// Gives the file its length, also when it ends with a hole.
+    /// Sets the length of the file, which matters when the file ends with a hole.
     pub(crate) fn finish(self) -> Result<(), Errno> {
         fs::ftruncate(self.file, self.at)
     }
 }
 
-/// Bytes of the leading blocks of which `judge` holds.
+/// Returns the number of leading bytes made of whole blocks that satisfy `judge`.
 fn leading(bytes: &[u8], judge: impl Fn(&[u8]) -> bool) -> usize {
     let blocks = bytes.chunks(SparseWriter::BLOCK);
     blocks.take_while(|b| judge(b)).map(<[u8]>::len).sum()
@@ -415,7 +424,7 @@ fn is_zero(block: &[u8]) -> bool {
     block.iter().all(|byte| *byte == 0)
 }
 
-/// Reads to the end, handing on each piece.
+/// Reads the file to its end and passes each piece to the callback.
 pub(crate) fn read_pieces(
     fd: &OwnedFd,
     mut piece: impl FnMut(&[u8]) -> Result<(), Errno>,
@@ -431,7 +440,7 @@ pub(crate) fn read_pieces(
     }
 }
 
-/// Whether two files, read from where they stand, have the same bytes.
+/// Returns whether two files have equal bytes from their current positions on.
 pub(crate) fn same_bytes(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
     let mut mine = vec![0_u8; 128 * 1024];
     let mut same = true;
@@ -457,12 +466,12 @@ pub(crate) fn same_bytes(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> 
     Ok(same && rustix::io::retry_on_intr(|| rustix::io::read(other, &mut one_more))? == 0)
 }
 
-/// Logical size of a file.
+/// Returns the logical size of a file.
 pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-/// `parent/name`, or `name` at the root.
+/// Returns `parent/name`, or `name` if `parent` is the root.
 pub(crate) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     if parent.is_empty() {
         return name.to_vec();

@@ -1,25 +1,28 @@
-//! Whether a kept layer still is what its list says.
+//! Compares the files of a snapshot layer with its list of entries.
 
-use super::row::{KeptEntry, KeptNode};
-use super::{KeepError, differs, read_failed};
-use crate::beneath::{Dir, OverlayAttribute, join, size_of};
+use super::row::{SnapshotEntry, SnapshotNode};
+use super::{LayerSnapshotError, differs, read_failed};
 use crate::digest::sha256_of_file;
+use crate::dirfd::{Dir, OverlayAttribute, join, size_of};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Advice, FileType, Stat};
 use std::collections::HashMap;
 
-/// Reads every entry of a layer again, from the disk where that can be had, and compares it with
-/// the list. What is missing, added or different in anything is refused.
-pub fn verify_layer(layer: BorrowedFd<'_>, entries: &[KeptEntry]) -> Result<(), KeepError> {
+/// Reads every entry of a layer again, from disk instead of the page cache where possible, and
+/// compares it with the list. Fails if an entry is missing, additional or different.
+pub fn verify_layer(
+    layer: BorrowedFd<'_>,
+    entries: &[SnapshotEntry],
+) -> Result<(), LayerSnapshotError> {
     let mut expected = HashMap::with_capacity(entries.len());
     for entry in entries {
         let path = entry
             .path()
-            .ok_or_else(|| differs(b"", "its list has a name that is none"))?;
+            .ok_or_else(|| differs(b"", "its list has an invalid path"))?;
         expected.insert(path, &entry.node);
     }
     if expected.len() != entries.len() {
-        return Err(differs(b"", "its list names something twice"));
+        return Err(differs(b"", "its list has a duplicate path"));
     }
     let root = Dir::reopen(layer).map_err(read_failed(b""))?;
     let stat = root.own_stat().map_err(read_failed(b""))?;
@@ -30,15 +33,15 @@ pub fn verify_layer(layer: BorrowedFd<'_>, entries: &[KeptEntry]) -> Result<(), 
     }
 }
 
-type Expected<'e> = HashMap<Vec<u8>, &'e KeptNode>;
+type Expected<'e> = HashMap<Vec<u8>, &'e SnapshotNode>;
 
 fn directory(
     dir: &Dir,
     stat: &Stat,
     path: &[u8],
     expected: &mut Expected<'_>,
-) -> Result<(), KeepError> {
-    let found = KeptNode::Directory {
+) -> Result<(), LayerSnapshotError> {
+    let found = SnapshotNode::Directory {
         mode: stat.st_mode & 0o7777,
         opaque: match dir.overlay_attribute("opaque") {
             OverlayAttribute::Absent => false,
@@ -59,9 +62,10 @@ fn directory(
             }
             FileType::RegularFile => {
                 let (file, stat) = dir.open_file(&name).map_err(&read)?;
-                // Advice: without it, what is compared is what was just written.
+                // If fadvise fails, the comparison reads the page cache, i.e. the data just
+                // written.
                 let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
-                let found = KeptNode::File {
+                let found = SnapshotNode::File {
                     mode: stat.st_mode & 0o7777,
                     bytes: size_of(&stat),
                     sha256: sha256_of_file(&file).map_err(&read)?,
@@ -70,10 +74,10 @@ fn directory(
             }
             FileType::Symlink => {
                 let text = dir.link_text(&name).map_err(&read)?;
-                compare(&at, &KeptNode::link(&text), expected)?;
+                compare(&at, &SnapshotNode::link(&text), expected)?;
             }
             FileType::CharacterDevice if stat.st_rdev == 0 => {
-                compare(&at, &KeptNode::Gone {}, expected)?;
+                compare(&at, &SnapshotNode::Gone {}, expected)?;
             }
             _ => return Err(differs(&at, "it is a special file")),
         }
@@ -81,10 +85,14 @@ fn directory(
     Ok(())
 }
 
-fn compare(path: &[u8], found: &KeptNode, expected: &mut Expected<'_>) -> Result<(), KeepError> {
+fn compare(
+    path: &[u8],
+    found: &SnapshotNode,
+    expected: &mut Expected<'_>,
+) -> Result<(), LayerSnapshotError> {
     match expected.remove(path) {
         Some(kept) if kept == found => Ok(()),
-        Some(_) => Err(differs(path, "its kind, mode, size or content")),
+        Some(_) => Err(differs(path, "kind, mode, size or content differ")),
         None => Err(differs(path, "it was added")),
     }
 }

@@ -1,19 +1,19 @@
-//! One entry of a kept layer, as its list has it.
+//! One entry in the list of a snapshot layer.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use wp_codebox_contracts::Sha256Hex;
 
-/// What lies at a path of a kept layer.
+/// Type and content of an entry of a snapshot layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum KeptNode {
-    /// A directory; the root is the one with an empty path.
+pub enum SnapshotNode {
+    /// A directory. The root has an empty path.
     Directory {
         /// Permission bits.
         mode: u32,
-        /// Whether it hides what its source has there.
+        /// Whether the directory hides the contents of the source's directory at this path.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         opaque: bool,
     },
@@ -21,21 +21,21 @@ pub enum KeptNode {
     File {
         /// Permission bits.
         mode: u32,
-        /// Size.
+        /// Size in bytes.
         bytes: u64,
-        /// Digest of its content.
+        /// Digest of the content.
         sha256: Sha256Hex,
     },
     /// A symbolic link.
     Link {
-        /// Its text, base64.
+        /// Target of the link in base64.
         target: String,
     },
-    /// The name is gone.
+    /// A whiteout: the entry of the source is deleted.
     Gone {},
 }
 
-impl KeptNode {
+impl SnapshotNode {
     pub(super) fn link(text: &[u8]) -> Self {
         Self::Link {
             target: STANDARD.encode(text),
@@ -43,24 +43,24 @@ impl KeptNode {
     }
 }
 
-/// One entry.
+/// Path and node of one entry in a snapshot layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptEntry {
-    /// Path below the layer, base64: names are bytes.
+pub struct SnapshotEntry {
+    /// Path below the layer in base64, because names are bytes.
     path: String,
-    /// What lies there.
-    pub node: KeptNode,
+    /// Type and content of the entry.
+    pub node: SnapshotNode,
 }
 
-impl KeptEntry {
-    pub(super) fn new(path: &[u8], node: KeptNode) -> Self {
+impl SnapshotEntry {
+    pub(super) fn new(path: &[u8], node: SnapshotNode) -> Self {
         Self {
             path: STANDARD.encode(path),
             node,
         }
     }
 
-    /// Path below the layer; none when the list was tampered with.
+    /// Returns the path below the layer, or `None` if the list was tampered with.
     #[must_use]
     pub fn path(&self) -> Option<Vec<u8>> {
         STANDARD.decode(&self.path).ok()

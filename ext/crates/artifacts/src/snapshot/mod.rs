@@ -1,0 +1,152 @@
+//! Snapshots of an overlay's upper directory as separate layers, so that a later guest can start
+//! from the saved state.
+//!
+//! A snapshot layer is an overlay *lower* directory: it has the files and links of the upper
+//! directory, a whiteout for each deletion, and the opaque attribute on each directory that
+//! replaced another one. If the guest itself started on a snapshot layer, the new snapshot merges
+//! both, so a snapshot layer always lies directly on the mount's source, however many generations
+//! there were.
+//!
+//! Invariants: all access is by descriptor beneath the two directories. Special files of the
+//! guest are never opened; a whiteout replaces each and the result lists it. Modes are reduced to
+//! 0777 and always include read permission for the owner. Every entry is listed with its digest,
+//! and a layer that differs from its list in any way is refused.
+
+mod copy;
+mod row;
+mod verify;
+
+pub use copy::{LayerSnapshot, snapshot_layer};
+pub use row::{SnapshotEntry, SnapshotNode};
+pub use verify::verify_layer;
+
+use crate::capture::{Exceeded, ListError};
+use crate::patch::shown_name;
+use rustix::io::Errno;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Reason why a layer snapshot cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerSnapshotError {
+    /// The layer exceeds a limit.
+    #[error("the sandbox state has more than {limit} {what}")]
+    Limit {
+        /// Limited quantity: `entries`, `bytes`, `bytes in one file`, `bytes in one path` or
+        /// `directory levels`.
+        what: &'static str,
+        /// Limit that was exceeded.
+        limit: u64,
+    },
+    /// An entry could not be read.
+    #[error("{path:?} of the sandbox state could not be read: {source}")]
+    Read {
+        /// Path below the layer.
+        path: String,
+        /// Error of the failed operation.
+        #[source]
+        source: Errno,
+    },
+    /// An entry could not be written.
+    #[error("{path:?} of the snapshot could not be written: {source}")]
+    Write {
+        /// Path below the layer.
+        path: String,
+        /// Error of the failed operation.
+        #[source]
+        source: Errno,
+    },
+    /// The overlay used a feature that a snapshot cannot represent.
+    #[error("{path:?} uses the overlay feature {feature:?}, which a snapshot cannot contain")]
+    OverlayFeature {
+        /// Path below the layer.
+        path: String,
+        /// Name of the overlay attribute.
+        feature: &'static str,
+    },
+    /// A process wrote to the upper directory during the copy.
+    #[error("files of the sandbox changed while they were copied: a program still runs in it")]
+    Moving,
+    /// A snapshot layer differs from its list.
+    #[error("{path:?} differs from the snapshot's list of entries: {what}")]
+    Differs {
+        /// Path below the layer.
+        path: String,
+        /// Kind of difference.
+        what: &'static str,
+    },
+}
+
+impl LayerSnapshotError {
+    /// Returns the stable error code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Limit { .. } => ErrorCode::CaptureLimit,
+            Self::Read { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
+            Self::Write { .. } => ErrorCode::StateDirInvalid,
+            Self::Moving => ErrorCode::SandboxInUse,
+            Self::Differs { .. } => ErrorCode::SnapshotInvalid,
+        }
+    }
+
+    /// Returns the error as the body sent to callers.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Write { .. } => body.hint(
+                "check free space of the state directory; `wp-codebox gc` removes old snapshots",
+            ),
+            Self::Moving => body.hint("wait until its programs have ended, or stop them"),
+            Self::Limit { .. }
+            | Self::Read { .. }
+            | Self::OverlayFeature { .. }
+            | Self::Differs { .. } => body,
+        }
+    }
+}
+
+impl From<Exceeded> for LayerSnapshotError {
+    fn from(Exceeded { what, limit }: Exceeded) -> Self {
+        Self::Limit { what, limit }
+    }
+}
+
+fn read_failed(path: &[u8]) -> impl Fn(Errno) -> LayerSnapshotError + '_ {
+    move |source| LayerSnapshotError::Read {
+        path: shown_name(path),
+        source,
+    }
+}
+
+fn write_failed(path: &[u8]) -> impl Fn(Errno) -> LayerSnapshotError + '_ {
+    move |source| LayerSnapshotError::Write {
+        path: shown_name(path),
+        source,
+    }
+}
+
+fn listing(path: &[u8], error: ListError) -> LayerSnapshotError {
+    match error {
+        ListError::Exceeded(exceeded) => exceeded.into(),
+        ListError::Io(source) => read_failed(path)(source),
+    }
+}
+
+fn feature(path: &[u8], feature: &'static str) -> LayerSnapshotError {
+    LayerSnapshotError::OverlayFeature {
+        path: shown_name(path),
+        feature,
+    }
+}
+
+fn differs(path: &[u8], what: &'static str) -> LayerSnapshotError {
+    LayerSnapshotError::Differs {
+        path: shown_name(path),
+        what,
+    }
+}
+
+#[cfg(test)]
+mod tests;
