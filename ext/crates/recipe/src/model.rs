@@ -52,7 +52,7 @@ macro_rules! records {
     )+};
 }
 
-macro_rules! words {
+macro_rules! string_enum {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ macro_rules! words {
     )+};
 }
 
-words! {
+string_enum! {
     /// A file or a directory.
     SourceKind { Directory = "directory", File = "file" }
     /// What the guest may do.

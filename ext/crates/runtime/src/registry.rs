@@ -14,8 +14,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
-    Cost, ErrorBody, ErrorCode, EventType, RunEvents, RunId, RunProgress, RunRegistryEntry,
-    RunSeen, RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
+    Cost, ErrorBody, ErrorCode, EventType, RecordedCancellation, RunEvents, RunId, RunObservations,
+    RunProgress, RunRegistryEntry, RunStatus, RunView, ScratchState, SiteId, schema_id,
 };
 
 /// How long a record is waited for that somebody else is completing.
@@ -154,14 +154,17 @@ pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, Regis
 }
 
 /// Whether somebody asked for the end of a run.
-pub fn cancellation(state: &StateDir, run: &FoundRun) -> Result<SeenCancellation, RegistryError> {
+pub fn cancellation(
+    state: &StateDir,
+    run: &FoundRun,
+) -> Result<RecordedCancellation, RegistryError> {
     known_or_gone(state, run).map(|(record, _)| asked(&record))
 }
 
-fn asked(record: &RunRecord) -> SeenCancellation {
+fn asked(record: &RunRecord) -> RecordedCancellation {
     match &record.cancellation {
-        None => SeenCancellation::None,
-        Some(note) => SeenCancellation::Requested(note.clone()),
+        None => RecordedCancellation::None,
+        Some(note) => RecordedCancellation::Requested(note.clone()),
     }
 }
 
@@ -171,7 +174,7 @@ fn entry_of(
     record: RunRecord,
     status: RunStatus,
 ) -> RunRegistryEntry {
-    let seen = RunSeen {
+    let seen = RunObservations {
         progress: match status {
             RunStatus::Running => progress(found),
             // Its outcome says more.
@@ -186,12 +189,12 @@ fn entry_of(
 
 /// Whether the scratch of a run is there. Settling removes the scratch before the marker. The marker
 /// is read first, so a scratch that is seen without a marker was not removed by the settling.
-fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
+fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
     let life = life(&marker_of(state, found));
     match (found.path.join("scratch").exists(), life) {
-        (false, _) => SeenScratch::Gone,
-        (true, Life::Alive | Life::Dead(_)) => SeenScratch::Unsettled,
-        (true, Life::Settled) => SeenScratch::Present,
+        (false, _) => ScratchState::Gone,
+        (true, Life::Alive | Life::Dead(_)) => ScratchState::Unsettled,
+        (true, Life::Settled) => ScratchState::Present,
     }
 }
 

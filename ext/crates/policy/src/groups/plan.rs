@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, words};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, string_enum};
 
 /// Most workers at once, whatever a host allows.
 pub const FANOUT_MOST: u64 = 64;
@@ -20,7 +20,7 @@ const OWN: &[&str] = &[
     "required",
 ];
 
-words! {
+string_enum! {
     /// What a conflict that stays makes of the whole.
     #[derive(Default)]
     pub enum FanoutPolicy {

@@ -2,9 +2,9 @@
 //! only a run whose outcome is good is `completed`.
 
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, words};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, string_enum};
 
-words! {
+string_enum! {
     /// What became of one task.
     #[derive(PartialOrd, Ord)]
     pub enum GroupStatus {

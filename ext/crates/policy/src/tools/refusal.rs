@@ -8,7 +8,7 @@ use wp_codebox_contracts::{
     ToolLocation, ToolRule, ToolScope, ToolVisibility, words,
 };
 
-words! {
+string_enum! {
     /// Why a tool does not exist for an agent.
     pub enum RefusalReason {
         /// No rule, no list and no registry knows it.
