@@ -156,13 +156,13 @@ fn unreached(error: reqwest::Error) -> Failure {
 mod tests {
     use super::*;
     use reqwest::dns::{Name, Resolve, Resolving};
-    use wp_codebox_policy::Astray;
+    use wp_codebox_policy::AddressRefusal;
 
     struct Refusing;
 
     impl Resolve for Refusing {
         fn resolve(&self, _name: Name) -> Resolving {
-            let why = Astray::Public;
+            let why = AddressRefusal::Public;
             Box::pin(async move { Err(LedAstray { why }.into()) })
         }
     }

@@ -1,4 +1,4 @@
-//! Constructors of arguments, and the arguments that several commands share.
+//! Constructors of arguments, and arguments that several commands share.
 
 use super::super::format::Format;
 use super::super::model::AcceptedArg;
@@ -58,7 +58,7 @@ pub(super) const fn one_of(
     arg(name, Format::OneOf(words), description)
 }
 
-/// Methods of a request.
+/// HTTP methods of a request.
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 // Arguments that several commands share.
@@ -110,7 +110,7 @@ pub(super) const DIAGNOSTICS: AcceptedArg = one_of(
     "What is recorded beside the result: queries of the database.",
 );
 
-/// What part of the site's state is meant.
+/// Arguments that select a part of the site's state.
 macro_rules! snapshot_args {
     ($($arg:expr),* $(,)?) => {
         &[

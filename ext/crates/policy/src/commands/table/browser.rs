@@ -1,4 +1,4 @@
-//! A browser in a guest of its own, looking at the working guest's site.
+//! Commands that open the working guest's site in a browser, which runs in a separate guest.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -12,7 +12,7 @@ const fn row(id: &'static str, description: &'static str) -> Row {
     Row::new(id, Browser, Handler::Browser, description)
 }
 
-/// Declared and not offered.
+/// Creates the row of a command that is declared but not supported.
 const fn missing(id: &'static str, description: &'static str, reason: &'static str) -> Row {
     Row::new(id, Browser, Handler::Unsupported { reason }, description)
 }

@@ -1,4 +1,4 @@
-//! States of the sandbox that are kept and brought back.
+//! Commands that save and restore the state of the sandbox.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Checkpoint, Handler};
 use super::args::{object, snapshot_args, text};

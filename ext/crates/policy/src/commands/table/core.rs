@@ -1,4 +1,4 @@
-//! Programs, PHP, WP-CLI, sessions, requests, tests.
+//! Commands for programs, PHP, WP-CLI, sessions, requests and tests.
 
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Core, GuestProgram, Handler,

@@ -1,4 +1,4 @@
-//! Lists what the site has.
+//! Commands that list what the site has registered.
 
 use super::super::model::{
     CommandDescriptor as Row, CommandGroup::Discovery, GuestProgram, Handler,

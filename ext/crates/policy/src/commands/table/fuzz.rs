@@ -1,4 +1,4 @@
-//! Tries out many inputs. Declared, not offered.
+//! Fuzzing commands. Declared, but not supported.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
 use super::args::{DIAGNOSTICS, flag, integer, json, text};

@@ -1,4 +1,5 @@
-//! Programs of the host, agents, and the mails of a run. Most are offered elsewhere or nowhere.
+//! Commands for programs of the host, agents, and the mails of a run. Most are not supported,
+//! or another command replaces them.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -14,7 +15,7 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
     Row::new(id, Host, Handler::Mail(operation), description)
 }
 
-/// A run has one mail service, which needs no declaration.
+/// A run has exactly one mail service, which a recipe need not declare.
 const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[

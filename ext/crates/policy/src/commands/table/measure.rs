@@ -1,4 +1,4 @@
-//! Measures one request, or workloads.
+//! Commands that measure one request or a workload.
 
 use super::super::model::{
     CommandDescriptor as Row,

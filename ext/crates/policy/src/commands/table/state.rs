@@ -1,4 +1,4 @@
-//! Looks at and changes one thing of the site.
+//! Commands that read and change one object of the site.
 
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::State, GuestProgram, Handler,
