@@ -1,8 +1,8 @@
-//! The table of attacks in SECURITY.md, generated from the suite's own table.
+//! Generates the table of attacks in SECURITY.md from the table of the attack suite.
 //!
-//! `tests/sandbox/attack/vectors.json` is what the suite runs; the block between the two
-//! markers in SECURITY.md says the same to a reader. They cannot differ: the check is part
-//! of `cargo xtask check` and of the suite.
+//! The suite runs the rows of `tests/sandbox/attack/vectors.json`; this module writes the same
+//! rows between two markers in SECURITY.md. `cargo xtask check` and the suite fail if the two
+//! differ.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -16,7 +16,7 @@ const DOCUMENT: &str = "SECURITY.md";
 const BEGIN: &str = "<!-- attacks: made by `cargo xtask generate` -->";
 const END: &str = "<!-- end of attacks -->";
 
-/// SECURITY.md with the table of the current vectors.
+/// Returns SECURITY.md with the table of the current vectors.
 pub fn document(root: &Path) -> Result<Generated, TaskError> {
     let text = tree::read(&root.join(DOCUMENT))?;
     let text = with_block(&text, BEGIN, &block(root)?, END).ok_or_else(|| {
@@ -39,7 +39,7 @@ fn block(root: &Path) -> Result<String, TaskError> {
     }
 }
 
-/// The rows, and a count per axis.
+/// Returns the table rows, and the number of vectors per axis.
 fn table(vectors: &str) -> Result<String, String> {
     let all: Vec<Value> = serde_json::from_str(vectors).map_err(|error| error.to_string())?;
     let mut axes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -78,7 +78,7 @@ fn table(vectors: &str) -> Result<String, String> {
     ))
 }
 
-/// Alternatives in words; `-` is an attack that a level gives no meaning to.
+/// Formats expected results; `-` marks an attack that is not applicable at a level.
 fn answer(text: &str) -> String {
     if text == "-" {
         return "not tried".to_owned();
@@ -112,7 +112,7 @@ mod tests {
         "control": {"as": "user", "unable": {"sees": "ENOSYS", "because": "it is off"}}}]"#;
 
     #[test]
-    fn a_row_says_what_the_vector_says() {
+    fn attack_table_row_contains_the_fields_of_its_vector() {
         let table = table(ONE).unwrap();
         let row = "| `x` | read | files | ENOENT or EACCES; best effort: ok | not tried | user: ok; ENOSYS where it is off |";
         assert_eq!(table.lines().last(), Some(row));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_without_a_control_is_refused() {
+    fn attack_vector_without_positive_control_is_refused() {
         let without = ONE.replace("\"control\"", "\"other\"");
         assert!(super::table(&without).is_err());
     }

@@ -1,9 +1,9 @@
-//! SECURITY.md and the contracts in docs/ claim nothing without a test.
+//! Checks that every claim in SECURITY.md and in the contracts of docs/ cites a test.
 //!
-//! In the marked sections every bullet and every table row names the tests that show it, as
-//! "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a case of a
-//! Python, shell, PHP or browser suite, a test of the extension, or a vector of the attack table.
-//! Whether the test shows what the sentence says is for a reader; that it exists is checked here.
+//! In the marked sections every bullet and every table row names its tests, as "Test: `name`."
+//! or "Tests: `one`, `two`.". Each name must exist as a Rust test, a case of a Python, shell,
+//! PHP or browser suite, a test of the extension, or a vector of the attack table. This module
+//! checks only that the test exists; a reviewer must judge whether it proves the claim.
 
 use crate::findings::TaskError;
 use crate::tree;
@@ -17,9 +17,9 @@ const DOCUMENTS: &[&str] = &[
     "docs/sandbox-session.md",
     "docs/transfer-readiness.md",
 ];
-/// Headings, at any level, below which each item is a claim.
+/// Mark in a heading, at any level: each item below the heading is a claim.
 const CLAIMS: &str = "(tested)";
-/// Where test names come from.
+/// Directories that contain tests.
 const PLACES: [&str; 2] = ["ext", "tests"];
 
 /// Checks the documents.
@@ -52,7 +52,7 @@ struct Claim {
     tests: Vec<String>,
 }
 
-/// Bullets and table rows below the marked headings.
+/// Returns the bullets and table rows below marked headings.
 fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut marked = false;
@@ -69,7 +69,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
             row = 0;
         } else if line.starts_with('|') {
             row += 1;
-            // The first two rows are the heading and its rule.
+            // The first two rows are the table header and its separator.
             if row > 2 {
                 found.push((index + 1, line.to_owned()));
             }
@@ -95,7 +95,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     (items, findings)
 }
 
-/// The names behind "Test:" or "Tests:".
+/// Returns the test names after "Test:" or "Tests:".
 fn cited(item: &str) -> Vec<String> {
     let Some(at) = item.find("Test: ").or_else(|| item.find("Tests: ")) else {
         return Vec::new();
@@ -108,8 +108,8 @@ fn cited(item: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every name that a test can have: functions of Rust, Python and shell, sentences of
-/// PHP and browser cases, titles of tests of the extension, and ids of the vector table.
+/// Returns every test name: functions in Rust, Python and shell, titles of PHP and browser
+/// cases, titles of extension tests, and ids of the vector table.
 fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let mut names = BTreeSet::new();
     for place in PLACES {
@@ -123,7 +123,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
                 continue;
             }
             let Ok(text) = std::fs::read_to_string(&path) else {
-                // Fixtures without an extension need not be text.
+                // Files without an extension are fixtures and may be binary.
                 continue;
             };
             names.extend(text.lines().filter_map(|line| named(line, vectors)));
@@ -148,8 +148,8 @@ fn named(line: &str, vectors: bool) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Names that are sentences: the line after `$t->test(` in a case of the WordPress suite,
-/// the one after `--TEST--` in a test of the extension, and `await test( '…',` of the browser.
+/// Returns titles that are sentences: the line after `$t->test(` in the WordPress suite, the
+/// line after `--TEST--` in an extension test, and `await test( '…',` in the browser suite.
 fn titles(text: &str) -> Vec<String> {
     let browser = text.lines().filter_map(|line| {
         let rest = line.trim().strip_prefix("await test( '")?;
@@ -181,7 +181,7 @@ mod tests {
     const TEXT: &str = "# A\n- no claim\n## Stops (tested)\n- one. Test: `a`.\n- two\n  lines. Tests: `b`,\n  `c`.\n- none\n\n| x | y |\n|---|---|\n| r | Test: `d` |\n## B\n- free\n";
 
     #[test]
-    fn items_and_their_tests() {
+    fn bullets_and_rows_below_marked_headings_are_claims_with_tests() {
         let (items, findings) = claims(TEXT);
         let tests: Vec<Vec<&str>> = items
             .iter()
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_each_language() {
+    fn test_names_are_found_in_each_language() {
         for (line, name) in [
             ("    fn a_test() {", "a_test"),
             ("    async fn another() {", "another"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_sentences() {
+    fn test_titles_that_are_sentences_are_found() {
         let php =
             "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
         assert_eq!(titles(php), ["the caller's codes: all"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_can_be_cited() {
+    fn test_title_that_is_a_sentence_can_be_cited() {
         let (items, _) = claims("# A (tested)\n- one. Tests: `it is, so`,\n  `b_c`.\n");
         assert_eq!(items[0].tests, ["it is, so", "b_c"]);
     }
