@@ -121,11 +121,11 @@ impl std::fmt::Display for GuestDeath {
         match self.host_oom_kills {
             0 => Ok(()),
             1 => f.write_str(
-                "; while it lived the kernel ended one process of this host for want of memory",
+                "; while it ran the kernel killed one process of this host because memory ran out",
             ),
             more => write!(
                 f,
-                "; while it lived the kernel ended {more} processes of this host for want of memory"
+                "; while it ran the kernel killed {more} processes of this host because memory ran out"
             ),
         }
     }
@@ -155,8 +155,8 @@ mod tests {
                     host_oom_kills: 1,
                     ..first.clone()
                 },
-                "the sandbox's first process was ended by signal 9 (SIGKILL); while it lived the \
-                 kernel ended one process of this host for want of memory",
+                "the sandbox's first process was ended by signal 9 (SIGKILL); while it ran the \
+                 kernel killed one process of this host because memory ran out",
             ),
             (
                 GuestDeath {

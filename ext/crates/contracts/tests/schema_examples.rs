@@ -82,38 +82,38 @@ fn check<T: DeserializeOwned + Serialize>(name: &str) {
 }
 
 #[test]
-fn agent_preset() {
+fn agent_preset_examples_match_the_rust_type() {
     check::<AgentPreset>("agent-preset");
 }
 
 #[test]
-fn changed_files() {
+fn changed_files_examples_match_the_rust_type() {
     check::<ChangedFiles>("changed-files");
 }
 
 #[test]
-fn isolation_report() {
+fn isolation_report_examples_match_the_rust_type() {
     check::<IsolationReport>("isolation-report");
 }
 
 #[test]
-fn parent_tools() {
+fn parent_tool_examples_match_the_rust_type() {
     check::<ParentToolRequest>("parent-tool-request");
     check::<ParentToolResult>("parent-tool-result");
 }
 
 #[test]
-fn run_attestation() {
+fn run_attestation_examples_match_the_rust_type() {
     check::<RunAttestation>("run-attestation");
 }
 
 #[test]
-fn run_result() {
+fn run_result_examples_match_the_rust_type() {
     check::<RunResult>("run-result");
 }
 
 #[test]
-fn task_input() {
+fn task_input_examples_match_the_rust_type() {
     check::<TaskInput>("task-input");
 }
 
@@ -121,44 +121,44 @@ fn task_input() {
 // `success`.
 
 #[test]
-fn run_handle() {
+fn run_handle_examples_match_the_rust_type() {
     check::<RunHandle>("run-handle");
 }
 
 #[test]
-fn run_list() {
+fn run_list_examples_match_the_rust_type() {
     check::<RunList>("run-list");
 }
 
 #[test]
-fn run_events() {
+fn run_events_examples_match_the_rust_type() {
     check::<RunEvents>("run-events");
 }
 
 #[test]
-fn run_cancellation() {
+fn run_cancellation_examples_match_the_rust_type() {
     check::<RunCancellation>("run-cancellation");
 }
 
 // Documents of the run registry.
 
 #[test]
-fn run_lifecycle() {
+fn run_lifecycle_examples_match_the_rust_type() {
     check::<RunLifecycle>("run-lifecycle");
 }
 
 #[test]
-fn run_registry() {
+fn run_registry_examples_match_the_rust_type() {
     check::<RunRegistryEntry>("run-registry-entry");
     check::<RunRegistryPage>("run-registry");
 }
 
 #[test]
-fn run_cancellation_request() {
+fn run_cancellation_request_examples_match_the_rust_type() {
     check::<RunCancellationRequest>("run-cancellation-request");
 }
 
 #[test]
-fn run_artifacts() {
+fn run_artifacts_examples_match_the_rust_type() {
     check::<RunArtifactList>("run-artifacts");
 }

@@ -62,7 +62,7 @@ pub enum PresetError {
     },
     /// The agent does not support the API of the run's model.
     #[error(
-        "the agent {name} speaks {knows}, but the run's model is reached by {given}; choose another agent, or a model that is reached that way"
+        "the agent {name} supports the API {knows}, but the run's model has the API {given}; choose another agent, or a model with an API that the agent supports"
     )]
     Api {
         /// Name of the preset.

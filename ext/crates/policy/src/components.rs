@@ -114,7 +114,7 @@ pub enum ComponentError {
     },
     /// The token of an agent bundle is not a secret of this run.
     #[error(
-        "agent bundle {index} wants the token {name}, which is no secret of this run; name it among the run's secrets"
+        "the token {name} of agent bundle {index} is not a secret of this run; add it to the run's secrets"
     )]
     Token {
         /// Position of the agent bundle in the request.

@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "its name leads to an address that is public, which must not be spoken to without TLS"
+            "its name leads to an address that is public and must not be used without TLS"
         );
     }
 }

@@ -33,7 +33,7 @@ pub enum CommandError {
     },
     /// The policy lists the command, but not all commands that it requires.
     #[error(
-        "the policy allows {command:?} but not {}, which it comes down to; add them to the policy's commands",
+        "the policy allows {command:?} but not {}, which it requires; add them to the policy's commands",
         list(.missing)
     )]
     Incomplete {

@@ -53,7 +53,7 @@ pub enum AddressRefusal {
     #[error("is {0}, where no model is served")]
     Forbidden(Forbidden),
     /// The address is public and the connection would be plain HTTP.
-    #[error("is public, which must not be spoken to without TLS")]
+    #[error("is public and must not be used without TLS")]
     Public,
     /// The address is not a loopback address, but the host is `localhost`.
     #[error("is not this host")]
