@@ -52,7 +52,7 @@ macro_rules! records {
     )+};
 }
 
-macro_rules! string_enum {
+macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ macro_rules! string_enum {
     )+};
 }
 
-string_enum! {
+words! {
     /// A file or a directory.
     SourceKind { Directory = "directory", File = "file" }
     /// What the guest may do.
