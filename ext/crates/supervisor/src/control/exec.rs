@@ -186,7 +186,7 @@ impl Conversation<'_> {
         let _ = self.handles.queue.put(QueuedRequest::Drained {
             id: self.id.clone(),
         });
-        let last = self.final_message(end, dropped);
+        let last = self.last_word(end, dropped);
         self.replies.push(&last);
         while !self.replies.is_empty() {
             let hears = self.client == Client::There;
@@ -413,7 +413,7 @@ impl Conversation<'_> {
         dropped
     }
 
-    fn final_message(&mut self, end: ExecutionEnd, dropped: bool) -> LiveReply {
+    fn last_word(&mut self, end: ExecutionEnd, dropped: bool) -> LiveReply {
         if let Some(error) = self.failure.take() {
             return LiveReply::Error { error };
         }
