@@ -3,7 +3,7 @@
 //! The guest holds a placeholder. In header values and queries of a request the bridge can
 //! see, it is replaced by the value when the request goes to a host of that secret; towards
 //! any other host it goes on as it is and is worth nothing. Bodies are not touched. What any
-//! host sends back is searched for every value of the run in all of its [`SecretEncodings`]: a value
+//! host sends back is searched for all [`SecretEncodings`] of the values of the run: a value
 //! that was stored at its own host could be read from another one.
 //!
 //! What this does not stop: a host that hands the value out in a spelling of its own, and
