@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
+    CancelDetails, CancelEffect, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
 };
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
@@ -17,7 +17,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) fn cancel(
     state: &StateDir,
     run: &FoundRun,
-    wish: &CancelWish,
+    wish: &CancelDetails,
 ) -> Result<RunCancellation, ErrorBody> {
     let mut request = CancelRequest::new(wish);
     let answered = |answer, status| {
@@ -35,15 +35,15 @@ pub(crate) fn cancel(
         if now()? == RunStatus::Ended {
             // A wish may be heard although its answer came too late.
             let answer = if request.was_sent() {
-                CancelAnswer::Requested
+                CancelEffect::Requested
             } else {
-                CancelAnswer::AlreadyEnded
+                CancelEffect::AlreadyEnded
             };
             return answered(answer, RunStatus::Ended);
         }
         match request.ask(&run.path, ATTEMPT) {
             Ok(answer) if answer.run_id == run.run_id => {
-                return answered(CancelAnswer::Requested, now()?);
+                return answered(CancelEffect::Requested, now()?);
             }
             // It is not listening yet, or is just leaving.
             Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),

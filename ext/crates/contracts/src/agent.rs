@@ -1,26 +1,27 @@
-//! Who does the work of a task, and what it is given for it: a model, tools, components.
+//! The agent of a run and its inputs: model, tools, components and agent bundles.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Who does the work.
+/// Agent that does the work of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
-    /// A well-known program, started the way its preset says. The runner makes a
-    /// [`AgentCommand`] of it before anything else is decided.
+    /// A well-known program, started as its preset says. The runner replaces this variant by an
+    /// [`AgentCommand`] before it makes any other decision.
     Preset(PresetAgent),
-    /// The built-in loop: the model outside the guest, every tool inside it.
+    /// The built-in agent loop: model requests are sent from outside the guest, tools run
+    /// inside it.
     Model(ModelAgent),
     /// An ability that a component registers in the guest's WordPress.
     Ability(RuntimeTask),
 }
 
 impl Agent {
-    /// The program, when it is one.
+    /// Returns the program, or `None` for other kinds of agent.
     #[must_use]
     pub const fn command(&self) -> Option<&AgentCommand> {
         match self {
@@ -29,8 +30,8 @@ impl Agent {
         }
     }
 
-    /// Whether it works in the guest and may be given a model there. The built-in loop asks
-    /// its model from outside.
+    /// Returns whether the agent runs in the guest and may reach a model from there. The
+    /// built-in loop sends its model requests from outside the guest.
     #[must_use]
     pub const fn uses_model_in_guest(&self) -> bool {
         match self {
@@ -40,11 +41,11 @@ impl Agent {
     }
 }
 
-/// A well-known program by the name of its preset, see [`crate::AgentPreset`].
+/// A well-known program, by the name of its preset (see [`crate::AgentPreset`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PresetAgent {
-    /// Name of the preset: small letters, digits and `-`.
+    /// Name of the preset: lower-case letters, digits and `-`.
     pub name: String,
 }
 
@@ -56,10 +57,10 @@ pub struct AgentCommand {
     /// Exit codes that mean success; default `[0]`.
     #[serde(default = "AgentCommand::default_success")]
     pub success_codes: Vec<i32>,
-    /// Extra environment, names `[A-Z_][A-Z0-9_]*`.
+    /// Additional environment variables; names match `[A-Z_][A-Z0-9_]*`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Name of the preset that it came from, for the record.
+    /// Name of the preset that this command was made from, for the bundle's records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
 }
@@ -70,29 +71,30 @@ impl AgentCommand {
     }
 }
 
-/// The built-in loop. Its model is the request's, its tools are what the tool policy allows.
+/// The built-in agent loop. The run request holds its model; the tool policy lists its tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelAgent {
-    /// When it stops.
+    /// Limits at which the loop stops.
     #[serde(default)]
     pub budget: AgentBudget,
-    /// What the host wants said to the model beside the task. Not from the task's author.
+    /// Additional system instructions from the host, not from the author of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// What the built-in loop may use up. The wall clock is the run's limit.
+/// Budget of the built-in agent loop. The wall clock is limited by the run instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentBudget {
-    /// Answers of the model.
+    /// Maximum number of model responses.
     pub turns: u32,
-    /// Tokens sent, over all turns.
+    /// Maximum number of input tokens over all turns.
     pub input_tokens: u64,
-    /// Tokens received, over all turns.
+    /// Maximum number of output tokens over all turns.
     pub output_tokens: u64,
-    /// Cost in millionths of a US dollar, by the model's price table. Absent: no limit.
+    /// Maximum cost in millionths of a US dollar, computed from the model's prices. Absent: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_microusd: Option<u64>,
 }
@@ -112,14 +114,14 @@ impl Default for AgentBudget {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeTask {
-    /// Its name, `namespace/name`.
+    /// Name of the ability, `namespace/name`.
     pub ability: String,
-    /// Its input.
+    /// Input of the ability.
     #[serde(default)]
     pub input: Map<String, Value>,
 }
 
-/// Ways to speak to a model.
+/// HTTP APIs of model providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelApi {
@@ -129,33 +131,33 @@ pub enum ModelApi {
     AnthropicMessages,
 }
 
-/// The model of a run and where it is. The host names it, never the guest.
+/// Model of a run and address of its provider. The host chooses both; the guest cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelEndpoint {
-    /// Id of the provider, for the record, e.g. that of its connector.
+    /// Id of the provider for the bundle's records, e.g. the id of its connector.
     pub provider: String,
-    /// Name of the model as the provider knows it.
+    /// Model name as the provider's API expects it.
     pub model: String,
-    /// How it is spoken to.
+    /// HTTP API of the provider.
     pub api: ModelApi,
-    /// Where it is: `https://…`, or `http://…` where the host itself or its private network
-    /// serves it. No query, no user, no trailing slash.
+    /// Base URL of the provider: `https://…`, or `http://…` when this host or its private
+    /// network serves the model. No query, no user, no trailing slash.
     pub base_url: String,
-    /// Name of the request's secret that opens it. Absent: it needs none.
+    /// Name of the request's secret that holds the API key. Absent: the provider needs no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// The operator lets this model lie on this host or in its private network. Absent: every
-    /// address it resolves to must be public.
+    /// Whether the provider may have a loopback or private address, as the operator allows.
+    /// Absent: every address that the host name resolves to must be public.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
-    /// Tokens its window holds; absent: 128,000.
+    /// Size of the context window in tokens; default 128,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// Most tokens of one answer; absent: 8,192.
+    /// Maximum tokens of one response; default 8,192.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// What it costs.
+    /// Price table of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<ModelPrices>,
 }
@@ -164,133 +166,133 @@ pub struct ModelEndpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrices {
-    /// Sent.
+    /// Price of input tokens.
     #[serde(default)]
     pub input: u64,
-    /// Sent and found in the provider's cache; absent: as `input`.
+    /// Price of input tokens that the provider served from its cache; default: same as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<u64>,
-    /// Received.
+    /// Price of output tokens.
     #[serde(default)]
     pub output: u64,
 }
 
-/// `wp-codebox/sandbox-tool-policy/v1`: which tools exist for an agent.
+/// `wp-codebox/sandbox-tool-policy/v1`: the tools that an agent may have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxToolPolicy {
-    /// `wp-codebox/sandbox-tool-policy/v1`.
+    /// Schema id, always `wp-codebox/sandbox-tool-policy/v1`.
     pub schema: String,
-    /// 1.
+    /// Version of the document, always 1.
     pub version: u32,
-    /// Rules; an empty list allows nothing.
+    /// One rule per tool; an empty list allows no tool.
     pub tools: Vec<ToolRule>,
-    /// Free data of whoever made it.
+    /// Free-form data from the author of the policy.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// What the policy says of one tool.
+/// Rule of a tool policy for one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRule {
-    /// Id, e.g. `workspace.read`.
+    /// Id of the tool, e.g. `workspace.read`.
     pub id: String,
-    /// Id as programs know it: letters, digits and `_`.
+    /// Id of the tool for programs: letters, digits and `_`.
     pub runtime_tool_id: String,
-    /// Further names.
+    /// Alternative names of the tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Where it runs.
+    /// Side on which the tool runs: guest or parent process.
     pub execution_location: ToolLocation,
-    /// Who sees it.
+    /// Sides that see the tool.
     pub transport_visibility: ToolVisibility,
-    /// Whether it may be called.
+    /// Whether calls of the tool are allowed.
     pub allowed: bool,
-    /// Where it may run and what it may reach.
+    /// Environment of the tool and reach of its effects.
     pub runtime: ToolRuntime,
-    /// How much harm it could do, in the words of whoever made the policy.
+    /// Risk of the tool, in free text from the author of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
-    /// What it does, in the words of whoever made the policy.
+    /// Action of the tool, in free text from the author of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Free data; `aliases` in it count as aliases.
+    /// Free-form data; names under `aliases` in it count as aliases of the tool.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// Where a tool runs.
+/// Side on which a tool runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolLocation {
-    /// In the guest.
+    /// The tool runs in the guest.
     Sandbox,
-    /// At the parent, which judges each call again.
+    /// The tool runs in the parent process, which checks permission again for each call.
     Parent,
 }
 
-/// Who sees a tool.
+/// Sides that see a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolVisibility {
-    /// The agent.
+    /// Only the agent sees the tool.
     Sandbox,
-    /// The parent only.
+    /// Only the parent process sees the tool.
     Parent,
-    /// Both.
+    /// The agent and the parent process see the tool.
     Both,
-    /// Nobody.
+    /// Neither side sees the tool.
     Hidden,
 }
 
-/// Where a tool may run and what it may reach.
+/// Environment of a tool and reach of its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRuntime {
-    /// Where.
+    /// Environment in which the tool runs.
     pub environment: ToolScope,
-    /// What.
+    /// Systems that the tool may affect.
     pub capability_scope: ToolScope,
 }
 
-/// Reach of a tool.
+/// Scope of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
     /// The guest.
     RuntimeLocal,
-    /// The parent.
+    /// The parent process.
     ControlPlane,
 }
 
-/// `wp-codebox/parent-tool-bridge/v1`, as far as a run needs it: which tools the parent
-/// answers for. What is not in the list is never asked for.
+/// Part of `wp-codebox/parent-tool-bridge/v1` that a run needs: the tools that the parent
+/// process serves. The runner never sends a request for a tool that is not in this list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentToolBridge {
-    /// Tools by id, each with what the model is told of it.
+    /// Tools by id, each with the description that the model gets.
     #[serde(default)]
     pub tools: Vec<ParentTool>,
-    /// Longest wait for one answer, milliseconds; absent: 60,000.
+    /// Timeout of one tool call in milliseconds; default 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
-/// A tool that the parent answers for.
+/// A tool that the parent process serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParentTool {
-    /// Id, e.g. `host.read-ticket`.
+    /// Id of the tool, e.g. `host.read-ticket`.
     pub id: String,
-    /// One sentence for the model.
+    /// Description of the tool for the model, one sentence.
     pub description: String,
-    /// JSON Schema of its input, an object.
+    /// JSON Schema of the tool's input; its type is `object`.
     #[serde(default)]
     pub input_schema: Map<String, Value>,
 }
 
-/// How a component is loaded.
+/// How the guest's WordPress loads a component.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentLoad {
@@ -301,85 +303,87 @@ pub enum ComponentLoad {
     MuPlugin,
 }
 
-/// How to see that a component is ready.
+/// Check that a component has loaded and works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ReadinessProbe {
-    /// The ability exists.
+    /// The component is ready when WordPress has registered this ability.
     Ability {
-        /// Its name.
+        /// Name of the ability.
         name: String,
     },
-    /// The filter answers `true`.
+    /// The component is ready when this filter returns `true`.
     Filter {
-        /// Its name.
+        /// Name of the filter hook.
         name: String,
     },
 }
 
-/// Code of the host that is part of the guest's WordPress and not of the change: mounted
-/// read-only, loaded before the agent and in the checks' guest.
+/// Code of the host that the guest's WordPress loads and that the agent does not edit: mounted
+/// read-only, loaded before the agent starts and in the guest of the checks too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Component {
-    /// Directory name in the guest: letters, digits, `-`, `_`, `.`.
+    /// Directory name of the component in the guest: letters, digits, `-`, `_`, `.`.
     pub slug: String,
-    /// Host directory. Never in a bundle.
+    /// Host directory of the component. Never written to a bundle.
     pub source: String,
-    /// How it is loaded.
+    /// How WordPress loads the component.
     #[serde(default)]
     pub load_as: ComponentLoad,
-    /// Entry file below its directory; absent: found by its plugin header.
+    /// Entry file, relative to the component's directory; absent: the file with a plugin
+    /// header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Whether the plugin is activated. A must-use plugin is always loaded.
+    /// Whether WordPress activates the plugin. Must-use plugins are always active.
     #[serde(default)]
     pub activate: bool,
-    /// Whether the run fails without it.
+    /// Whether the run fails when the component does not load.
     #[serde(default)]
     pub required: bool,
-    /// How to see that it is ready.
+    /// Check that the component is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<ReadinessProbe>,
 }
 
-/// What becomes of an agent that the guest has already.
+/// What the import of an agent bundle does when the guest already has an agent of that name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BundleConflict {
     /// The import fails.
     Error,
-    /// The one that is there stays.
+    /// The import keeps the existing agent.
     Skip,
-    /// The bundle's takes its place.
+    /// The imported agent replaces the existing one.
     #[default]
     Upgrade,
 }
 
-/// A bundle of an agent that a component of the guest imports before the agent runs.
+/// An agent definition that a component in the guest imports before the agent runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentBundle {
-    /// Host file with the bundle's JSON document. Never in a bundle of ours. Exactly one of
-    /// `source` and `bundle` is given.
+    /// Host path of the JSON document to import; never written to an artifact bundle. Exactly
+    /// one of `source` and `bundle` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The bundle's document itself.
+    /// The JSON document to import, inline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<Map<String, Value>>,
-    /// Name of the agent; absent: the document's own.
+    /// Name of the imported agent; absent: the name in the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// What becomes of an agent that is there already.
+    /// What the import does when an agent of that name exists.
     #[serde(default)]
     pub on_conflict: BundleConflict,
-    /// User of the guest to whom the agent belongs; absent: the administrator, 1.
+    /// User id in the guest's WordPress that owns the agent; default 1, the administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<u64>,
-    /// Name of a secret of this run that the importer may use; the guest has its placeholder.
+    /// Name of a secret of this run that the importer may use; the guest sees only its
+    /// placeholder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
-    /// In whose name the importer acts, as its own contract has it.
+    /// Principal under which the importer acts, in the importer's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_principal: Option<Map<String, Value>>,
 }

@@ -1,4 +1,4 @@
-//! How a well-known command-line agent is started in a guest: data, one file per agent.
+//! Presets of well-known command-line agents: one data file per agent says how to start it.
 
 use crate::ModelApi;
 use serde::{Deserialize, Serialize};
@@ -7,50 +7,52 @@ use std::collections::BTreeMap;
 
 /// `wp-codebox/agent-preset/v1`, a file of `share/agents`.
 ///
-/// Texts of `argv`, `env` and `files` are templates: `{goal}` (arguments only), `{model}`,
-/// `{provider}`, `{base_url}` (the bridge's model route), `{key}` (a placeholder, never a
-/// key), `{workspace}`, `{home}`, `{files}` and `{directory}` (where its program is). A brace
-/// that is meant is doubled. Nothing is read by a shell.
+/// Strings in `argv`, `env` and `files` are templates with these placeholders: `{goal}`
+/// (arguments only), `{model}`, `{provider}`, `{base_url}` (the egress bridge's route to the
+/// model), `{key}` (a placeholder of the API key, never the key), `{workspace}`, `{home}`,
+/// `{files}` and `{directory}` (the directory of the agent's program). `{{` and `}}` stand for
+/// literal braces. No shell reads these strings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPreset {
-    /// `wp-codebox/agent-preset/v1`.
+    /// Schema id, always `wp-codebox/agent-preset/v1`.
     pub schema: String,
-    /// Name: small letters, digits and `-`; that of the file.
+    /// Name of the preset and of its file: lower-case letters, digits and `-`.
     pub name: String,
-    /// Its name for people.
+    /// Display name of the agent.
     pub title: String,
-    /// What to know of it, one or two sentences.
+    /// Description of the agent, one or two sentences.
     pub about: String,
-    /// Licence of the program, SPDX where it has a name there.
+    /// Licence of the program: its SPDX identifier, if it has one.
     pub license: String,
-    /// Where it is described.
+    /// URL of the agent's documentation.
     pub homepage: String,
-    /// Command line that installs it, `{directory}` being where its program is looked for.
+    /// Command line that installs the program; `{directory}` is the directory in which the
+    /// runner looks for it.
     pub install: String,
-    /// Ways of speaking to a model that it knows; the run's model must have one of them.
+    /// Model APIs that the agent supports; the run's model must use one of them.
     pub apis: Vec<ModelApi>,
-    /// Program, relative to its directory.
+    /// Path of the program, relative to its directory.
     pub program: String,
     /// Arguments, without the program.
     pub argv: Vec<String>,
-    /// How it is told the goal.
+    /// How the program gets the goal.
     pub goal: GoalDelivery,
-    /// Environment.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// JSON files that it reads, by name, shown read-only below `{files}`.
+    /// JSON configuration files by name, visible read-only below `{files}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Value>,
-    /// Network presets that it needs.
+    /// Network presets that the agent needs.
     pub network: Vec<String>,
     /// Exit codes that mean success.
     #[serde(default = "AgentPreset::default_success")]
     pub success_codes: Vec<i32>,
-    /// How its last word is found in what it printed.
+    /// How the runner extracts the agent's final message from its output.
     pub result: PresetResult,
-    /// How lines of JSON on its standard output are shown to people, first match first. A line
-    /// that none matches is shown as it is.
+    /// Display rules for JSON lines on standard output; the first rule that matches applies. A
+    /// line without a matching rule is shown unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PresetStep>,
 }
@@ -61,44 +63,46 @@ impl AgentPreset {
     }
 }
 
-/// One kind of line of an agent's protocol.
+/// Display rule for one kind of JSON line in an agent's output.
 ///
-/// A path is names of members, or positions in a list, joined by `.`. In `line`, `{path}` is the
-/// member on one line, cut at 200 characters, and `{path:text}` with its line ends, cut at 4,000. A
-/// brace that is meant is doubled. A member that is missing or null is no match.
+/// A path consists of member names or list indexes, joined by `.`. In `line`, `{path}` inserts
+/// the member as one line, cut at 200 characters; `{path:text}` keeps line breaks and cuts at
+/// 4,000 characters. `{{` and `}}` stand for literal braces. A rule does not match when a
+/// member in it is missing or null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PresetStep {
-    /// Paths and what they must be: text, number, true or false.
+    /// Paths and the values they must have: string, number, true or false.
     pub when: BTreeMap<String, Value>,
-    /// Path of a list: the step is judged for each entry, which paths reach as `each`.
+    /// Path of a list: the rule is applied to each entry, available in paths as `each`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
-    /// What is shown; empty: nothing.
+    /// Template of the displayed line; empty: the JSON line is not displayed.
     pub line: String,
 }
 
-/// How a program is told the goal.
+/// How a program gets the goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GoalDelivery {
-    /// As (the end of) one argument, `{goal}`.
+    /// As one argument, or as the end of one: the placeholder `{goal}`.
     Argument,
-    /// On its standard input.
+    /// On standard input.
     Stdin,
 }
 
-/// How a program's last word is found in what it printed.
+/// How the runner extracts the agent's final message from its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PresetResult {
-    /// All of its standard output.
+    /// All of standard output is the final message.
     Stdout,
-    /// Its standard output is lines of JSON: `text` of the last line whose members are `when`.
+    /// Standard output consists of JSON lines: the final message is the member at `text` of the
+    /// last line that matches `when`.
     JsonLines {
-        /// Paths of members, joined by `.`, and what they must be.
+        /// Paths of members, joined by `.`, and the values they must have.
         when: BTreeMap<String, String>,
-        /// Path of the text.
+        /// Path of the message in a matching line.
         text: String,
     },
 }

@@ -1,12 +1,12 @@
-//! The run attestation: what was observed in the guests of one run, and under which rules.
+//! The run attestation: isolation and policy that probes observed in the guests of one run.
 //!
-//! It is written into the bundle as `files/runtime-evidence/run-attestation.json`, which
-//! the bundle's signature covers. Levels and rows come from probes inside the guests;
-//! nothing here is derived from configuration but what says so by name.
+//! The runner writes it to `files/runtime-evidence/run-attestation.json` in the bundle, and the
+//! bundle's signature covers it. Levels and axis rows come from probes inside the guests. Only
+//! members named after the policy are copied from configuration.
 
 use crate::{
     Enforcement, IsolationAxis, IsolationLevel, IsolationReport, Limits, NetworkPolicy,
-    NetworkPosture, NetworkRules, RunId, SandboxAudit, words,
+    NetworkPosture, NetworkRules, RunId, SandboxAudit, string_enum,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,65 +15,65 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAttestation {
-    /// `wp-codebox/run-attestation/v1`.
+    /// Schema id, always `wp-codebox/run-attestation/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Kernel release, as the guests saw it.
+    /// Kernel release that the guests saw.
     pub kernel: String,
-    /// Boot of the host; empty when the host does not say.
+    /// Boot id of the host; empty when it could not be read.
     pub boot_id: String,
-    /// Landlock ABI in force; 0 when absent.
+    /// Landlock ABI version in force; 0 without Landlock.
     pub landlock_abi: u32,
-    /// The lowest level of all guests.
+    /// Lowest isolation level of all guests.
     pub level: IsolationLevel,
-    /// What the policy demanded at least.
+    /// Minimum isolation level that the policy demanded.
     pub minimum_isolation: IsolationLevel,
-    /// What the policy demanded per axis.
+    /// Minimum enforcement per axis that the policy demanded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
-    /// One row per guest, in the order of their start.
+    /// One row per guest, in start order.
     pub guests: Vec<GuestObservation>,
-    /// Names of secrets whose value the guest itself could read.
+    /// Names of secrets whose values the guest could read itself.
     pub exposed_secrets: Vec<String>,
-    /// What could leave the guest.
+    /// Network access that the guest had.
     pub network: AttestedNetwork,
     /// Limits in force.
     pub limits: Limits,
-    /// What was put around the launcher, one row per guest.
+    /// Process wrapper around the launcher, one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 
-/// What was seen in one guest.
+/// Probe results of one guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestObservation {
-    /// What the guest was for.
+    /// Purpose of the guest.
     pub phase: GuestPhase,
-    /// What its probes saw.
+    /// Isolation report of the guest's probes.
     pub report: IsolationReport,
 }
 
-words! {
-    /// What a guest of a run is for.
+string_enum! {
+    /// Purpose of a guest.
     pub enum GuestPhase {
-        /// Commands and agent.
+        /// The guest ran commands and the agent.
         Work = "work",
-        /// Checks.
+        /// The guest ran checks.
         Check = "check",
     }
 }
 
-/// What could leave a guest.
+/// Network access of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "posture", rename_all = "lowercase")]
 pub enum AttestedNetwork {
-    /// Nothing.
+    /// No network access.
     Deny,
-    /// Everything.
+    /// Unrestricted network access.
     Allow,
-    /// What the rules name, through the egress bridge.
+    /// Access to the destinations of the rules only, through the egress bridge.
     Rules {
-        /// The rules of the policy.
+        /// Network rules of the policy.
         rules: NetworkRules,
     },
 }

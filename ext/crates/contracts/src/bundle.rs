@@ -1,10 +1,10 @@
-//! `manifest.json` of a bundle and the verifier's vocabulary.
+//! `manifest.json` of an artifact bundle, and the violations that the verifier reports.
 
 use crate::Sha256Hex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The only digest algorithm.
+/// Digest algorithm; SHA-256 is the only one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DigestAlgorithm {
@@ -16,14 +16,14 @@ pub enum DigestAlgorithm {
 /// `{algorithm, value}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest {
-    /// Always sha256.
+    /// Digest algorithm, always `sha256`.
     pub algorithm: DigestAlgorithm,
-    /// Hex.
+    /// Digest in lower-case hex digits.
     pub value: Sha256Hex,
 }
 
 impl FileDigest {
-    /// A SHA-256.
+    /// Wraps a SHA-256 digest.
     #[must_use]
     pub const fn sha256(value: Sha256Hex) -> Self {
         Self {
@@ -33,22 +33,22 @@ impl FileDigest {
     }
 }
 
-/// What the bundle's id is computed from.
+/// Digest over the bundle's content; the bundle id contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentDigest {
-    /// Always sha256.
+    /// Digest algorithm, always `sha256`.
     pub algorithm: DigestAlgorithm,
-    /// Paths whose bytes take part, in order.
+    /// Paths of the files that the digest covers, in hashing order.
     pub inputs: Vec<String>,
-    /// Hex.
+    /// Digest in lower-case hex digits.
     pub value: Sha256Hex,
 }
 
-/// Which environment a runtime offers.
+/// Software versions of the environment in which a run executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeEnvironment {
-    /// `wordpress`.
+    /// Environment kind, always `wordpress`.
     pub kind: String,
     /// WordPress version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,106 +58,106 @@ pub struct RuntimeEnvironment {
     pub php_version: Option<String>,
 }
 
-/// The runtime that made the bundle.
+/// Runtime that produced the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeInfo {
-    /// The run id.
+    /// Id of the run.
     pub id: String,
-    /// `native`.
+    /// Backend, always `native`.
     pub backend: String,
-    /// Environment.
+    /// Software versions in the guest.
     pub environment: RuntimeEnvironment,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339 timestamp, UTC, with milliseconds.
     pub created_at: String,
     /// `created` or `destroyed`.
     pub status: String,
 }
 
-/// One file of the bundle.
+/// Manifest entry of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestFile {
-    /// Path below the bundle directory.
+    /// Path relative to the bundle directory.
     pub path: String,
-    /// What it is, e.g. `patch`.
+    /// Kind of file, e.g. `patch`.
     pub kind: String,
     /// Media type.
     pub content_type: String,
-    /// Hash of the bytes; for `manifest.json` the self hash.
+    /// Digest of the file's bytes; for `manifest.json` the self hash.
     pub sha256: FileDigest,
-    /// Redaction note.
+    /// Note about values that were redacted from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redaction: Option<Map<String, Value>>,
 }
 
-/// The manifest. ASCII, without empty objects, at most 2,000 entries.
+/// Bundle manifest: ASCII, without empty objects, at most 2,000 entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// `artifact-bundle-sha256-` and the content digest.
+    /// Bundle id: `artifact-bundle-sha256-` and the content digest.
     pub id: String,
-    /// Identity.
+    /// Content digest that the bundle id contains.
     pub content_digest: ContentDigest,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339 timestamp, UTC, with milliseconds.
     pub created_at: String,
-    /// The runtime.
+    /// Runtime that produced the bundle.
     pub runtime: RuntimeInfo,
-    /// Files; the order is part of the self hash.
+    /// Files of the bundle; their order is part of the self hash.
     pub files: Vec<ManifestFile>,
 }
 
-/// What can be wrong with a bundle.
+/// Kinds of violation that the bundle verifier reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationCode {
-    /// No manifest.
+    /// The bundle has no manifest.
     MissingManifest,
-    /// Not strict JSON (duplicate keys included), or not readable.
+    /// The manifest is unreadable or not strict JSON (duplicate keys are errors).
     MalformedManifest,
-    /// A field is missing or of the wrong type.
+    /// A manifest field is missing or has the wrong type.
     InvalidManifestShape,
-    /// A path leaves the bundle or is not normalised.
+    /// A path is not normalised or points outside the bundle.
     InvalidPath,
-    /// A listed file is missing or not a regular file.
+    /// A file of the manifest is missing or not a regular file.
     MissingFile,
-    /// A file is not listed.
+    /// A file in the bundle is not in the manifest.
     OrphanedFile,
-    /// The content digest, or that of a reference document, differs.
+    /// The content digest, or the digest of a reference document, does not match.
     DigestMismatch,
-    /// A file has no usable hash.
+    /// A manifest entry has no usable hash.
     MissingFileHash,
-    /// A file's bytes differ from its hash.
+    /// A file's bytes do not match its hash.
     FileHashMismatch,
-    /// The id does not belong to the digest.
+    /// The bundle id does not match the content digest.
     BundleIdMismatch,
-    /// A reference names an unlisted file or is malformed.
+    /// A reference is malformed or names a file that is not in the manifest.
     MalformedReference,
     /// review.json contradicts the files.
     ReviewEvidenceMismatch,
-    /// A file is reached outside the bundle, or a URL is not public.
+    /// A path resolves to a file outside the bundle, or a URL is not public.
     UnsafeFile,
-    /// A file has more than one link.
+    /// A file has more than one hard link.
     Hardlink,
     /// A typed artifact does not match its own schema.
     PayloadSchemaViolation,
-    /// The attestation's signature, subjects or predicate do not fit.
+    /// The attestation's signature, subjects or predicate do not match the bundle.
     AttestationInvalid,
 }
 
-/// One thing wrong with a bundle.
+/// One violation found by the bundle verifier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Violation {
-    /// What kind.
+    /// Kind of violation.
     pub code: ViolationCode,
-    /// Field or file it concerns.
+    /// Manifest field or file with the violation.
     pub path: String,
-    /// One sentence.
+    /// Message, one sentence.
     pub message: String,
-    /// The file, when `path` names a field.
+    /// Affected file, when `path` names a field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Further detail.
+    /// Additional detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Map<String, Value>>,
 }

@@ -1,29 +1,29 @@
-//! `files/changed-files.json`.
+//! `files/changed-files.json`: the list of changed files in a bundle.
 
 use crate::{GuestPath, Sha256Hex, schema_id};
 use serde::{Deserialize, Serialize};
 
-/// What happened to a path.
+/// Kind of change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It did not exist before.
+    /// The path did not exist before.
     Added,
-    /// It existed and differs in bytes, mode or type.
+    /// The path existed and its bytes, mode or type changed.
     Modified,
-    /// It exists no more.
+    /// The path no longer exists.
     Deleted,
 }
 
-/// What the path is after the change (before it, when deleted).
+/// File type of the path after the change; for a deleted path, before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryType {
     /// Regular file.
     File,
-    /// Symbolic link; its hash is that of the link text.
+    /// Symbolic link; its hash covers the link target string.
     Symlink,
-    /// Empty directory; a patch cannot carry it.
+    /// Empty directory; a patch cannot represent one.
     Directory,
 }
 
@@ -31,63 +31,65 @@ pub enum EntryType {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedFile {
-    /// Declared target of the mount and the relative path. What approvals name.
+    /// Declared mount target joined with the relative path. Approvals refer to this path.
     pub path: String,
-    /// Path below the mount.
+    /// Path relative to the mount.
     pub relative_path: String,
-    /// What happened.
+    /// Kind of change.
     pub status: ChangeKind,
-    /// What it is.
+    /// File type of the path.
     #[serde(rename = "type")]
     pub entry_type: EntryType,
-    /// sha256 of the bytes before.
+    /// SHA-256 of the bytes before the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_sha256: Option<Sha256Hex>,
-    /// Mode before: `100644`, `100755`, `120000` or `040000`.
+    /// Mode before the change: `100644`, `100755`, `120000` or `040000`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_mode: Option<String>,
-    /// sha256 of the bytes after.
+    /// SHA-256 of the bytes after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_sha256: Option<Sha256Hex>,
-    /// Mode after.
+    /// Mode after the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_mode: Option<String>,
-    /// Whether the patch carries it as `GIT binary patch`.
+    /// Whether the patch contains the file as `GIT binary patch`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub binary: bool,
-    /// Lines added; absent for binary files.
+    /// Number of added lines; absent for binary files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertions: Option<u64>,
-    /// Lines removed; absent for binary files.
+    /// Number of removed lines; absent for binary files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
-    /// Which mount, counted in the plan.
+    /// Index of the mount in the plan.
     pub mount_index: usize,
-    /// Declared target of that mount.
+    /// Declared target of the mount.
     pub mount_target: GuestPath,
-    /// Name in `files/patch.diff`, without `a/` or `b/`.
+    /// Path of the file in `files/patch.diff`, without the `a/` or `b/` prefix.
     pub patch_name: String,
-    /// `files/diffs/mount-<N>.patch`, which is always mount-relative.
+    /// Path of the mount's own patch, `files/diffs/mount-<N>.patch`; paths in it are relative
+    /// to the mount.
     pub patch_path: String,
-    /// `git-quoted` when `path`, `relativePath` and `patchName` are C-quoted because the name is not UTF-8.
+    /// `git-quoted` when `path`, `relativePath` and `patchName` are C-quoted because the file
+    /// name is not valid UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_encoding: Option<String>,
-    /// The path this one was renamed from, when renames were asked for.
+    /// Old path of a renamed file; only when rename detection was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
 }
 
-/// The document.
+/// The document `files/changed-files.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFiles {
-    /// Always `wp-codebox/changed-files/v1`.
+    /// Schema id, always `wp-codebox/changed-files/v1`.
     pub schema: String,
-    /// Entries sorted by mount, then by path bytes.
+    /// Changed paths, sorted by mount and then by path bytes.
     pub files: Vec<ChangedFile>,
 }
 
 impl ChangedFiles {
-    /// Wraps entries.
+    /// Creates the document from its entries.
     #[must_use]
     pub fn new(files: Vec<ChangedFile>) -> Self {
         Self {

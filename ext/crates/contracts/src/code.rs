@@ -1,29 +1,29 @@
-//! Stable error codes: one table from code to kind, HTTP status and exit status.
+//! Stable error codes: one table maps each code to its kind, HTTP status and exit status.
 //!
-//! A code, once published, keeps its meaning. Every error enum of the other
-//! crates maps each of its variants to one of these by exhaustive match.
+//! A published code never changes its meaning. Every error enum of the other crates maps each
+//! variant to one of these codes by an exhaustive match.
 
 use serde::{Deserialize, Serialize};
 
-/// What a caller can do about an error; decides the PHP exception class.
+/// Class of an error by what the caller can do about it; it selects the PHP exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The input is wrong: change it and call again.
     InvalidInput,
-    /// Policy or permission says no.
+    /// The policy or a permission check refuses the call.
     Denied,
-    /// The thing named does not exist.
+    /// The named object does not exist.
     NotFound,
-    /// The world changed under the caller: look again, then decide.
+    /// The state changed since the caller last read it: read it again, then decide.
     Conflict,
-    /// A bundle or signature is not what it claims to be.
+    /// A bundle or signature fails verification.
     Integrity,
-    /// A limit of the run was reached.
+    /// The run reached one of its limits.
     Limit,
-    /// Something this host lacks: fix the host.
+    /// This host lacks a requirement: fix the host.
     Unavailable,
-    /// A defect or an I/O failure of ours.
+    /// A defect of this program, or an I/O failure.
     Internal,
 }
 
@@ -37,16 +37,17 @@ macro_rules! codes {
         impl ErrorCode {
             /// Every code, in table order.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)+];
-            /// The stable text.
+            /// Returns the code as its stable text.
             #[must_use]
             pub const fn as_str(self) -> &'static str { match self { $(ErrorCode::$variant => $text,)+ } }
-            /// What a caller can do about it.
+            /// Returns the class of the error.
             #[must_use]
             pub const fn kind(self) -> ErrorKind { match self { $(ErrorCode::$variant => ErrorKind::$kind,)+ } }
-            /// HTTP status for `WP_Error` `data.status`.
+            /// Returns the HTTP status for `WP_Error` `data.status`.
             #[must_use]
             pub const fn http_status(self) -> u16 { match self { $(ErrorCode::$variant => $http,)+ } }
-            /// Process exit status: 1 failure, 124 time, 125 could not start, 126 denied by policy.
+            /// Returns the process exit status: 1 failure, 124 timeout, 125 start failed, 126
+            /// denied by policy.
             #[must_use]
             pub const fn exit_status(self) -> u8 { match self { $(ErrorCode::$variant => $exit,)+ } }
         }
@@ -54,11 +55,11 @@ macro_rules! codes {
 }
 
 codes! {
-    /// No goal was given.
+    /// The task has no goal.
     TaskMissing = "wp_codebox_task_missing", InvalidInput, 400, 1;
-    /// `code` or `code_file` was given: raw code never enters through a task.
+    /// The task contains `code` or `code_file`; a task cannot carry raw code.
     RawCodeForbidden = "wp_codebox_raw_code_forbidden", InvalidInput, 400, 1;
-    /// The input does not have the shape its schema asks for.
+    /// The input does not match its schema.
     InputInvalid = "wp_codebox_input_invalid", InvalidInput, 400, 1;
     /// A mount row is malformed.
     MountInvalid = "wp_codebox_mount_invalid", InvalidInput, 400, 1;
@@ -66,79 +67,83 @@ codes! {
     MountSourceInvalid = "wp_codebox_mount_source_invalid", InvalidInput, 400, 1;
     /// A mount source is on the deny list or outside the allowed roots.
     MountDenied = "wp_codebox_mount_denied", Denied, 403, 126;
-    /// A mount source holds a FIFO, socket or device.
+    /// A mount source contains a FIFO, socket or device.
     MountSpecialFile = "wp_codebox_mount_special_file", InvalidInput, 400, 1;
-    /// A mount source cannot be read by the runner.
+    /// The runner cannot read a mount source.
     MountUnreadable = "wp_codebox_mount_unreadable", InvalidInput, 400, 1;
     /// A mount source has more entries or bytes than allowed.
     MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
-    /// A mount cannot have the git repository that was asked for.
+    /// The requested git repository cannot be created for a mount.
     GitUnavailable = "wp_codebox_git_unavailable", InvalidInput, 400, 1;
     /// A mount target is outside `/workspace` and `/wordpress`, or not normalised.
     MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
     /// Two mount targets overlap.
     MountTargetOverlap = "wp_codebox_mount_target_overlap", InvalidInput, 400, 1;
-    /// Neither `--plugin`, `--theme` nor `--mount` was given and none can be derived.
+    /// Neither `--plugin`, `--theme` nor `--mount` was given, and no mount can be derived.
     MountMissing = "wp_codebox_mount_missing", InvalidInput, 400, 1;
-    /// A limit is out of its range.
+    /// A limit is outside its range.
     LimitInvalid = "wp_codebox_limit_invalid", InvalidInput, 400, 1;
-    /// No agent was named and none is configured.
+    /// No agent was given and none is configured.
     AgentMissing = "wp_codebox_agent_missing", InvalidInput, 400, 1;
     /// The agent's program does not exist in the guest.
     AgentProgramMissing = "wp_codebox_agent_program_missing", InvalidInput, 400, 125;
-    /// No model was named and none is configured.
+    /// No model was given and none is configured.
     ModelMissing = "wp_codebox_model_missing", InvalidInput, 400, 1;
-    /// The model's name, address or way of speaking is not accepted.
+    /// The model's name, base URL or API is not accepted.
     ModelInvalid = "wp_codebox_model_invalid", InvalidInput, 400, 1;
-    /// The budget of an agent is out of its range.
+    /// A budget of the agent is outside its range.
     BudgetInvalid = "wp_codebox_budget_invalid", InvalidInput, 400, 1;
-    /// A budget of the agent is used up; what it did so far is in the bundle.
+    /// The agent used up a budget; the bundle contains its work so far.
     BudgetExhausted = "wp_codebox_budget_exhausted", Limit, 507, 3;
-    /// The agent went in circles; what it did so far is in the bundle.
+    /// The agent repeated itself without progress; the bundle contains its work so far.
     AgentNoProgress = "wp_codebox_agent_no_progress", Limit, 507, 3;
-    /// The agent says that it cannot go on.
+    /// The agent reported that it cannot continue.
     AgentBlocked = "wp_codebox_agent_blocked", Conflict, 409, 3;
-    /// The model's provider could not be reached or did not answer in its own protocol.
+    /// The model's provider is unreachable or returned a malformed response.
     ProviderUnavailable = "wp_codebox_provider_unavailable", Unavailable, 502, 1;
-    /// The model's provider refused the request: key, model name or content.
+    /// The model's provider rejected the request because of key, model name or content.
     ProviderRejected = "wp_codebox_provider_rejected", Denied, 502, 3;
-    /// The credentials of a provider are missing or denied on this site.
+    /// Credentials of a provider are missing or denied on this site.
     ProviderCredentialsUnavailable = "wp_codebox_provider_credentials_unavailable", Denied, 403, 126;
-    /// The credentials of a connector are missing or denied on this site.
+    /// Credentials of a connector are missing or denied on this site.
     ConnectorCredentialsUnavailable = "wp_codebox_connector_credentials_unavailable", Denied, 403, 126;
     /// The tool policy is malformed.
     SandboxToolPolicyInvalid = "wp_codebox_sandbox_tool_policy_invalid", InvalidInput, 400, 1;
-    /// The tool is not allowed.
+    /// The tool policy does not allow the tool.
     ToolNotAllowed = "wp_codebox_tool_not_allowed", Denied, 403, 126;
-    /// A component cannot be mounted, loaded or activated, or is not ready.
+    /// A component cannot be mounted, loaded or activated, or its readiness check fails.
     ComponentUnavailable = "wp_codebox_component_unavailable", Unavailable, 422, 125;
     /// The path of a component is not a directory.
     ComponentPathMissing = "wp_codebox_component_path_missing", InvalidInput, 400, 1;
-    /// The task of the guest's WordPress is malformed, or its ability does not exist there.
+    /// The runtime task is malformed, or its ability is not registered in the guest's
+    /// WordPress.
     RuntimeTaskRequestInvalid = "wp_codebox_runtime_task_request_invalid", InvalidInput, 400, 1;
-    /// The ability of the guest's WordPress failed.
+    /// The ability in the guest's WordPress returned an error.
     RuntimeTaskFailed = "wp_codebox_runtime_task_failed", Internal, 500, 1;
-    /// A bundle of an agent could not be imported in the guest.
+    /// The guest could not import an agent bundle.
     AgentBundleImportFailed = "wp_codebox_agent_bundle_import_failed", Internal, 500, 1;
-    /// Nothing in the guest imports bundles of agents.
+    /// No component in the guest imports agent bundles.
     AgentBundleImporterUnavailable = "wp_codebox_agent_bundle_importer_unavailable", Unavailable, 422, 125;
     /// The policy document is malformed.
     PolicyInvalid = "runtime-policy-invalid", InvalidInput, 400, 126;
     /// The policy does not allow this command.
     CommandDisallowed = "runtime-command-disallowed", Denied, 403, 126;
-    /// The policy asks for something this backend cannot enforce.
+    /// The policy demands something that this backend cannot enforce.
     PolicyUnenforceable = "wp_codebox_policy_unenforceable", Denied, 422, 126;
     /// The command id is not in the registry.
     CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
-    /// The command is in the registry, but this backend cannot do it; the message says why.
+    /// The registry lists the command, but this backend does not support it; the message says
+    /// why.
     CommandUnsupported = "wp_codebox_command_unsupported", Unavailable, 422, 1;
-    /// A command ran and failed; `data.reason` is the word of its program, the message its sentence.
+    /// A command ran and failed; `data.reason` is the error code of its program, the message
+    /// its error text.
     CommandFailed = "wp_codebox_command_failed", Conflict, 409, 1;
-    /// A recipe is malformed or asks for what cannot be done; `data.issues` lists every reason.
+    /// A recipe is malformed or asks for something impossible; `data.issues` lists every
+    /// reason.
     RecipeInvalid = "wp_codebox_recipe_invalid", InvalidInput, 400, 1;
     /// A step of a recipe failed.
     StepFailed = "wp_codebox_step_failed", Conflict, 409, 1;
-    /// A file that a recipe declares was not there or not of its kind.
+    /// A file that a recipe declares is missing or has the wrong type.
     CollectionFailed = "wp_codebox_collection_failed", Conflict, 409, 1;
     /// A profile is malformed; `data.issues` lists every reason.
     ProfileInvalid = "wp_codebox_profile_invalid", InvalidInput, 400, 1;
@@ -146,35 +151,35 @@ codes! {
     ProfileNotFound = "wp_codebox_profile_not_found", NotFound, 404, 1;
     /// No sandbox has this id.
     SandboxNotFound = "wp_codebox_sandbox_not_found", NotFound, 404, 1;
-    /// The run is no sandbox that is held: it takes no requests.
+    /// The run is not a held sandbox and accepts no requests.
     SandboxNotHeld = "wp_codebox_sandbox_not_held", Conflict, 409, 1;
-    /// Something runs in the sandbox that the request cannot go beside.
+    /// A program in the sandbox blocks the request.
     SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
     /// No snapshot has this id or name.
     SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
-    /// A snapshot is not what its digests say, or belongs to another kind of sandbox.
+    /// A snapshot's digests do not match, or it belongs to another kind of sandbox.
     SnapshotInvalid = "wp_codebox_snapshot_invalid", Integrity, 400, 1;
-    /// A file in the sandbox is not what the client thinks it replaces.
+    /// A file in the sandbox does not have the digest that the client expects to replace.
     SyncConflict = "wp_codebox_sync_conflict", Conflict, 409, 1;
     /// A preview cannot be opened; the message says why.
     PreviewUnavailable = "wp_codebox_preview_unavailable", Unavailable, 503, 1;
-    /// The host has no browser, or it cannot run here.
+    /// The host has no browser, or the browser cannot run on this host.
     BrowserUnavailable = "wp_codebox_browser_unavailable", Unavailable, 503, 125;
     /// No ability has this name.
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
-    /// The caller may not do this.
+    /// The caller has no permission for this call.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
-    /// The host's concurrency limit is reached.
+    /// The host's limit of concurrent runs is reached.
     Busy = "wp_codebox_busy", Unavailable, 429, 125;
-    /// The wall clock deadline was reached.
+    /// The run reached its wall clock deadline.
     RunTimeout = "wp_codebox_run_timeout", Limit, 504, 124;
-    /// The memory limit was reached.
+    /// The run reached its memory limit.
     MemoryLimit = "wp_codebox_memory_limit", Limit, 507, 1;
-    /// The disk limit was reached.
+    /// The run reached its disk limit.
     DiskLimit = "wp_codebox_disk_limit", Limit, 507, 1;
-    /// The output limit was reached.
+    /// The run reached its output limit.
     OutputLimit = "wp_codebox_output_limit", Limit, 507, 1;
-    /// The change set is larger than a bundle may be.
+    /// The changes are larger than the limit of a bundle.
     CaptureLimit = "wp_codebox_capture_limit", Limit, 507, 1;
     /// The run was cancelled.
     RunCancelled = "wp_codebox_run_cancelled", Conflict, 409, 130;
@@ -184,57 +189,58 @@ codes! {
     RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
     /// More than one run matches this prefix.
     RunAmbiguous = "wp_codebox_run_ambiguous", Conflict, 409, 1;
-    /// No task was given to a batch.
+    /// A batch has no tasks.
     TasksMissing = "wp_codebox_tasks_missing", InvalidInput, 400, 1;
-    /// No worker was given to a fan-out.
+    /// A fan-out has no workers.
     FanoutWorkersMissing = "wp_codebox_fanout_workers_missing", InvalidInput, 400, 1;
-    /// A worker is not an object of the known fields.
+    /// A worker is not an object, or has unknown fields.
     FanoutWorkerInvalid = "wp_codebox_fanout_worker_invalid", InvalidInput, 400, 1;
     /// A worker id is missing or malformed.
     FanoutWorkerIdInvalid = "wp_codebox_fanout_worker_id_invalid", InvalidInput, 400, 1;
-    /// Two workers have one id.
+    /// Two workers have the same id.
     FanoutWorkerIdDuplicate = "wp_codebox_fanout_worker_id_duplicate", InvalidInput, 400, 1;
     /// A worker has no goal.
     FanoutWorkerGoalMissing = "wp_codebox_fanout_worker_goal_missing", InvalidInput, 400, 1;
-    /// A dependency is unknown, on itself, or part of a cycle.
+    /// A worker depends on an unknown worker or on itself, or dependencies form a cycle.
     FanoutWorkerDependencyInvalid = "wp_codebox_fanout_worker_dependency_invalid", InvalidInput, 400, 1;
-    /// The concurrency is out of its range.
+    /// The concurrency is outside its range.
     FanoutConcurrencyInvalid = "wp_codebox_fanout_concurrency_invalid", InvalidInput, 400, 1;
     /// The sandbox could not start.
     SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
-    /// This host cannot isolate as the policy demands.
+    /// This host cannot provide the isolation that the policy demands.
     IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
-    /// Every kernel id set aside for guests is in use.
+    /// All kernel uids reserved for guests are in use.
     GuestIdsExhausted = "wp_codebox_guest_ids_exhausted", Unavailable, 503, 125;
-    /// The outer sandbox that the run requires cannot be started.
+    /// The process wrapper that the run requires cannot be started.
     SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
-    /// A request of the guest is outside the network policy.
+    /// The network policy denies a request from the guest.
     EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
-    /// A request of the guest was allowed and failed on its way.
+    /// The network policy allowed a request from the guest, but the request failed.
     EgressFailed = "wp_codebox_egress_failed", Unavailable, 502, 1;
     /// The egress bridge could not start.
     EgressUnavailable = "wp_codebox_egress_unavailable", Unavailable, 503, 125;
-    /// A secret of the run is missing, malformed or bound to no host.
+    /// A secret of the run is missing, malformed or not bound to a host.
     SecretInvalid = "wp_codebox_secret_invalid", InvalidInput, 400, 1;
     /// The native extension is not loaded.
     ExtensionMissing = "wp_codebox_extension_missing", Unavailable, 503, 125;
-    /// The native extension and the plugin do not speak the same contract.
+    /// The native extension and the plugin have incompatible contract versions.
     ExtensionStale = "wp_codebox_extension_stale", Unavailable, 503, 125;
-    /// A setting of the extension is missing or wrong.
+    /// A setting of the extension is missing or invalid.
     ConfigInvalid = "wp_codebox_config_invalid", Unavailable, 503, 125;
-    /// The state directory is foreign, too open or not writable.
+    /// The state directory has another owner, permissions that are too open, or is not
+    /// writable.
     StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
-    /// The runner could not be started or died.
+    /// The runner could not be started or exited early.
     RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
     /// The WordPress template could not be built.
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
-    /// The bundle could not be written; the work is kept where the message says.
+    /// The bundle could not be written; the message says where the changes are stored.
     BundleWriteFailed = "wp_codebox_bundle_write_failed", Internal, 507, 1;
-    /// The agent's work did not pass a check.
+    /// The agent's changes failed a check.
     CheckFailed = "wp_codebox_check_failed", Conflict, 409, 3;
     /// The patch contains a known secret.
     SecretInPatch = "wp_codebox_secret_in_patch", Denied, 422, 3;
-    /// The mounted source changed while the run used it.
+    /// The mount source changed while the run used it.
     BaselineChanged = "wp_codebox_baseline_changed", Conflict, 409, 1;
     /// No artifact id was given.
     ArtifactIdMissing = "wp_codebox_artifact_id_missing", InvalidInput, 400, 1;
@@ -246,105 +252,106 @@ codes! {
     ArtifactOutsideRoot = "wp_codebox_artifact_outside_root", Denied, 403, 1;
     /// The bundle does not verify.
     ArtifactVerificationFailed = "wp_codebox_artifact_verification_failed", Integrity, 400, 1;
-    /// The bundle is not signed by a key this site trusts.
+    /// No key that this site trusts has signed the bundle.
     ArtifactUntrusted = "wp_codebox_artifact_untrusted", Integrity, 403, 1;
     /// The bundle changed after it was reviewed.
     ArtifactChanged = "wp_codebox_artifact_changed", Conflict, 409, 1;
-    /// The bundle is larger than an answer may be.
+    /// The bundle is too large for one response.
     ArtifactTooLarge = "wp_codebox_artifact_too_large", InvalidInput, 413, 1;
-    /// No source of an import was given.
+    /// No import source was given.
     ArtifactImportSourceMissing = "wp_codebox_artifact_import_source_missing", InvalidInput, 400, 1;
-    /// The source of an import is no bundle: unreadable, hostile, or not verifying.
+    /// The import source is not a valid bundle: unreadable, malicious, or failing verification.
     ArtifactImportSourceInvalid = "wp_codebox_artifact_import_source_invalid", Integrity, 400, 1;
-    /// The imported bundle has another id than expected.
+    /// The id of the imported bundle is not the expected one.
     ArtifactImportIdMismatch = "wp_codebox_artifact_import_id_mismatch", Conflict, 409, 1;
-    /// The imported bundle has another content digest than expected.
+    /// The content digest of the imported bundle is not the expected one.
     ArtifactImportDigestMismatch = "wp_codebox_artifact_import_digest_mismatch", Conflict, 409, 1;
-    /// Another bundle of the same run is stored here.
+    /// Another bundle of the same run is already stored.
     ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive could not be written.
     ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
-    /// The bundle lacks what a replay needs, or this host lacks its mounts.
+    /// The bundle lacks data for a replay, or this host lacks its mount sources.
     ReplayUnavailable = "wp_codebox_replay_unavailable", Unavailable, 422, 1;
     /// No review action was given.
     ReviewActionMissing = "wp_codebox_review_action_missing", InvalidInput, 400, 1;
     /// The review action is not approve, reject or request-changes.
     ReviewActionInvalid = "wp_codebox_review_action_invalid", InvalidInput, 400, 1;
-    /// The host plugin's answer is not a review result.
+    /// The host plugin returned an invalid review result.
     ReviewResultInvalid = "wp_codebox_review_result_invalid", Internal, 502, 1;
-    /// No host plugin stages pending applies.
+    /// No host plugin handles pending applies.
     PendingApplyUnavailable = "wp_codebox_pending_apply_unavailable", Unavailable, 501, 1;
-    /// No approved file was given.
+    /// No approved files were given.
     ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
     /// An approved file is not among the changed files.
     ApprovedFilesInvalid = "wp_codebox_approved_files_invalid", InvalidInput, 400, 1;
     /// The patch cannot be filtered to the approved files.
     PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
-    /// The target differs from the baseline of the run.
+    /// The files to change differ from the baseline of the run.
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
-    /// The target is code that the change was not made from.
+    /// The target of the apply is not the code that the run changed.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
-    /// The site does not let its files be changed.
+    /// The site does not allow file changes.
     FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
-    /// No host plugin answers the apply filter.
+    /// No host plugin handles the apply filter.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
-    /// The host plugin's answer is not an apply result.
+    /// The host plugin returned an invalid apply result.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
-    /// A connector request names no connector or operation, or is too large.
+    /// A connector request has no connector or operation, or is too large.
     BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;
-    /// This site knows no connector of this name, or it cannot be resolved.
+    /// No connector of this site has this name, or the connector cannot be resolved.
     BrowserConnectorUnresolved = "wp_codebox_browser_connector_unresolved", NotFound, 404, 1;
-    /// The connector belongs to another provider than the request names.
+    /// The connector belongs to a provider other than the requested one.
     BrowserConnectorProviderMismatch = "wp_codebox_browser_connector_provider_mismatch", Conflict, 409, 1;
-    /// The connector is bound to another model than the request names.
+    /// The connector is bound to a model other than the requested one.
     BrowserConnectorModelMismatch = "wp_codebox_browser_connector_model_mismatch", Conflict, 409, 1;
-    /// The credentials of the connector are missing, denied, or could not be told from other text.
+    /// The connector's credentials are missing, denied, or indistinguishable from ordinary
+    /// text.
     BrowserConnectorCredentialsUnavailable = "wp_codebox_browser_connector_credentials_unavailable", Denied, 403, 126;
     /// No plugin of the site handles connector requests.
     BrowserConnectorHandlerMissing = "wp_codebox_browser_connector_handler_missing", Unavailable, 501, 1;
     /// The plugin that handles connector requests failed or refused.
     BrowserConnectorHandlerFailed = "wp_codebox_browser_connector_handler_failed", Internal, 502, 1;
-    /// The answer of the plugin that handles connector requests cannot be passed on.
+    /// The response of the plugin that handles connector requests is invalid.
     BrowserConnectorResponseInvalid = "wp_codebox_browser_connector_response_invalid", Internal, 502, 1;
-    /// A provider request names no operation.
+    /// A provider request has no operation.
     BrowserProviderOperationRequired = "wp_codebox_browser_provider_operation_required", InvalidInput, 400, 1;
-    /// A provider request has no request, or one that is too large.
+    /// A provider request has no inner request, or its inner request is too large.
     BrowserProviderRequestRequired = "wp_codebox_browser_provider_request_required", InvalidInput, 400, 1;
-    /// A provider request inherits no connector.
+    /// A provider request has no inherited connector.
     BrowserProviderConnectorRequired = "wp_codebox_browser_provider_connector_required", InvalidInput, 400, 1;
-    /// No adapter answers provider requests.
+    /// No adapter handles provider requests.
     BrowserProviderAdapterMissing = "wp_codebox_browser_provider_adapter_missing", Unavailable, 501, 1;
-    /// The adapter's answer is no response.
+    /// The provider adapter returned an invalid response.
     BrowserProviderAdapterInvalidResponse = "wp_codebox_browser_provider_adapter_invalid_response", Internal, 502, 1;
-    /// The site's policy of the provider bridge is malformed.
+    /// The site's provider bridge policy is malformed.
     BrowserProviderBridgePolicyInvalid = "wp_codebox_browser_provider_bridge_policy_invalid", Internal, 500, 1;
-    /// The provider bridge knows no such operation.
+    /// The provider bridge does not support this operation.
     BrowserProviderBridgeOperationUnsupported = "wp_codebox_browser_provider_bridge_operation_unsupported", InvalidInput, 400, 1;
-    /// The address of a bridged request is malformed.
+    /// The URL of a bridged request is malformed.
     BrowserProviderBridgeUriInvalid = "wp_codebox_browser_provider_bridge_uri_invalid", InvalidInput, 400, 1;
-    /// The address of a bridged request is below none of the allowed base addresses.
+    /// The URL of a bridged request is not below an allowed base URL.
     BrowserProviderBridgeUriForbidden = "wp_codebox_browser_provider_bridge_uri_forbidden", Denied, 403, 126;
     /// The path of a bridged request is malformed.
     BrowserProviderBridgePathInvalid = "wp_codebox_browser_provider_bridge_path_invalid", InvalidInput, 400, 1;
-    /// The site's policy of the provider bridge allows no base address.
+    /// The site's provider bridge policy allows no base URL.
     BrowserProviderBridgeBaseUrlMissing = "wp_codebox_browser_provider_bridge_base_url_missing", Internal, 500, 1;
-    /// The site's policy of the provider bridge does not say how to authenticate.
+    /// The site's provider bridge policy has no authentication.
     BrowserProviderBridgeAuthenticationMissing = "wp_codebox_browser_provider_bridge_authentication_missing", Internal, 500, 1;
-    /// The authentication of the provider bridge names no type.
+    /// The authentication of the provider bridge has no type.
     BrowserProviderBridgeAuthenticationStrategyMissing = "wp_codebox_browser_provider_bridge_authentication_strategy_missing", Internal, 500, 1;
-    /// The authentication of the provider bridge is of no known type or lacks its credential.
+    /// The authentication of the provider bridge has an unknown type or lacks its credential.
     BrowserProviderBridgeAuthenticationStrategyInvalid = "wp_codebox_browser_provider_bridge_authentication_strategy_invalid", Internal, 500, 1;
-    /// What the site's authentication answered is no request.
+    /// The site's authentication of a bridged request returned something that is not a request.
     BrowserProviderBridgeAuthenticatedRequestInvalid = "wp_codebox_browser_provider_bridge_authenticated_request_invalid", Internal, 500, 1;
     /// The site's authentication of a bridged request failed.
     BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
-    /// The provider could not be reached, or its answer cannot be passed on.
+    /// The provider is unreachable, or its response cannot be forwarded.
     BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
-    /// The apply audit line could not be written.
+    /// The audit log entry of an apply could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
-    /// A defect of ours; the message carries the detail.
+    /// A defect of this program; the message has the detail.
     Internal = "wp_codebox_internal", Internal, 500, 1;
 }
 
@@ -354,23 +361,23 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// An error as it crosses a process border.
+/// Error as serialised between processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// Stable code.
+    /// Stable error code.
     pub code: ErrorCode,
-    /// One sentence: what is wrong and what to do. Never a secret.
+    /// One sentence: what is wrong and what to do. Never contains a secret.
     pub message: String,
-    /// Further things to try, each one line.
+    /// Further suggestions, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// Structured detail; an object, never empty. Boxed to keep `Result`s small.
+    /// Structured detail; never an empty object. Boxed to keep `Result`s small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<serde_json::Map<String, serde_json::Value>>>,
 }
 
 impl ErrorBody {
-    /// A body without hints or data.
+    /// Creates an error body without hints or data.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -381,14 +388,14 @@ impl ErrorBody {
         }
     }
 
-    /// The same body with one more hint.
+    /// Returns the error body with one more hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The same body with one more member in `data`.
+    /// Returns the error body with one more member in `data`.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
         self.data
@@ -412,7 +419,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn codes_are_unique_and_round_trip() {
+    fn error_codes_are_unique_and_survive_a_json_round_trip() {
         let texts: BTreeSet<_> = ErrorCode::ALL.iter().map(|c| c.as_str()).collect();
         assert_eq!(texts.len(), ErrorCode::ALL.len());
         for code in ErrorCode::ALL {

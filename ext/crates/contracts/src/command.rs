@@ -1,62 +1,62 @@
-//! What a registry command came to.
+//! A registry command and its result.
 
 use crate::{ErrorBody, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// One registry command: id and `name=value` arguments.
+/// One call of a registry command: command id and `name=value` arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandCall {
     /// Command id, e.g. `wordpress.run-php`.
     pub command: String,
-    /// `name=value`, split at the first `=`.
+    /// Arguments `name=value`, split at the first `=`.
     #[serde(default)]
     pub args: Vec<String>,
 }
 
-/// Whether a command did what it was asked.
+/// Whether a command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CommandStatus {
-    /// Its program exited with 0.
+    /// The command's program exited with status 0.
     Ok,
-    /// Anything else.
+    /// The command failed.
     Error,
 }
 
-/// `wp-codebox/runtime-command-result/v1`. Everything in it is redacted.
+/// `wp-codebox/runtime-command-result/v1`. All of it is redacted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandResult {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// Whether it did what it was asked.
+    /// Whether the command succeeded.
     pub status: CommandStatus,
-    /// What it printed.
+    /// Standard output of the command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stdout: String,
-    /// What it printed on standard error.
+    /// Standard error of the command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
-    /// The document it printed: only when its output begins with `{` or `[` and parses.
+    /// Standard output parsed as JSON; only when the output begins with `{` or `[` and parses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// {command, timing {durationMs}}.
+    /// `{command, timing {durationMs}}`.
     pub diagnostics: Value,
-    /// Files of the bundle that hold more.
+    /// References to bundle files with further output.
     #[serde(
         rename = "artifactRefs",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub artifact_refs: Vec<Value>,
-    /// Why it is not ok.
+    /// Error of a failed command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
 }
 
 impl CommandResult {
-    /// A result of what a program printed.
+    /// Creates the result from a program's output.
     #[must_use]
     pub fn of_output(command: &str, status: CommandStatus, stdout: String, stderr: String) -> Self {
         let text = stdout.trim();

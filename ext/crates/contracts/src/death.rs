@@ -1,40 +1,41 @@
-//! Why a guest ended that nothing had asked to end.
+//! Why a guest ended although the runner did not end it.
 
 use crate::ErrorBody;
 use serde::{Deserialize, Serialize};
 
-/// A process without which a guest cannot live.
+/// Processes whose end also ends the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuestProcess {
-    /// The guest's first process; pid 1 at level `full`.
+    /// First process of the guest; pid 1 at isolation level `full`.
     First,
-    /// The launcher, the parent of the first; or the outer sandbox around it.
+    /// The launcher, which is the parent of the guest's first process, or the process wrapper
+    /// around the launcher.
     Launcher,
-    /// The process that starts launchers for guests with a kernel uid of their own.
+    /// The process that starts launchers for guests with their own kernel uid.
     Spawner,
-    /// None of them was seen to end.
+    /// The runner saw none of these processes end.
     #[default]
     Unknown,
 }
 
-/// Which process ended first, and by what.
+/// The process whose end ended the guest, and the cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GuestDeath {
-    /// Which.
+    /// Process that ended first.
     pub process: GuestProcess,
-    /// Its exit code, when it exited.
+    /// Exit code, if the process exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal, if a signal killed the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// What it gave as its reason.
+    /// Failure that the process reported before it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<DeathFailure>,
-    /// Processes that the kernel of this host ended for want of memory while the guest lived, in
-    /// or out of it: a hint, no cause.
+    /// Number of OOM kills by this host's kernel during the guest's lifetime, inside or outside
+    /// the guest: a hint, not the cause.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_oom_kills: u64,
 }
@@ -43,9 +44,9 @@ pub struct GuestDeath {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeathFailure {
-    /// Which, e.g. `channel`.
+    /// Name of the step, e.g. `channel`.
     pub step: String,
-    /// What it was about, e.g. `poll`.
+    /// Object of the step, e.g. `poll`.
     pub subject: String,
     /// errno; 0 when none applies.
     pub errno: i32,
@@ -56,7 +57,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Names of the signals that end a process which does not handle them, as Linux numbers them.
+/// Names and Linux numbers of the signals that end a process without a handler.
 const SIGNALS: &[(i32, &str)] = &[
     (1, "SIGHUP"),
     (2, "SIGINT"),
@@ -74,9 +75,9 @@ const SIGNALS: &[(i32, &str)] = &[
 ];
 
 impl GuestDeath {
-    /// `error` with this as its `data.death`.
+    /// Returns `error` with this death as its `data.death`.
     #[must_use]
-    pub fn told_in(&self, error: ErrorBody) -> ErrorBody {
+    pub fn attach_to(&self, error: ErrorBody) -> ErrorBody {
         match serde_json::to_value(self) {
             Ok(value) => error.with("death", value),
             Err(_) => error,
@@ -85,7 +86,7 @@ impl GuestDeath {
 }
 
 impl std::fmt::Display for GuestDeath {
-    /// One clause, e.g. `the sandbox's first process was ended by signal 9 (SIGKILL)`.
+    /// Writes one clause, e.g. `the sandbox's first process was ended by signal 9 (SIGKILL)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.process {
             GuestProcess::First => "the sandbox's first process",
@@ -120,11 +121,11 @@ impl std::fmt::Display for GuestDeath {
         match self.host_oom_kills {
             0 => Ok(()),
             1 => f.write_str(
-                "; while it lived the kernel ended one process of this host for want of memory",
+                "; while it ran the kernel killed one process of this host because memory ran out",
             ),
             more => write!(
                 f,
-                "; while it lived the kernel ended {more} processes of this host for want of memory"
+                "; while it ran the kernel killed {more} processes of this host because memory ran out"
             ),
         }
     }
@@ -136,7 +137,7 @@ mod tests {
     use crate::ErrorCode;
 
     #[test]
-    fn each_death_is_one_clause_that_names_process_and_cause() {
+    fn guest_death_message_names_process_and_cause() {
         let failure = DeathFailure {
             step: "channel".to_owned(),
             subject: "sendmsg".to_owned(),
@@ -154,8 +155,8 @@ mod tests {
                     host_oom_kills: 1,
                     ..first.clone()
                 },
-                "the sandbox's first process was ended by signal 9 (SIGKILL); while it lived the \
-                 kernel ended one process of this host for want of memory",
+                "the sandbox's first process was ended by signal 9 (SIGKILL); while it ran the \
+                 kernel killed one process of this host because memory ran out",
             ),
             (
                 GuestDeath {
@@ -191,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_carries_what_is_known_and_no_more() {
+    fn error_data_of_guest_death_omits_unknown_members() {
         let death = GuestDeath {
             process: GuestProcess::Launcher,
             signal: Some(9),
             ..GuestDeath::default()
         };
-        let error = death.told_in(ErrorBody::new(ErrorCode::RunFailed, "it ended"));
+        let error = death.attach_to(ErrorBody::new(ErrorCode::RunFailed, "it ended"));
         assert_eq!(
             serde_json::to_value(error).unwrap()["data"],
             serde_json::json!({"death": {"process": "launcher", "signal": 9}})

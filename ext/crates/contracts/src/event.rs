@@ -1,46 +1,46 @@
-//! Lifecycle events: one vocabulary for the journal, the stream and the bundle.
+//! Lifecycle events, with the same names in the journal, the frame stream and the bundle.
 
-use crate::{ExecutionId, words};
+use crate::{ExecutionId, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-words! {
+string_enum! {
     /// Type of a lifecycle event.
     pub enum EventType {
-        /// The runtime exists.
+        /// The runtime was created.
         Created = "runtime.created",
         /// A mount became visible in the guest.
         Mounted = "runtime.mounted",
         /// An execution started.
         CommandStarted = "runtime.command.started",
-        /// An execution printed something.
+        /// An execution printed output.
         CommandOutput = "runtime.command.output",
         /// An execution ended.
         CommandFinished = "runtime.command.finished",
-        /// Something was observed.
+        /// An observation was made.
         Observed = "runtime.observed",
-        /// A snapshot was made.
+        /// A snapshot was created.
         SnapshotCreated = "runtime.snapshot.created",
-        /// The guest was replaced by one with the state of a snapshot.
+        /// A guest with the state of a snapshot replaced the previous guest.
         SnapshotRestored = "runtime.snapshot.restored",
-        /// A checkpoint was made.
+        /// A checkpoint was created.
         CheckpointCreated = "runtime.checkpoint.created",
-        /// The guest was replaced by one with the state of a checkpoint.
+        /// A guest with the state of a checkpoint replaced the previous guest.
         CheckpointRestored = "runtime.checkpoint.restored",
-        /// Files went into the guest or were read from it.
+        /// Files were copied into the guest or read from it.
         FilesSynced = "runtime.files.synced",
-        /// A browser command came a step further.
+        /// A browser command made progress.
         BrowserProgress = "runtime.browser-command-progress",
-        /// The sandbox entered another state of its lifecycle, or its times changed.
+        /// The sandbox entered another lifecycle state, or its expiry time changed.
         StateChanged = "runtime.state.changed",
         /// The bundle was written.
         ArtifactsCollected = "runtime.artifacts.collected",
-        /// The runtime is gone.
+        /// The runtime was destroyed.
         Destroyed = "runtime.destroyed",
     }
 }
 
-/// Which stream an output event belongs to.
+/// Output stream of an output event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputStream {
@@ -50,31 +50,32 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// One event. `data` depends on the type:
-/// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?, shown?: what people read instead};
+/// One event. The members of `data` depend on the type: `command.started` {command, args};
+/// `command.output` {stream, text | base64, truncated?, shown?: text to display instead};
 /// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
 /// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason};
-/// `snapshot.*` and `checkpoint.*` {id, name, actor}; `files.synced`, one per file,
-/// {direction: in | out, path, sha256? (absent: deleted), actor}; `state.changed` {from, to, actor, reason?, expiresAt?}.
+/// `snapshot.*` and `checkpoint.*` {id, name, actor}; `files.synced`, one per file, {direction:
+/// in | out, path, sha256? (absent: deleted), actor}; `state.changed` {from, to, actor,
+/// reason?, expiresAt?}.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LifecycleEvent {
-    /// `evt-<seq>`, unique within a journal.
+    /// Event id `evt-<seq>`, unique within a journal.
     pub id: String,
-    /// Position in the journal, from 1.
+    /// Sequence number in the journal, from 1.
     pub seq: u64,
-    /// What happened.
+    /// Type of the event.
     #[serde(rename = "type")]
     pub kind: EventType,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339 timestamp, UTC, with milliseconds.
     pub timestamp: String,
-    /// The execution it belongs to.
+    /// Execution that the event belongs to.
     #[serde(
         rename = "executionId",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub execution_id: Option<ExecutionId>,
-    /// Detail, see above.
+    /// Detail; its members depend on the type of the event.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
 }

@@ -1,22 +1,23 @@
 //! The runner protocol: one request, many event frames, one terminal frame.
 //!
-//! Frames are newline-delimited JSON on a dedicated descriptor, at most [`MAX_FRAME_BYTES`] each.
-//! The first frame of the caller is `start`, of the runner `accepted`. A caller that does not
-//! read gets no more events after a while, and then the last frame: `seq` shows the gap, the
-//! journal has what is missing. The stream may end without a last frame when its caller came
-//! back too late; the record of the run has it.
+//! Frames are newline-delimited JSON on a dedicated file descriptor, at most
+//! [`MAX_FRAME_BYTES`] each. The caller's first frame is `start`, the runner's is `accepted`.
+//! If the caller stops reading, the runner drops events after a while and still sends the
+//! terminal frame: a gap in `seq` shows the loss, and the journal has the missing events. The
+//! stream may end without a terminal frame if the caller resumed reading too late; the result
+//! is then in the run's record.
 
 use crate::{ErrorBody, LifecycleEvent, RunId, RunRequest, RunResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Version of this protocol; both sides must agree.
+/// Version of the runner protocol; caller and runner must have the same.
 pub const PROTOCOL_VERSION: u32 = 5;
 
-/// Longest frame, newline included.
+/// Maximum length of a frame in bytes, newline included.
 pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
-/// One line of the protocol.
+/// One line of the runner protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)]
@@ -25,21 +26,21 @@ pub enum Frame {
     Start {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
-        /// `CLOCK_MONOTONIC` of when the caller began to ask, nanoseconds; the cost of the run
-        /// counts from then. Absent, or no time of the last hour on this clock: from when the
-        /// runner started.
+        /// `CLOCK_MONOTONIC` time in nanoseconds at which the caller began the call; the run's
+        /// cost is measured from there. If absent or not within the last hour, cost is measured
+        /// from the runner's start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_ns: Option<u64>,
-        /// The request.
+        /// The run request.
         request: RunRequest,
     },
-    /// Caller: stop and salvage.
+    /// Caller: stop the run and write a recovery bundle.
     Cancel,
-    /// Caller: from now on the run survives the end of this conversation.
+    /// Caller: the run must continue after this connection closes.
     Detach,
-    /// Caller: what came of a parent tool.
+    /// Caller: result of a parent tool call.
     ToolResult {
-        /// `wp-codebox/parent-tool-result/v1`; its `request_id` says of which call.
+        /// `wp-codebox/parent-tool-result/v1`; its `request_id` names the call.
         result: Value,
     },
     /// Runner: the request is well formed and the run directory exists.
@@ -48,27 +49,27 @@ pub enum Frame {
         protocol: u32,
         /// Version of the runner.
         version: String,
-        /// Echo.
+        /// Run id of the request.
         run_id: RunId,
     },
-    /// Runner: something happened.
+    /// Runner: a lifecycle event.
     Event {
-        /// What.
+        /// The event.
         event: LifecycleEvent,
     },
-    /// Runner: the agent asks for a tool that the parent answers for.
+    /// Runner: the agent calls a tool that the parent process serves.
     ToolRequest {
         /// `wp-codebox/parent-tool-request/v1`.
         request: Value,
     },
-    /// Runner: the run came to an outcome. Last frame.
+    /// Runner: the run ended with an outcome. Terminal frame.
     Result {
-        /// The result.
+        /// Result of the run.
         result: RunResult,
     },
-    /// Runner: the run could not start or could not be finished. Last frame.
+    /// Runner: the run could not start or could not be finished. Terminal frame.
     Error {
-        /// Why.
+        /// Error that ended the run.
         error: ErrorBody,
     },
 }

@@ -1,8 +1,8 @@
-//! Newtypes for identifiers and digests. A value exists only if it is well formed.
+//! Newtypes for identifiers and digests. Their constructors accept well-formed values only.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a text is not an id.
+/// Error for text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} must be {rule}")]
 pub struct InvalidId {
@@ -18,13 +18,13 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Checks and wraps a text.
+            /// Validates and wraps a text.
             pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
                 let text = text.into();
                 let check: fn(&str) -> bool = $check;
                 if check(&text) { Ok(Self(text)) } else { Err(InvalidId { what: $what, rule: $rule }) }
             }
-            /// The text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str { &self.0 }
         }
@@ -51,25 +51,25 @@ fn is_hex64(text: &str) -> bool {
 }
 
 id!(
-    /// A run: `run_` and 32 lowercase hex digits, also a directory name.
+    /// Id of a run: `run_` and 32 lowercase hex digits; also the name of its directory.
     RunId, "run id", "run_ and 32 lowercase hex digits",
     |t| t.len() == 36 && t.starts_with("run_") && t[4..].bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 );
 id!(
-    /// A site's partition of the state directory: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    /// Id of a site's partition of the state directory: 1 to 64 of `A-Z a-z 0-9 _ -`.
     SiteId, "site id", "1 to 64 letters, digits, _ or -", |t| is_token(t, 64)
 );
 id!(
-    /// One execution in a run; unique within its journal.
+    /// Id of one execution in a run; unique within the run's journal.
     ExecutionId, "execution id", "1 to 64 letters, digits, _ or -", |t| is_token(t, 64)
 );
 id!(
-    /// `artifact-bundle-sha256-` and the content digest.
+    /// Id of an artifact bundle: `artifact-bundle-sha256-` and the content digest.
     BundleId, "artifact id", "artifact-bundle-sha256- and 64 lowercase hex digits",
     |t| t.strip_prefix("artifact-bundle-sha256-").is_some_and(is_hex64)
 );
 id!(
-    /// A sha256 as 64 lowercase hex digits.
+    /// SHA-256 digest as 64 lowercase hex digits.
     Sha256Hex, "sha256", "64 lowercase hex digits", is_hex64
 );
 
@@ -80,7 +80,8 @@ impl Sha256Hex {
         Self(hex(bytes))
     }
 
-    /// 64 zeros: the placeholder inside a manifest's self hash.
+    /// Returns 64 zeros, the placeholder that a manifest has in place of its own hash while it
+    /// is hashed.
     #[must_use]
     pub fn zero() -> Self {
         Self("0".repeat(64))
@@ -88,7 +89,8 @@ impl Sha256Hex {
 }
 
 impl RunId {
-    /// A name for what came from no run of this host: the same for the same digest.
+    /// Returns a run id derived from a digest, for imports that come from no run of this host.
+    /// Equal digests give equal ids.
     #[must_use]
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         let digits: String = digest.0.chars().take(32).collect();
@@ -97,14 +99,14 @@ impl RunId {
 }
 
 impl BundleId {
-    /// The id that belongs to a content digest.
+    /// Returns the bundle id of a content digest.
     #[must_use]
     pub fn from_digest(digest: &Sha256Hex) -> Self {
         Self(format!("artifact-bundle-sha256-{digest}"))
     }
 }
 
-/// Bytes as lower-case hex digits.
+/// Formats bytes as lower-case hex digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_refuse_what_could_be_a_path() {
+    fn run_and_site_ids_refuse_path_characters() {
         for bad in [
             "",
             "..",

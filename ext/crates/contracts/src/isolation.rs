@@ -1,23 +1,23 @@
-//! The isolation report: what was asked for, what was observed in the guest.
+//! The isolation report: requested and observed isolation of a guest.
 
-use crate::words;
+use crate::string_enum;
 use serde::{Deserialize, Serialize};
 
-words! {
-    /// Overall level.
+string_enum! {
+    /// Overall isolation level.
     #[derive(PartialOrd, Ord)]
     pub enum IsolationLevel {
-        /// Not enough: the run is refused.
+        /// Insufficient: the run is refused.
         None = "none",
         /// No private file-system view.
         Reduced = "reduced",
-        /// Everything of the design.
+        /// All isolation mechanisms.
         Full = "full",
     }
 }
 
 impl IsolationLevel {
-    /// What a guest of this level asks of an axis.
+    /// Returns the enforcement that a guest of this level requests for an axis.
     #[must_use]
     pub const fn requested(self, axis: IsolationAxis) -> Enforcement {
         match (self, axis) {
@@ -28,14 +28,15 @@ impl IsolationLevel {
         }
     }
 
-    /// What must be observed on an axis for a guest to count as this level.
+    /// Returns the minimum enforcement that must be observed on an axis for a guest to have
+    /// this level.
     #[must_use]
     pub const fn least(self, axis: IsolationAxis) -> Enforcement {
         use IsolationAxis as Axis;
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            // Without a cgroup a sum over processes can only be polled.
-            // A kernel uid of its own needs root or a range of subordinate ids.
+            // Without a cgroup, sums over processes can only be polled. A guest's own kernel
+            // uid needs root or a subordinate id range.
             (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
                 Enforcement::BestEffort
             }
@@ -43,7 +44,8 @@ impl IsolationLevel {
             (Self::Reduced, Axis::Network | Axis::Syscalls | Axis::Privileges) => {
                 Enforcement::Enforced
             }
-            // The host's tree, processes and per-user counters stay shared.
+            // At `reduced`, the guest shares the file tree, processes and per-user counters of
+            // the host.
             (Self::Reduced, Axis::Files | Axis::Processes | Axis::Pids | Axis::Disk) => {
                 Enforcement::BestEffort
             }
@@ -51,8 +53,8 @@ impl IsolationLevel {
     }
 }
 
-words! {
-    /// What is isolated.
+string_enum! {
+    /// Aspect of isolation.
     #[derive(PartialOrd, Ord)]
     #[allow(missing_docs)]
     pub enum IsolationAxis {
@@ -69,44 +71,45 @@ words! {
     }
 }
 
-words! {
-    /// How well an axis is enforced, least first.
+string_enum! {
+    /// How well an axis is enforced, weakest first.
     #[derive(PartialOrd, Ord)]
     pub enum Enforcement {
-        /// Not at all.
+        /// Not enforced.
         NotEnforced = "not-enforced",
-        /// By polling or per process only.
+        /// Enforced by polling or per process only.
         BestEffort = "best-effort",
-        /// By the kernel, seen from inside the guest.
+        /// Enforced by the kernel, as observed inside the guest.
         Enforced = "enforced",
     }
 }
 
-/// One axis.
+/// Report of one isolation axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisReport {
-    /// Which.
+    /// The axis.
     pub axis: IsolationAxis,
-    /// What the run asked for.
+    /// Enforcement that the run requested.
     pub requested: Enforcement,
-    /// What was observed.
+    /// Enforcement that the probe observed.
     pub enforced: Enforcement,
-    /// The mechanism.
+    /// Kernel mechanism that enforces the axis.
     pub by: String,
-    /// What the probe saw.
+    /// Observation of the probe.
     pub evidence: String,
 }
 
-/// What probes inside this guest, on this kernel, saw before the first untrusted byte.
+/// Results of the probes that ran inside this guest on this kernel, before any untrusted code
+/// or data arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationReport {
-    /// `wp-codebox/isolation-report/v1`.
+    /// Schema id, `wp-codebox/isolation-report/v1`.
     pub schema: String,
-    /// Overall level.
+    /// Overall isolation level.
     pub level: IsolationLevel,
     /// Kernel release.
     pub kernel: String,
-    /// Landlock ABI; 0 when absent.
+    /// Landlock ABI version; 0 without Landlock.
     #[serde(rename = "landlockAbi")]
     pub landlock_abi: u32,
     /// One row per axis.
@@ -118,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_higher_level_never_needs_less() {
+    fn full_level_requires_at_least_the_enforcement_of_reduced() {
         for &axis in IsolationAxis::ALL {
             let least = |level: IsolationLevel| level.least(axis);
             assert!(least(IsolationLevel::Full) >= least(IsolationLevel::Reduced));

@@ -1,8 +1,8 @@
-//! Data shapes, schema ids, stable codes and limits shared by every other crate.
+//! Data shapes, schema ids, stable error codes and limits that the other crates share.
 //!
-//! Nothing here does I/O, reads the environment or knows a backend. Types that
-//! cross a process or a disk are `serde` types; their JSON names are the contract.
-//! The JSON Schemas under `abilities/schemas/` describe the same shapes to PHP.
+//! This crate does no I/O, reads no environment variables and depends on no backend. Types that
+//! cross a process border or are stored on disk implement `serde`; their JSON names are the
+//! contract. The JSON Schemas under `abilities/schemas/` describe the same shapes for PHP.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -31,12 +31,12 @@ mod run;
 mod run_lifecycle;
 pub mod schema_id;
 mod spawner;
+mod string_enum;
 mod summary;
 mod task;
 mod task_shape;
 mod task_spec;
 pub mod terminal_text;
-mod words;
 mod workflow;
 
 pub use agent::{
@@ -76,7 +76,7 @@ pub use mount::{
     GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,
     MountReport, MountRequest, MountView, StagedFile,
 };
-pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
+pub use outcome::{CompletionStatus, NextAction, Outcome, RecoveredChanges, SessionStatus};
 pub use parent_tool::{
     ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,
     ParentToolResult, ParentToolSession, ParentToolStatus,
@@ -94,7 +94,7 @@ pub use projection::{
     BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
 };
 pub use registry::{
-    CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+    CancelDetails, CancelEffect, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
     CheckReport, CheckStatus, Cost, DEFAULT_MAX_RUNS, ModelUsage, OuterSandbox, OuterSandboxKind,
@@ -102,9 +102,10 @@ pub use run::{
     SecretBinding,
 };
 pub use run_lifecycle::{
-    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,
-    RunCancellationRequest, RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunRegistryPage,
-    RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
+    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RecordedCancellation,
+    RunArtifactList, RunBundle, RunCancellationRequest, RunLifecycle, RunObservations, RunPhase,
+    RunProgress, RunRegistryEntry, RunRegistryPage, RunState, RunTransitionError, RuntimeRunResult,
+    ScratchState,
 };
 pub use spawner::{
     GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,
@@ -115,6 +116,6 @@ pub use task::TaskInput;
 pub use task_shape::{Member, Need, Shape};
 pub use task_spec::{RunRequest, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec};
 pub use workflow::{
-    CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
-    WrittenFile,
+    CollectedFile, GeneratedDirectory, GeneratedFrom, OnFailure, Workflow, WorkflowStep,
+    WorkspaceRule, WrittenFile,
 };

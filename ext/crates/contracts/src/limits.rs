@@ -1,60 +1,62 @@
-//! Resource limits: what a caller may ask for and what a run gets.
+//! Resource limits: the limits a caller may request, and the limits in force for a run.
 
 use serde::{Deserialize, Serialize};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Limits as asked for; an absent field takes its default.
+/// Requested limits; an absent field takes its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsRequest {
-    /// Wall clock of the whole run, milliseconds.
+    /// Wall clock of the whole run, in milliseconds.
     pub wall_clock_ms: Option<u64>,
-    /// Processes alive at once.
+    /// Maximum number of concurrent processes.
     pub processes: Option<u64>,
-    /// Memory of all processes together, bytes.
+    /// Memory of all processes together, in bytes.
     pub memory_bytes: Option<u64>,
     /// Bytes written to the guest's file systems.
     pub disk_bytes: Option<u64>,
-    /// Bytes of stdout and stderr kept per execution.
+    /// Captured bytes of stdout and stderr per execution.
     pub output_bytes: Option<u64>,
 }
 
 /// Limits in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Wall clock of the whole run, milliseconds.
+    /// Wall clock of the whole run, in milliseconds.
     pub wall_clock_ms: u64,
-    /// Processes alive at once.
+    /// Maximum number of concurrent processes.
     pub processes: u64,
-    /// Memory of all processes together, bytes. Files are not counted here.
+    /// Memory of all processes together, in bytes. Files are not counted here.
     pub memory_bytes: u64,
-    /// Bytes written to the guest's file systems; they are host memory. A memory cgroup is
-    /// limited to `memory_bytes + disk_bytes`.
+    /// Bytes written to the guest's file systems, which use host memory. The memory cgroup's
+    /// limit is `memory_bytes + disk_bytes`.
     pub disk_bytes: u64,
-    /// Bytes of stdout and stderr kept per execution.
+    /// Captured bytes of stdout and stderr per execution.
     pub output_bytes: u64,
 }
 
-/// What no run can change, because the kernel counts it per user of the host: guests that share
-/// the state directory owner's kernel uid must stay far below that user's own budgets.
+/// Limits that no run can change. The kernel counts these resources per host user: guests that
+/// share the kernel uid of the state directory's owner must stay far below that user's own
+/// limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedLimits {
-    /// Open files of a program. Distributions start every program with this soft limit, so
-    /// software works within it. The kernel compares a uid's descriptors in flight over unix
-    /// sockets with the sender's limit: the runner's must be well above it.
+    /// Open files of a program (RLIMIT_NOFILE). Distributions start programs with this soft
+    /// limit, so common software works within it. The kernel compares the number of a uid's
+    /// file descriptors in flight over unix sockets with the sender's limit, so the runner's
+    /// limit must be well above this one.
     pub open_files: u64,
     /// Queued signals and POSIX timers of a guest; counted per user namespace since Linux 5.14.
     pub queued_signals: u64,
-    /// Locked memory of a guest, bytes: enough for programs that keep keys in it.
+    /// Locked memory of a guest in bytes: enough for programs that lock their keys.
     pub locked_bytes: u64,
-    /// inotify instances of a guest; the host's budget is 128 per uid by default.
+    /// inotify instances of a guest; the host allows 128 per uid by default.
     pub inotify_instances: u64,
     /// inotify watches of a guest.
     pub inotify_watches: u64,
 }
 
-/// The values in force in every guest; the two for inotify at level `full`.
+/// Fixed limits in every guest; the two inotify limits only at level `full`.
 pub const FIXED_LIMITS: FixedLimits = FixedLimits {
     open_files: 1024,
     queued_signals: 1024,
@@ -63,17 +65,17 @@ pub const FIXED_LIMITS: FixedLimits = FixedLimits {
     inotify_watches: 65_536,
 };
 
-/// A limit outside its range.
+/// Error for a limit outside its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("limits.{field} is {value}, but must be from {min} to {max}")]
 pub struct LimitError {
-    /// Which one.
+    /// Name of the limit.
     pub field: &'static str,
-    /// As given.
+    /// Requested value.
     pub value: u64,
-    /// Smallest accepted.
+    /// Smallest accepted value.
     pub min: u64,
-    /// Largest accepted.
+    /// Largest accepted value.
     pub max: u64,
 }
 
@@ -90,7 +92,7 @@ impl Default for Limits {
 }
 
 impl LimitsRequest {
-    /// Fills in defaults and refuses values outside their range.
+    /// Fills in defaults; fails when a value is outside its range.
     pub fn resolve(&self) -> Result<Limits, LimitError> {
         let d = Limits::default();
         let pick = |field, given: Option<u64>, default, min, max| match given {
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_closed() {
+    fn limits_include_their_minimum_and_refuse_values_below() {
         assert_eq!(
             LimitsRequest::default().resolve().unwrap(),
             Limits::default()

@@ -1,4 +1,4 @@
-//! What a caller mounts, where, and how the guest sees it.
+//! Mounts: host directories, their paths in the guest, and how the guest sees them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct GuestPath(String);
 
-/// Why a text is not a guest path.
+/// Error for text that is not a valid guest path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest path {text:?} must be absolute, normalised, without `..`, NUL or newline, and at most 4,000 bytes"
@@ -17,7 +17,8 @@ pub struct InvalidGuestPath {
 }
 
 impl GuestPath {
-    /// Accepts an absolute path without empty, `.` or `..` segments; a trailing slash is dropped.
+    /// Accepts an absolute path without empty, `.` or `..` segments; a trailing slash is
+    /// removed.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidGuestPath> {
         let mut text: String = text.into();
         while text.len() > 1 && text.ends_with('/') {
@@ -33,12 +34,12 @@ impl GuestPath {
             Err(InvalidGuestPath { text })
         }
     }
-    /// The text.
+    /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// Whether `other` is this path or lies below it.
+    /// Returns whether `other` is this path or lies below it.
     #[must_use]
     pub fn contains(&self, other: &GuestPath) -> bool {
         self.0 == "/"
@@ -48,7 +49,7 @@ impl GuestPath {
                 .strip_prefix(&self.0)
                 .is_some_and(|rest| rest.starts_with('/'))
     }
-    /// The last segment; empty for `/`.
+    /// Returns the last segment; empty for `/`.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
@@ -72,133 +73,137 @@ impl std::fmt::Display for GuestPath {
     }
 }
 
-/// What the guest may do with a mount.
+/// Access of the guest to a mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MountAccess {
     /// Read only.
     Readonly,
-    /// Writable inside the guest; the host directory is never written.
+    /// Writable inside the guest; the runner never writes to the host directory.
     #[default]
     Readwrite,
 }
 
-/// How a mount was materialised.
+/// How the guest sees a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MountView {
-    /// Overlay over the host directory itself.
+    /// Overlay with the host directory as lower directory.
     Overlay,
-    /// Overlay over a private copy, because the guest's user does not own every inode.
+    /// Overlay with a private copy as lower directory, because the guest's user does not own
+    /// every inode of the host directory.
     Copy,
-    /// Shown read-only: at `full` an overlay over the host directory, without an upper layer.
+    /// Read-only; at level `full` an overlay over the host directory without an upper
+    /// directory.
     Bind,
 }
 
-/// Which git repository a mount is asked to have in the guest. Never the source's own.
+/// Git repository that a mount gets in the guest. The source's own `.git` is never visible
+/// there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GitChoice {
-    /// `baseline` where the source lies in a work tree and the host has git, else `none`.
+    /// `baseline` if the source lies in a git work tree and the host has git, otherwise `none`.
     #[default]
     Auto,
-    /// One commit of what is mounted.
+    /// A new repository with one commit of the mounted files.
     Baseline,
-    /// The real commits, read-only below what the guest writes: everything that was ever
-    /// committed, without settings and hooks. For the operator at the shell only.
+    /// The real commits, as a read-only object store below the guest's writes: the full
+    /// history, without the source's git configuration and hooks. Only the operator on the
+    /// command line may request this.
     History,
     /// No repository.
     None,
 }
 
 impl GitChoice {
-    /// Every value by its word.
+    /// Every value with its text.
     pub const WORDS: [(&'static str, Self); 4] = [
         ("auto", Self::Auto),
         ("baseline", Self::Baseline),
         ("history", Self::History),
         ("none", Self::None),
     ];
-    /// Whether nothing was said.
+    /// Returns whether this is the default value.
     #[must_use]
     pub const fn is_auto(&self) -> bool {
         matches!(self, Self::Auto)
     }
 }
 
-/// Which git repository a mount had in the guest.
+/// Git repository that a mount had in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GitView {
-    /// None.
+    /// No repository.
     None,
-    /// One commit of what is mounted, made when git is first used.
+    /// A repository with one commit of the mounted files, created when git is first used.
     Baseline,
     /// The real commits.
     History,
 }
 
-/// One mount as a caller writes it.
+/// One mount as a caller requests it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountRequest {
     /// Host directory, absolute.
     pub source: String,
-    /// Where the guest sees it; below `/workspace` or `/wordpress`.
+    /// Path in the guest, below `/workspace` or `/wordpress`.
     pub target: String,
     /// `readonly` or `readwrite` (default).
     #[serde(default)]
     pub mode: MountAccess,
-    /// Names left out of the capture, at any depth; default `vendor`-style trees are kept,
-    /// `.git` never takes part.
+    /// File names excluded from the capture at any depth. By default the capture includes trees
+    /// such as `vendor`; it never includes `.git`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Which git repository the guest has of it.
+    /// Git repository of the mount in the guest.
     #[serde(default, skip_serializing_if = "GitChoice::is_auto")]
     pub git: GitChoice,
-    /// Free data of the caller, echoed into the bundle.
+    /// Free-form data from the caller, copied into the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// How one mount was shown to the guest, as a result says it.
+/// How the guest saw one mount, as part of the run result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MountReport {
-    /// Declared target.
+    /// Declared path in the guest.
     pub target: GuestPath,
-    /// How it was materialised.
+    /// How the guest saw the mount.
     pub view: MountView,
-    /// Which git repository the guest had of it.
+    /// Git repository of the mount in the guest.
     pub git: GitView,
-    /// What the guest did not get of its source.
+    /// Entries of the source that were missing in the guest.
     pub left_out: LeftOutReport,
 }
 
-/// What a guest did not get of a mount's source.
+/// Entries of a mount's source that were missing in the guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutReport {
-    /// How many entries.
+    /// Total number of entries.
     pub count: u64,
-    /// The first of them.
+    /// The first entries.
     pub entries: Vec<LeftOutEntry>,
 }
 
-/// One entry of a mount's source that a guest did not get.
+/// One entry of a mount's source that was missing in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutEntry {
-    /// Path below the mount.
+    /// Path relative to the mount.
     pub path: String,
     /// `git-metadata`, `unreadable`, `symlink-absolute` or `symlink-leaves-mount`.
     pub reason: String,
 }
 
-/// One host file made readable in the guest.
+/// One host file that the guest may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedFile {
-    /// Host file, absolute.
+    /// Host path of the file, absolute.
     pub source: String,
-    /// Where the guest sees it: below `/workspace` or `/run/codebox/staged`.
+    /// Path in the guest, below `/workspace` or `/run/codebox/staged`.
     pub target: String,
 }
 
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guest_paths() {
+    fn guest_path_must_be_absolute_and_normalised() {
         for bad in [
             "", "a", "/a/../b", "/a//b", "/./a", "/a\nb", "/a\\b", "/a\0",
         ] {

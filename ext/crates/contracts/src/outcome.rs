@@ -1,10 +1,10 @@
-//! The one outcome table: what a run came to, and what every caller sees of it.
+//! The outcome table: the outcome of a run and the statuses and exit codes derived from it.
 
-use crate::words;
+use crate::string_enum;
 use serde::{Deserialize, Serialize};
 
-words! {
-    /// What a run came to.
+string_enum! {
+    /// Outcome of a run.
     pub enum Outcome {
         /// The agent succeeded, files changed, all checks passed.
         Succeeded = "succeeded",
@@ -12,15 +12,15 @@ words! {
         NoOp = "no_op",
         /// Files changed, but a check failed or the agent did not finish its work.
         Partial = "partial",
-        /// Something a human must fix stands in the way.
+        /// A human must resolve a problem first.
         Blocked = "blocked",
-        /// Policy refused.
+        /// The policy denied an operation.
         Denied = "denied",
         /// The agent failed.
         Failed = "failed",
-        /// The deadline was reached.
+        /// The run reached its deadline.
         TimedOut = "timed_out",
-        /// The caller cancelled or went away.
+        /// The caller cancelled the run or disconnected.
         Cancelled = "cancelled",
     }
 }
@@ -29,9 +29,9 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// The call ran to its end.
+    /// The call completed.
     Completed,
-    /// It did not.
+    /// The call did not complete.
     Failed,
 }
 
@@ -39,13 +39,13 @@ pub enum SessionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionStatus {
-    /// Ready to be promoted.
+    /// The changes are ready to apply.
     Succeeded,
-    /// Needs a human.
+    /// A human must resolve a problem first.
     Blocked,
-    /// Nothing usable.
+    /// The run produced nothing usable.
     Failed,
-    /// Something usable, not everything.
+    /// The run produced a usable part of the work.
     Partial,
 }
 
@@ -53,18 +53,18 @@ pub enum CompletionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextAction {
-    /// Review and apply.
+    /// Review and apply the changes.
     Promote,
-    /// Look at what there is.
+    /// Review the partial result.
     Review,
-    /// Run again.
+    /// Run the task again.
     Retry,
-    /// Remove the blocker first.
+    /// Resolve the blocker first.
     FixBlocker,
 }
 
 impl Outcome {
-    /// Status of the session envelope.
+    /// Returns the status of the session envelope.
     #[must_use]
     pub const fn session_status(self) -> SessionStatus {
         match self {
@@ -77,33 +77,33 @@ impl Outcome {
         }
     }
 
-    /// Status and next action of the completion outcome. `salvaged` says
-    /// whether the bundle holds changed files.
+    /// Returns the status and next action of the completion outcome, which depend on whether
+    /// the bundle contains changed files.
     #[must_use]
-    pub const fn completion(self, salvaged: Salvage) -> (CompletionStatus, NextAction) {
+    pub const fn completion(self, salvaged: RecoveredChanges) -> (CompletionStatus, NextAction) {
         match (self, salvaged) {
             (Outcome::Succeeded, _) => (CompletionStatus::Succeeded, NextAction::Promote),
             (Outcome::NoOp | Outcome::Partial, _)
-            | (Outcome::Failed | Outcome::TimedOut, Salvage::Changes) => {
+            | (Outcome::Failed | Outcome::TimedOut, RecoveredChanges::Present) => {
                 (CompletionStatus::Partial, NextAction::Review)
             }
             (Outcome::Blocked | Outcome::Denied, _) => {
                 (CompletionStatus::Blocked, NextAction::FixBlocker)
             }
-            (Outcome::Failed | Outcome::TimedOut, Salvage::Nothing) => {
+            (Outcome::Failed | Outcome::TimedOut, RecoveredChanges::Absent) => {
                 (CompletionStatus::Failed, NextAction::Retry)
             }
             (Outcome::Cancelled, _) => (CompletionStatus::Failed, NextAction::Review),
         }
     }
 
-    /// Whether callers may treat the run as good.
+    /// Returns whether callers may treat the run as successful.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Outcome::Succeeded | Outcome::NoOp)
     }
 
-    /// Process exit status.
+    /// Returns the process exit status.
     #[must_use]
     pub const fn exit_status(self) -> u8 {
         match self {
@@ -117,22 +117,22 @@ impl Outcome {
     }
 }
 
-/// Whether a failed run left something worth looking at.
+/// Whether the bundle of a failed run contains changed files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Salvage {
-    /// The bundle holds changed files.
-    Changes,
-    /// It does not.
-    Nothing,
+pub enum RecoveredChanges {
+    /// The bundle contains changed files.
+    Present,
+    /// The bundle contains no changed files.
+    Absent,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The table of ARCHITECTURE.md, row by row.
+    /// The outcome table of ARCHITECTURE.md, row by row.
     #[test]
-    fn table() {
+    fn every_outcome_maps_to_its_statuses_next_action_and_exit_status() {
         use CompletionStatus as C;
         use NextAction as N;
         use SessionStatus as S;
@@ -205,9 +205,13 @@ mod tests {
         assert_eq!(rows.len(), Outcome::ALL.len());
         for (outcome, session, nothing, salvaged, success, exit) in rows {
             assert_eq!(outcome.session_status(), session, "{outcome:?}");
-            assert_eq!(outcome.completion(Salvage::Nothing), nothing, "{outcome:?}");
             assert_eq!(
-                outcome.completion(Salvage::Changes),
+                outcome.completion(RecoveredChanges::Absent),
+                nothing,
+                "{outcome:?}"
+            );
+            assert_eq!(
+                outcome.completion(RecoveredChanges::Present),
                 salvaged,
                 "{outcome:?}"
             );

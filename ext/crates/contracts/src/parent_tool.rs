@@ -1,7 +1,7 @@
-//! A call of a tool that the parent answers for, and its answer.
+//! Calls of tools that the parent process serves, and their results.
 //!
-//! The request crosses from the guest's side to the parent, which judges it again; the result
-//! comes back and counts only when it says one of the known words.
+//! The request travels from the guest's side to the parent process, which checks permission
+//! again. The runner accepts a result only if its `status` is a known value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,93 +9,93 @@ use serde_json::{Map, Value};
 /// `wp-codebox/parent-tool-request/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentToolRequest {
-    /// Always the id of the schema.
+    /// Schema id of the document.
     pub schema: String,
-    /// Always 1.
+    /// Version of the document, always 1.
     pub version: u32,
-    /// Which call of which run.
+    /// Id of the call, unique across runs.
     pub request_id: String,
     /// Id of the tool.
     pub tool: String,
-    /// What is asked of it.
+    /// Requested operation.
     pub operation: ParentToolOperation,
-    /// Its input; the agent's word.
+    /// Input of the tool; the agent controls this value.
     pub input: Map<String, Value>,
-    /// Where it comes from.
+    /// Origin of the request.
     pub sandbox_session: ParentToolSession,
-    /// What the task lists.
+    /// Tools that the task allows.
     pub authorization: ParentToolAuthorization,
 }
 
-/// What is asked of a tool.
+/// Operation of a parent tool request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentToolOperation {
-    /// To do what it does.
+    /// Call the tool.
     Call,
 }
 
-/// Where a request comes from.
+/// Origin of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentToolSession {
-    /// The run.
+    /// Id of the run.
     pub task_id: crate::RunId,
 }
 
-/// What the task lists.
+/// Tools that the task allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentToolAuthorization {
-    /// Ids of tools.
+    /// Ids of the allowed tools.
     pub allowed_tools: Vec<String>,
 }
 
-/// What came of a call.
+/// Status of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParentToolStatus {
-    /// It did what was asked.
+    /// The call succeeded.
     Succeeded,
-    /// It did not.
+    /// The call failed.
     Failed,
-    /// It may not.
+    /// The call was denied.
     Denied,
-    /// There is nobody who could.
+    /// No handler exists for the tool.
     Unavailable,
-    /// There was no answer in time.
+    /// The call timed out.
     Timeout,
 }
 
 /// `wp-codebox/parent-tool-result/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentToolResult {
-    /// Always the id of the schema.
+    /// Schema id of the document.
     pub schema: String,
-    /// Always 1.
+    /// Version of the document, always 1.
     pub version: u32,
-    /// Of which call.
+    /// Id of the call.
     pub request_id: String,
     /// Id of the tool.
     pub tool: String,
-    /// What was asked of it.
+    /// Operation of the request.
     pub operation: ParentToolOperation,
-    /// What came of it.
+    /// Status of the call.
     pub status: ParentToolStatus,
-    /// What the tool answered.
+    /// Output of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Why it did not succeed.
+    /// Error of a call that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ParentToolError>,
 }
 
-/// Why a call did not succeed.
+/// Error of a call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentToolError {
-    /// Stable code; whoever answered chose it.
+    /// Error code; the handler of the tool chooses it.
     pub code: String,
-    /// Sentence.
+    /// Error message, one sentence.
     pub message: String,
-    /// Whether asking again may help.
+    /// Whether a retry may succeed.
     #[serde(default)]
     pub retryable: bool,
 }

@@ -1,30 +1,30 @@
-//! The launch plan and the messages between the runner, the launcher and guest pid 1.
+//! The launch plan, and the messages between the runner, the launcher and pid 1 of the guest.
 //!
-//! The runner starts the launcher with three descriptors (see [`LauncherFd`]). The
-//! plan is one JSON document. The channel is a SEQPACKET socket: one JSON message
-//! per packet, descriptors as SCM_RIGHTS. What arrives from the guest's side is
-//! untrusted once the guest has run foreign code.
+//! The runner starts the launcher with three file descriptors (see [`LauncherFd`]). The plan is
+//! one JSON document. The channel is a SEQPACKET socket: one JSON message per packet, file
+//! descriptors as SCM_RIGHTS. Messages from the guest's side are untrusted once the guest has
+//! run untrusted code.
 
 use crate::{ExecutionId, GuestPath, IsolationLevel, IsolationReport, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Descriptors the launcher inherits.
+/// File descriptors that the launcher inherits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum LauncherFd {
-    /// The plan, readable to its end.
+    /// The plan; the launcher reads it to end of file.
     Plan = 3,
     /// The SEQPACKET channel.
     Channel = 4,
-    /// Read end of the lifetime pipe: end of file means the runner is gone.
+    /// Read end of the lifetime pipe: end of file means that the runner has exited.
     Lifetime = 5,
 }
 
-/// A path of the host, and which inode the runner saw there.
+/// A host path and the inode that the runner saw there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSource {
-    /// Absolute, canonical path; no component may be a link when it is opened.
+    /// Absolute, canonical path; opening it fails if a component is a symbolic link.
     pub path: String,
     /// When set, the launch fails unless the path still leads to this inode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,8 @@ pub struct HostSource {
 }
 
 impl HostSource {
-    /// A path that only root can change, e.g. `/usr`.
+    /// Creates a source without an inode check, for a path that only root can change, e.g.
+    /// `/usr`.
     #[must_use]
     pub fn of(path: impl Into<String>) -> Self {
         Self {
@@ -45,48 +46,50 @@ impl HostSource {
 /// Device and inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InodeId {
-    /// `st_dev`.
+    /// `st_dev` of the file.
     pub device: u64,
-    /// `st_ino`.
+    /// `st_ino` of the file.
     pub inode: u64,
 }
 
-/// What the launcher is asked for.
+/// Purpose of a launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaunchPurpose {
     /// A guest that serves executions.
     #[default]
     Serve,
-    /// The self-test: a guest of the same shape reports every axis and ends. A missing
-    /// mechanism is a row of the report, not a failure, wherever the guest can still be built.
+    /// The self-test: a guest with the same plan reports every isolation axis and exits. A
+    /// missing mechanism becomes a row of the report instead of a failure, as long as the guest
+    /// can be built.
     Probe,
 }
 
-/// Which system calls a guest has; the lists are the launcher's.
+/// Set of system calls that a guest may use; the launcher defines the lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallSet {
-    /// What PHP, shells and agents need.
+    /// System calls that PHP, shells and agents need.
     #[default]
     Programs,
-    /// What a browser needs beyond that; never for a guest with project code.
+    /// The same plus the system calls that a browser needs; never for a guest with project
+    /// code.
     Browser,
 }
 
-/// Whose kernel uid a guest has.
+/// Owner of a guest's kernel uid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanIdentity {
-    /// The runner's.
+    /// The guest shares the runner's kernel uid.
     #[default]
     Shared,
-    /// One of its own: a spawner started the launcher, and the runner may read what the guest
-    /// leaves only through a mount that the spawner changed for it.
+    /// The guest has its own kernel uid: a spawner started the launcher, and the runner may
+    /// read the guest's files only through a mount that the spawner mapped to the runner's uid.
     Own,
 }
 
-/// Sockets that the launcher makes inside the guest for the egress bridge.
+/// Sockets that the launcher creates inside the guest for the egress bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressSockets {
     /// Path of the unix socket in the guest.
@@ -95,25 +98,25 @@ pub struct EgressSockets {
     pub port: u16,
 }
 
-/// What a [`LaunchMount::Bind`] shows.
+/// Source of a [`LaunchMount::Bind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BindSource {
-    /// A path of the host.
+    /// A host path.
     Host(HostSource),
-    /// A path that an earlier step of the plan put into the guest.
+    /// A guest path that an earlier step of the plan created.
     Guest {
-        /// Guest path.
+        /// The guest path.
         path: GuestPath,
     },
 }
 
-/// What a file made by the plan contains.
+/// A file that the plan creates on a tmpfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TmpfsEntry {
-    /// Where.
+    /// Path in the guest.
     pub target: GuestPath,
-    /// Text.
+    /// Contents of the file.
     pub contents: String,
     /// Permission bits.
     pub mode: u32,
@@ -125,50 +128,52 @@ pub struct TmpfsEntry {
 pub enum LaunchMount {
     /// An empty directory on the root tmpfs, read-only for the guest.
     Directory {
-        /// Where.
+        /// Path in the guest.
         target: GuestPath,
     },
     /// A small text file on the root tmpfs, read-only for the guest.
     File(TmpfsEntry),
     /// A symbolic link on the root tmpfs.
     Symlink {
-        /// Where.
+        /// Path in the guest.
         target: GuestPath,
-        /// Link text.
+        /// Target of the link.
         to: String,
     },
-    /// Something shown at another path; nosuid, nodev. Read-only of the host: a directory is the
-    /// lower of a read-only overlay, a file is copied. Everything else is a bind mount.
+    /// A file or directory shown at another path, with nosuid and nodev. A read-only directory
+    /// of the host becomes the lower directory of a read-only overlay, and a read-only file of
+    /// the host is copied. All other sources are bind-mounted.
     Bind {
-        /// What.
+        /// Source of the mount.
         source: BindSource,
-        /// Where; created when missing.
+        /// Path in the guest; created if missing.
         target: GuestPath,
-        /// Read-only unless said otherwise.
+        /// Whether the guest may write to the mount.
         writable: bool,
     },
-    /// A writable directory on the run's scratch tmpfs, which counts against the disk limit.
+    /// A writable directory on the run's scratch tmpfs; its files count towards the disk limit.
     Scratch {
-        /// Where.
+        /// Path in the guest.
         target: GuestPath,
         /// Permission bits.
         mode: u32,
     },
-    /// An overlay whose upper directory lies on the scratch tmpfs.
+    /// An overlay with its upper directory on the scratch tmpfs.
     Overlay {
         /// Host directories, topmost first.
         lowers: Vec<HostSource>,
-        /// Where.
+        /// Path in the guest.
         target: GuestPath,
-        /// When set, the upper directory's descriptor is sent as `GuestReply::Layer` with this index.
+        /// When set, the launcher sends the upper directory's file descriptor as
+        /// `GuestReply::Layer` with this index.
         capture: Option<u32>,
     },
-    /// Directories of the host merged into one that is read-only, nosuid and nodev: an overlay
-    /// without an upper directory.
+    /// Host directories merged into one that is read-only, nosuid and nodev: an overlay without
+    /// an upper directory.
     Merged {
-        /// Host directories, topmost first; two or more.
+        /// Host directories, topmost first; at least two.
         lowers: Vec<HostSource>,
-        /// Where.
+        /// Path in the guest.
         target: GuestPath,
     },
     /// `/proc` with `subset=pid`.
@@ -177,202 +182,207 @@ pub enum LaunchMount {
     Dev,
 }
 
-/// The plan format that launcher and runner of one build share.
+/// Version of the plan format; launcher and runner must have the same.
 pub const PLAN_VERSION: u32 = 7;
 
-/// Everything the launcher needs; a value: same input, same bytes.
+/// Everything that the launcher needs to build a guest. Serialisation is deterministic: equal
+/// plans give equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// Plan format, [`PLAN_VERSION`].
+    /// Version of the plan format, [`PLAN_VERSION`].
     pub version: u32,
     /// Serve or probe.
     #[serde(default)]
     pub purpose: LaunchPurpose,
-    /// `full` or `reduced`; the launcher never falls back by itself.
+    /// Isolation level `full` or `reduced`; the launcher never falls back to another level.
     pub level: IsolationLevel,
-    /// uid and gid inside; mapped to the launcher's own.
+    /// uid and gid inside the guest; mapped to the launcher's own.
     pub guest_id: u32,
-    /// Whose kernel uid the launcher has.
+    /// Owner of the launcher's kernel uid.
     #[serde(default)]
     pub identity: PlanIdentity,
-    /// UTS name.
+    /// Host name of the guest (UTS namespace).
     pub hostname: String,
-    /// Root construction, in order. At `reduced` there is no root to build: every step is a
-    /// `Bind` of a host path onto itself and means that the guest may read it, and what lies
-    /// below, or write it; what it may write is pinned. No other file can be opened.
+    /// Steps that build the root, in order. At `reduced` no root is built: each step is a
+    /// `Bind` of a host path onto itself, which the guest may read with everything below it, or
+    /// write. The launcher pins the writable paths. The guest can open no other file.
     pub mounts: Vec<LaunchMount>,
-    /// Paths the guest may write (Landlock); everything else is read and execute only. Empty at
-    /// `reduced`.
+    /// Paths that the guest may write (Landlock); everything else is read and execute only.
+    /// Empty at `reduced`.
     pub writable: Vec<GuestPath>,
-    /// Which system calls it has; at `reduced` always [`CallSet::Programs`].
+    /// System calls of the guest; at `reduced` always [`CallSet::Programs`].
     #[serde(default)]
     pub calls: CallSet,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
     pub limits: Limits,
-    /// Listening sockets for the egress bridge; absent: nothing leaves the guest.
+    /// Listening sockets for the egress bridge; absent: the guest has no network access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressSockets>,
-    /// Port on the guest's 127.0.0.1 on which the runner receives mail; absent: there is none.
+    /// Port on the guest's 127.0.0.1 on which the runner receives mail; absent: no mail port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mail: Option<u16>,
 }
 
-/// Per-execution resource limits set in the child before `execve`.
+/// Per-execution resource limits, set in the child before `execve`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecLimits {
-    /// RLIMIT_CPU, seconds.
+    /// RLIMIT_CPU in seconds.
     pub cpu_seconds: Option<u64>,
 }
 
-/// Start a program in the guest. Packet carries stdin, stdout, stderr descriptors.
+/// Starts a program in the guest. The packet carries the file descriptors of stdin, stdout and
+/// stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRequest {
-    /// Key of everything about this execution.
+    /// Id of the execution in all messages about it.
     pub id: ExecutionId,
     /// Program and arguments; a bare name is looked up in `env.PATH`.
     pub argv: Vec<String>,
-    /// The whole environment.
+    /// The complete environment.
     pub env: BTreeMap<String, String>,
     /// Working directory.
     pub cwd: GuestPath,
-    /// Further limits.
+    /// Additional resource limits.
     #[serde(default)]
     pub limits: ExecLimits,
-    /// Whether its standard input is a terminal that becomes its controlling one.
+    /// Whether standard input is a terminal that becomes the program's controlling terminal.
     #[serde(default)]
     pub terminal: ExecTerminal,
 }
 
-/// What a program's standard streams are.
+/// Type of a program's standard streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecTerminal {
     /// Pipes, sockets or files.
     #[default]
     None,
-    /// The slave side of a pseudo-terminal of the runner, three times. The guest can open no
-    /// other terminal, and this one only through its descriptors and `/dev/tty`.
+    /// All three streams are the slave side of one of the runner's pseudo-terminals. The guest
+    /// can reach this terminal only through these file descriptors and `/dev/tty`, and it can
+    /// open no other.
     Controlling,
 }
 
-/// Runner to guest.
+/// Messages from runner to guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuestRequest {
-    /// Start a program.
+    /// Starts a program.
     Exec(ExecRequest),
-    /// End one program and what it started; its end is reported as any other.
+    /// Kills one program and its descendants; the guest reports the program's end as usual.
     Stop {
-        /// Which.
+        /// Id of the execution.
         id: ExecutionId,
     },
-    /// Send a signal to a program: to the process group in the foreground of its terminal, or to
-    /// its own group when it has none. To one that ended, nothing.
+    /// Sends a signal to the foreground process group of the program's terminal, or without a
+    /// terminal to the program's own process group. Ignored if the program has ended.
     Signal {
-        /// Which.
+        /// Id of the execution.
         id: ExecutionId,
-        /// Number.
+        /// Signal number.
         signal: i32,
     },
-    /// Connect to a port of the guest's own 127.0.0.1.
+    /// Connects to a port of the guest's own 127.0.0.1.
     Connect {
-        /// Stands in the answer.
+        /// Number that the reply repeats.
         ticket: u64,
-        /// Port.
+        /// Port to connect to.
         port: u16,
     },
-    /// End the guest.
+    /// Ends the guest.
     Shutdown,
 }
 
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecExit {
-    /// Which.
+    /// Id of the execution.
     pub id: ExecutionId,
-    /// Exit code, when it exited.
+    /// Exit code, if the program exited.
     pub code: Option<i32>,
-    /// Signal, when it was killed.
+    /// Signal, if a signal killed the program.
     pub signal: Option<i32>,
-    /// User CPU of the process and its waited-for children, microseconds.
+    /// User CPU time of the process and its waited-for children, in microseconds.
     pub user_us: u64,
-    /// System CPU, microseconds.
+    /// System CPU time, in microseconds.
     pub system_us: u64,
-    /// Largest resident set of a single process, bytes.
+    /// Largest resident set of a single process, in bytes.
     pub max_rss_bytes: u64,
 }
 
-/// Launcher or guest to runner.
+/// Messages from launcher or guest to runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuestReply {
-    /// Guest pid 1 exists; packet carries its pidfd.
+    /// Pid 1 of the guest exists; the packet carries its pidfd.
     Spawned {
-        /// Its pid in the launcher's pid namespace.
+        /// Pid in the launcher's pid namespace.
         pid: i32,
     },
-    /// The guest's scratch; packet carries a detached mount of it. Only, and before every
-    /// `Layer`, with [`PlanIdentity::Own`].
+    /// The guest's scratch tmpfs; the packet carries a detached mount of it. Only with
+    /// [`PlanIdentity::Own`], and then before every `Layer`.
     Scratch,
-    /// Upper directory of a captured overlay; packet carries its descriptor, or none after
-    /// `Scratch`.
+    /// Upper directory of a captured overlay; the packet carries its file descriptor, or none
+    /// if `Scratch` was sent before.
     Layer {
         /// The plan's `capture` index.
         index: u32,
-        /// Its name on the scratch.
+        /// Name of the upper directory on the scratch tmpfs.
         directory: String,
     },
-    /// The two listening sockets of [`EgressSockets`]; packet carries unix, then TCP.
+    /// The two listening sockets of [`EgressSockets`]; the packet carries the unix socket, then
+    /// the TCP socket.
     Egress,
-    /// The listening socket of [`LaunchPlan::mail`]; packet carries it.
+    /// The listening socket of [`LaunchPlan::mail`]; the packet carries it.
     Mail,
-    /// Isolation is in force and was probed; executions may be sent.
+    /// Isolation is in force and was probed; the runner may send executions.
     Ready {
-        /// What the probes saw.
+        /// Report of the probes.
         report: IsolationReport,
     },
-    /// A program runs.
+    /// A program started.
     Started {
-        /// Which.
+        /// Id of the execution.
         id: ExecutionId,
     },
     /// A program could not be started.
     ExecFailed {
-        /// Which.
+        /// Id of the execution.
         id: ExecutionId,
         /// errno of the failing call.
         errno: i32,
-        /// `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
+        /// Failing step: `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
         step: String,
     },
-    /// A connection; packet carries its descriptor.
+    /// A connection was opened; the packet carries its file descriptor.
     Connected {
-        /// Of the request.
+        /// Ticket of the request.
         ticket: u64,
     },
-    /// There is no connection.
+    /// A connection could not be opened.
     ConnectFailed {
-        /// Of the request.
+        /// Ticket of the request.
         ticket: u64,
-        /// errno.
+        /// errno of the failing call.
         errno: i32,
     },
     /// A program ended.
     Exit(ExecExit),
-    /// The guest could not be built, or its first process cannot go on; the launcher exits with 125.
+    /// The guest could not be built, or its first process cannot continue; the launcher exits
+    /// with 125.
     Failed {
-        /// Which step, e.g. `unshare`, `uid_map`, `overlay`, `seccomp`, `probe`.
+        /// Failing step, e.g. `unshare`, `uid_map`, `overlay`, `seccomp`, `probe`.
         step: String,
-        /// What it was about: a guest path or a mechanism, never a host path.
+        /// Object of the step: a guest path or a mechanism, never a host path.
         subject: String,
         /// errno; 0 when none applies.
         errno: i32,
     },
-    /// The guest's first process ended; told by the launcher, which ends next.
+    /// The guest's first process ended; the launcher sends this message and then exits.
     Over {
-        /// Exit code, when it exited.
+        /// Exit code, if the process exited.
         code: Option<i32>,
-        /// Signal, when it was killed.
+        /// Signal, if a signal killed the process.
         signal: Option<i32>,
     },
 }

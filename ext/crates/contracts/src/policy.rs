@@ -1,39 +1,41 @@
-//! The runtime policy as written by a caller. Checking it is the policy crate's work.
+//! The runtime policy as written by a caller. The policy crate validates it.
 
 use crate::{Enforcement, IsolationAxis, IsolationLevel};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Network posture.
+/// Network access of the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum NetworkPolicy {
     /// `"allow"` or `"deny"`.
     Posture(NetworkPosture),
-    /// What the rules name, through the egress bridge; everything else is denied.
+    /// Access only to the destinations of these rules, through the egress bridge; everything
+    /// else is denied.
     Rules(NetworkRules),
 }
 
-/// What may leave the guest. At least one list is not empty.
+/// Destinations that the guest may reach. At least one list is not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkRules {
-    /// `host` (ports 80 and 443) or `host:port`; every method and path.
+    /// `host` (ports 80 and 443) or `host:port`, with every method and path.
     #[serde(rename = "allowHosts", default, skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<String>,
-    /// Named sets of rules (the policy crate's `network::presets`); and `model`, which opens the
-    /// run's own model and nothing else.
+    /// Names of predefined rule sets (the policy crate's `network::presets`). The preset
+    /// `model` opens only the run's own model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub presets: Vec<String>,
-    /// Rules one by one.
+    /// Individual rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<EgressRule>,
-    /// Whether the bridge may end TLS with a certificate only this guest trusts.
+    /// Whether the egress bridge may terminate TLS with a certificate that only this guest
+    /// trusts.
     #[serde(default)]
     pub tls: TlsMode,
 }
 
-/// One thing that may leave the guest.
+/// One destination that the guest may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EgressRule {
@@ -42,37 +44,38 @@ pub struct EgressRule {
     /// Ports; empty: 80 and 443.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
-    /// Methods, e.g. `GET`; empty: every one.
+    /// HTTP methods, e.g. `GET`; empty: every method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
-    /// Path prefixes that end at a `/` border, e.g. `/plugins/info/`; empty: every path.
+    /// Path prefixes that match whole path segments, e.g. `/plugins/info/`; empty: every path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
 }
 
-/// What the bridge does with TLS of clients that use it as a proxy.
+/// How the egress bridge handles TLS of clients that use it as a proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TlsMode {
-    /// Passed through: only host and port can be checked, so rules with methods or paths
-    /// hold for base-URL requests and are refused for tunnels.
+    /// The bridge forwards TLS unread and can check only host and port. Rules with methods or
+    /// paths therefore apply to base-URL requests only, and the bridge refuses tunnels for
+    /// them.
     #[default]
     Tunnel,
-    /// Ended by the bridge with a certificate authority made for this run.
+    /// The bridge terminates TLS with a certificate authority created for this run.
     Terminate,
 }
 
-/// The two words a network policy may be.
+/// The two values of a network policy without rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkPosture {
-    /// Unrestricted.
+    /// Unrestricted network access.
     Allow,
-    /// Nothing leaves the guest.
+    /// No network access.
     Deny,
 }
 
-/// File-system posture.
+/// File-system access of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilesystemPolicy {
@@ -80,25 +83,25 @@ pub enum FilesystemPolicy {
     Sandbox,
     /// Mounts are visible and read-only.
     ReadonlyMounts,
-    /// Mounts are visible and writable inside the guest, captured at the end.
+    /// Mounts are visible and writable inside the guest; changes are captured at the end.
     ReadwriteMounts,
 }
 
-/// Secret scope.
+/// Secrets that a run may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SecretsPolicy {
-    /// No secret takes part in the run.
+    /// The run uses no secrets.
     None,
-    /// Secrets of named connectors only.
+    /// The run may use secrets of named connectors only.
     ConnectorScoped,
 }
 
-/// When a human must be asked during the run.
+/// When a human must approve during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Approvals {
-    /// Never: the bundle is what gets approved.
+    /// Never; a human approves the finished bundle instead.
     Never,
     /// Before each write.
     OnWrite,
@@ -106,26 +109,27 @@ pub enum Approvals {
     OnCommand,
 }
 
-/// The runtime policy: five fields, and what of isolation and secrets it insists on or gives up.
+/// The runtime policy: five fields of access rights, and requirements or exceptions for
+/// isolation and secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePolicy {
-    /// Network posture.
+    /// Network access.
     pub network: NetworkPolicy,
-    /// File-system posture.
+    /// File-system access.
     pub filesystem: FilesystemPolicy,
-    /// Command ids that may run; exact match, no wildcards.
+    /// Ids of allowed commands; exact match, no wildcards.
     pub commands: Vec<String>,
-    /// Secret scope.
+    /// Secrets that the run may use.
     pub secrets: SecretsPolicy,
-    /// Approval mode.
+    /// When a human must approve.
     pub approvals: Approvals,
-    /// Lowest level at which the run may start; absent: `full`.
+    /// Lowest isolation level at which the run may start; default `full`.
     #[serde(default = "full", skip_serializing_if = "is_full")]
     pub minimum_isolation: IsolationLevel,
-    /// Per axis, the least that must be observed; below it the run is refused.
+    /// Minimum observed enforcement per axis; the run is refused below it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
-    /// Names of secrets whose value the guest itself may hold. The attestation lists them.
+    /// Names of secrets whose values the guest may read. The attestation lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expose_secrets: Vec<String>,
 }
@@ -134,21 +138,21 @@ const fn full() -> IsolationLevel {
     IsolationLevel::Full
 }
 
-// serde hands out references.
+// serde's `skip_serializing_if` passes a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_full(level: &IsolationLevel) -> bool {
     *level == IsolationLevel::Full
 }
 
-/// One thing wrong with a policy document.
+/// One violation found in a policy document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyIssue {
-    /// `invalid-network`, `invalid-filesystem`, `invalid-command`,
-    /// `invalid-secrets`, `invalid-approvals`, `invalid-minimum-isolation`,
-    /// `invalid-isolation-floors` or `unenforceable`.
+    /// `invalid-network`, `invalid-filesystem`, `invalid-command`, `invalid-secrets`,
+    /// `invalid-approvals`, `invalid-minimum-isolation`, `invalid-isolation-floors` or
+    /// `unenforceable`.
     pub code: String,
-    /// The field, e.g. `network` or `commands[2]`.
+    /// Field of the policy, e.g. `network` or `commands[2]`.
     pub field: String,
-    /// What is wrong and what is accepted.
+    /// What is wrong and which values are accepted.
     pub message: String,
 }

@@ -1,81 +1,81 @@
-//! What can be known of runs by whoever did not start them, or no longer waits.
+//! Views of runs for processes that did not start them or no longer wait for them.
 //!
-//! The same shapes answer the command line, the extension and the abilities. They hold
-//! host paths (in `result`) and never enter a bundle.
+//! The command line, the extension and the abilities return these shapes. They contain host
+//! paths (in `result`) and never enter a bundle.
 
 use crate::{ErrorBody, LifecycleEvent, Outcome, RunId, RunMode, RunSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Whether a run goes on.
+/// Whether a run is still in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Its supervisor is alive.
+    /// The run's supervisor process is alive.
     Running,
-    /// It came to an end, whatever that was.
+    /// The run has ended, with any outcome.
     Ended,
 }
 
-/// A run that goes on: a process handle, not a job.
+/// Handle of a run in progress: it refers to a process, not to a queued job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHandle {
-    /// `wp-codebox/run-handle/v1`.
+    /// Schema id, `wp-codebox/run-handle/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Always `running` when the handle is made.
+    /// Always `running` when the handle is created.
     pub status: RunStatus,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// Where its events go on for this caller: pass it to list-run-events.
+    /// Sequence number after which the caller's next events begin; input of list-run-events.
     pub cursor: u64,
 }
 
-/// What is known of a run.
+/// Stored state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunView {
-    /// `wp-codebox/run/v1`.
+    /// Schema id, `wp-codebox/run/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Whether it goes on.
+    /// Whether the run is in progress.
     pub status: RunStatus,
-    /// As it was started, or `detached` since its caller left it.
+    /// Mode at the start, or `detached` after the caller detached.
     pub mode: RunMode,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// RFC 3339: when the record was last written.
+    /// RFC 3339 timestamp of the last write to the run's record.
     pub updated_at: String,
     /// Goal of the task, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What it came to, when it ended.
+    /// Outcome, if the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// The outcome in one sentence, when it ended.
+    /// The outcome in one sentence, if the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The sentence as data, for screens in other languages. Absent when the sentence is the
-    /// message of an error.
+    /// The sentence as code and arguments, for user interfaces in other languages. Absent when
+    /// the sentence is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Why it came to no outcome of its own.
+    /// Error of a run that ended without its own outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// Bundle id, when there is one.
+    /// Bundle id, if the run has a bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_id: Option<String>,
-    /// Whether the bundle was saved from a run whose supervisor died: its change is whole, its
-    /// checks did not run, and it cannot be approved.
+    /// Whether this is a recovery bundle of a run whose supervisor died: its changes are
+    /// complete, its checks did not run, and it cannot be approved.
     #[serde(default)]
     pub salvaged: bool,
     /// Sequence number of the last event.
     pub last_event: u64,
-    /// `provenance` of the request: who asked.
+    /// `provenance` of the request: the requesting user or program.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
-    /// `wp-codebox/run-result/v1`, when the run came to one. Absent in lists.
+    /// `wp-codebox/run-result/v1`, if the run has a result. Absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
@@ -83,61 +83,61 @@ pub struct RunView {
 /// Runs of a site, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunList {
-    /// `wp-codebox/run-list/v1`.
+    /// Schema id, `wp-codebox/run-list/v1`.
     pub schema: String,
-    /// How many match, whatever the page.
+    /// Number of matching runs on all pages.
     pub total: u64,
-    /// One page.
+    /// Runs on this page.
     pub runs: Vec<RunView>,
 }
 
 /// A page of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvents {
-    /// `wp-codebox/run-events/v1`.
+    /// Schema id, `wp-codebox/run-events/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Events after the cursor that was given, in order, whole.
+    /// All events after the given cursor that fit on the page, in order.
     pub events: Vec<LifecycleEvent>,
-    /// Cursor of the next page: `seq` of the last event here, or the one that was given.
+    /// Cursor of the next page: `seq` of the last event on this page, or the given cursor.
     pub cursor: u64,
-    /// Whether there are further events already.
+    /// Whether further events exist already.
     pub more: bool,
-    /// Whether the run goes on; after `ended` and no `more` nothing follows.
+    /// Whether the run is in progress; after `ended` without `more` no further events follow.
     pub status: RunStatus,
 }
 
-/// Who wants the end of a run and why: beside the type of a cancel frame, each may be missing.
+/// Actor and reason of a cancellation: optional members of a cancel frame beside its type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CancelWish {
-    /// In a few words such as `cli`: recorded, never an authorisation.
+pub struct CancelDetails {
+    /// Name of the actor, e.g. `cli`; recorded, never used for authorisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// One sentence.
+    /// Reason, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a cancellation met.
+/// Effect of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CancelAnswer {
-    /// The supervisor was told; the run salvages and ends.
+pub enum CancelEffect {
+    /// The supervisor received the cancellation; the run writes a recovery bundle and ends.
     Requested,
-    /// It had ended already.
+    /// The run had already ended.
     AlreadyEnded,
 }
 
-/// Answer to a cancellation; cancelling again answers the same or `already_ended`.
+/// Reply to a cancellation; a repeated cancellation returns the same or `already_ended`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCancellation {
-    /// `wp-codebox/run-cancellation/v1`.
+    /// Schema id, `wp-codebox/run-cancellation/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// What the cancellation met.
-    pub answer: CancelAnswer,
-    /// Whether the run goes on, as far as can be told now.
+    /// Effect of the cancellation.
+    pub answer: CancelEffect,
+    /// Whether the run is in progress, as last observed.
     pub status: RunStatus,
 }

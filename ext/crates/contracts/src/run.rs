@@ -1,4 +1,4 @@
-//! A run: its host paths and settings, what it is given, and what it comes to.
+//! A run: its host paths and settings, the parts of its request, and its result.
 
 use crate::{
     ChangedFile, ErrorBody, GuestIds, IdentityChoice, IsolationReport, MountReport, Outcome, RunId,
@@ -7,10 +7,10 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Origin under which a guest's WordPress serves its site, for itself, its browser and previews.
+/// Origin of the site in the guest's WordPress, for the guest itself, its browser and previews.
 pub const SITE_ORIGIN: &str = "http://localhost";
 
-/// Runs of one site alive at once, unless the host says otherwise.
+/// Default maximum of concurrent runs per site.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
 
 /// Host paths and host settings of a run. They never enter a bundle.
@@ -20,64 +20,66 @@ pub struct RunPaths {
     pub state_dir: String,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: String,
-    /// The launcher.
+    /// Path of the launcher program.
     pub launcher: String,
-    /// PHP for the guest, e.g. `/usr/bin/php8.2`.
+    /// PHP binary for the guest, e.g. `/usr/bin/php8.2`.
     pub php_binary: String,
-    /// Directory whose WordPress core the guest gets.
+    /// Directory of the WordPress core that the guest gets.
     pub wordpress: String,
-    /// Directories that may never be mounted, nor an ancestor of them, nor what lies below them
-    /// outside of `code_roots` and `allowed_roots`: ABSPATH, wp-config.php's directory.
+    /// Directories that cannot be mounted, e.g. ABSPATH and the directory of wp-config.php.
+    /// Their ancestors are denied too, and so is everything below them outside of `code_roots`
+    /// and `allowed_roots`.
     #[serde(default)]
     pub denied: Vec<String>,
-    /// Directories of plugins, themes and the operator's mount roots. One that lies in a denied
-    /// directory may be mounted; one that holds a denied directory opens nothing of it.
+    /// Directories of plugins and themes, and the operator's mount roots. A code root below a
+    /// denied directory may be mounted. A code root that contains a denied directory grants no
+    /// access to that directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code_roots: Vec<String>,
-    /// When set, only directories at or below these may be mounted (abilities, admin screens).
+    /// If set, only directories at or below these may be mounted (abilities, admin screens).
     /// Absent: the caller is the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_roots: Option<Vec<String>>,
-    /// Cgroup directory below which runs get their groups. Absent: below the runner's own.
+    /// Parent cgroup of the runs' cgroups. Absent: the runner's own cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
-    /// Whose kernel uid the guests get.
+    /// Whether guests get their own kernel uid.
     #[serde(default)]
     pub identity: IdentityChoice,
-    /// Ids that the operator set aside for guests. Absent: [`GuestIds::default`].
+    /// Range of ids that the operator reserved for guests. Absent: [`GuestIds::default`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest_ids: Option<GuestIds>,
-    /// Directory with the programs of agent presets, one directory per preset. Absent: none
-    /// is installed.
+    /// Directory with the programs of agent presets, one directory per preset. Absent: no
+    /// presets are installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_dir: Option<String>,
-    /// The browser's program. Absent: looked for where the system puts it.
+    /// Path of the browser program. Absent: the runner searches the system's standard paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browser: Option<String>,
 }
 
-/// Whether the run belongs to its caller.
+/// Whether the run ends with its caller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunMode {
-    /// End of file on the frame socket cancels and salvages.
+    /// End of file on the frame socket cancels the run, which then writes a recovery bundle.
     #[default]
     Attached,
-    /// It survives its caller.
+    /// The run continues after its caller exits.
     Detached,
 }
 
-/// A secret of the run. The guest gets a placeholder in its environment; the egress
-/// bridge puts the value in its place, towards the named hosts only.
+/// A secret of the run. The guest's environment contains a placeholder; the egress bridge
+/// replaces it by the value, in requests to the named hosts only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretBinding {
-    /// Environment name, `[A-Z_][A-Z0-9_]*`.
+    /// Name of the environment variable, `[A-Z_][A-Z0-9_]*`.
     pub env: String,
-    /// The value; never in a log, bundle, argument list or error.
+    /// Value of the secret; never in a log, bundle, argument list or error.
     pub value: String,
-    /// `host` or `host:port` to which the value may go. May be empty only when the policy
-    /// exposes it to the guest.
+    /// `host` or `host:port` to which the egress bridge may send the value. May be empty only
+    /// if the policy exposes the value to the guest.
     #[serde(default)]
     pub hosts: Vec<String>,
 }
@@ -91,26 +93,26 @@ impl std::fmt::Debug for SecretBinding {
     }
 }
 
-/// A further sandbox around the launcher.
+/// A process wrapper around the launcher.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OuterSandbox {
-    /// Which.
+    /// Kind of wrapper.
     #[serde(default)]
     pub kind: OuterSandboxKind,
-    /// Its program; absent: found on the fixed system path.
+    /// Program of the wrapper; absent: the fixed system path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// What happens when it is missing.
+    /// What happens when the wrapper is missing.
     #[serde(default)]
     pub need: OuterSandboxNeed,
 }
 
-/// Kinds of outer sandbox.
+/// Kinds of process wrapper.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OuterSandboxKind {
-    /// None: the launcher is started as it is.
+    /// No wrapper: the runner starts the launcher directly.
     #[default]
     None,
     /// bubblewrap.
@@ -119,18 +121,18 @@ pub enum OuterSandboxKind {
     Gvisor,
 }
 
-/// What a missing outer sandbox means.
+/// What happens when the process wrapper is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OuterSandboxNeed {
     /// The run is refused.
     #[default]
     Required,
-    /// The run goes on without it and says so.
+    /// The run continues without the wrapper and records that.
     Preferred,
 }
 
-/// What an outer sandbox was asked to start. Guest paths only.
+/// Command line of a process wrapper. Guest paths only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxAudit {
@@ -138,45 +140,46 @@ pub struct SandboxAudit {
     pub kind: String,
     /// Program name of the wrapper; empty for `none`.
     pub wrapper_name: String,
-    /// Program name that was wrapped.
+    /// Name of the wrapped program.
     pub wrapped_cmd: String,
-    /// Arguments of the wrapper, or of the launcher where there is none, host paths replaced by
-    /// guest paths; each cut to 256 bytes, at most 256 of them.
+    /// Arguments of the wrapper, or of the launcher without a wrapper. Host paths are replaced
+    /// by guest paths. At most 256 arguments, each cut to 256 bytes.
     pub wrapped_args: Vec<String>,
     /// Guest paths of mounts that the wrapper itself adds.
     pub mounts: Vec<String>,
-    /// Why there is no wrapper although one was preferred.
+    /// Why a preferred wrapper was not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What a run cost.
+/// Cost of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Wall clock from when the caller began to ask until the bundle was written and all else
-    /// of the run was removed, milliseconds.
+    /// Wall clock in milliseconds from the start of the caller's call until the bundle is
+    /// written and all other files of the run are removed.
     pub wall_ms: u64,
-    /// CPU of guests, launcher and runner, milliseconds.
+    /// CPU time of guests, launcher and runner, in milliseconds.
     pub cpu_ms: u64,
-    /// Largest resident memory of all guest processes together, as polled, bytes.
+    /// Largest polled resident memory of all guest processes together, in bytes.
     pub peak_memory_bytes: u64,
-    /// What the built-in loop used of its model; absent when there was none.
+    /// Model usage of the built-in agent loop; absent if it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUsage>,
 }
 
-/// What a model was used for.
+/// Model usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
-    /// Answers.
+    /// Number of model responses.
     pub turns: u32,
-    /// Tokens sent, as the provider counts them; estimated where it does not say.
+    /// Input tokens as the provider counts them; estimated if the provider does not report
+    /// them.
     pub input_tokens: u64,
-    /// Of these, found in the provider's cache.
+    /// Part of the input tokens that the provider served from its cache.
     pub cached_input_tokens: u64,
-    /// Tokens received.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Cost by the price table, millionths of a US dollar; absent without one.
+    /// Cost in millionths of a US dollar by the price table; absent without prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_microusd: Option<u64>,
 }
@@ -185,93 +188,93 @@ pub struct ModelUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// It exited with 0.
+    /// The check exited with status 0.
     Passed,
-    /// It exited otherwise, or a signal ended it.
+    /// The check exited with another status or was killed by a signal.
     Failed,
-    /// It came to no exit: not started, a limit, the deadline.
+    /// The check did not exit: not started, stopped by a limit or by the deadline.
     Error,
 }
 
-/// One check, run in a fresh sandbox.
+/// Result of one check, run in a fresh sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// As given.
+    /// Command line of the check.
     pub command: String,
-    /// Exit code; absent when it was killed or could not start.
+    /// Exit code; absent if the check was killed or could not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How it ended.
+    /// How the check ended.
     pub status: CheckStatus,
-    /// End of its output, redacted, at most 4 KiB.
+    /// End of the check's output, redacted, at most 4 KiB.
     #[serde(default)]
     pub output_tail: String,
-    /// Milliseconds.
+    /// Run time in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Where the bundle is. `path` is a host path: for the caller, not for the bundle.
+/// Location of the bundle. `path` is a host path for the caller and never enters a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunArtifacts {
-    /// Bundle directory.
+    /// Host path of the bundle directory.
     pub path: String,
     /// Bundle id.
     pub bundle_id: String,
-    /// sha256 of the manifest file: what an approval binds.
+    /// SHA-256 of the manifest file; an approval refers to this digest.
     pub manifest_sha256: String,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// `wp-codebox/run-result/v1`.
+    /// Schema id, `wp-codebox/run-result/v1`.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// What it came to.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// One sentence.
+    /// The outcome in one sentence.
     pub summary: String,
-    /// The sentence as data, for screens in other languages. Absent when the sentence is the
-    /// message of an error.
+    /// The sentence as code and arguments, for user interfaces in other languages. Absent when
+    /// the sentence is an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_detail: Option<RunSummary>,
-    /// Why it is not `succeeded`, with a stable code.
+    /// Error of a run that is not `succeeded`, with a stable code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// The bundle; absent only when it could not be written.
+    /// Location of the bundle; absent only if it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<RunArtifacts>,
-    /// How its mounts were shown, in order; components come last.
+    /// How the guest saw the run's mounts, in order; components come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountReport>,
     /// Changed paths.
     pub changed_files: Vec<ChangedFile>,
     /// Whether the bundle can be approved (false after `baseline-changed`).
     pub approvable: bool,
-    /// Checks.
+    /// Results of the checks.
     pub checks: Vec<CheckReport>,
-    /// What the guest's probes saw.
+    /// Isolation report of the guest's probes.
     pub isolation: IsolationReport,
-    /// What was put around the launcher, one row per guest.
+    /// Process wrapper around the launcher, one row per guest.
     #[serde(
         rename = "sandboxAudits",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub sandbox_audits: Vec<SandboxAudit>,
-    /// Cost.
+    /// Cost of the run.
     pub cost: Cost,
     /// `sandbox-completion-outcome/v1`, as in the bundle.
     pub completion_outcome: Value,
-    /// `agent-result/v1`, as in the bundle; null when there was no agent.
+    /// `agent-result/v1`, as in the bundle; null without an agent.
     pub agent_result: Value,
     /// `agent-transcript/v1`, as in the bundle.
     pub transcript: Value,
-    /// What the steps of a recipe came to; absent without one.
+    /// Results of the recipe's steps; absent without a recipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Value>,
-    /// Things the caller should see, each one sentence.
+    /// Notices for the caller, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }

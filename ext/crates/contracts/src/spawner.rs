@@ -1,39 +1,39 @@
-//! The launcher's second role: a process that starts launchers under a kernel uid of their own.
+//! The launcher's second role, the spawner: it starts launchers under a separate kernel uid.
 //!
-//! What the kernel counts per uid (epoll watches, inotify instances, descriptors in flight) is
-//! shared by everything that runs as that uid. A spawner takes a free uid of the operator's range
-//! while it is root, prepares idmapped mounts of what guests will see, gives root up, and then
-//! serves one runner over a SEQPACKET channel: one JSON message per packet. Started by a user whom
-//! the administrator gave subordinate ids, it takes one of those, and what guests will see is
-//! copied into a file system of its own, or shown as it is. It is started as
-//! `wp-codebox-launch spawner` with the descriptors of [`crate::LauncherFd`]; its plan is a
-//! [`SpawnerPlan`].
+//! Everything that runs as one uid shares the kernel's per-uid limits (epoll watches, inotify
+//! instances, file descriptors in flight). A spawner started by root takes a free uid of the
+//! operator's range, prepares idmapped mounts of the directories that guests will see, drops
+//! root, and then serves one runner over a SEQPACKET channel with one JSON message per packet.
+//! A spawner started by an ordinary user takes one of the user's subordinate ids; the
+//! directories for guests are then copied to a file system of the spawner, or shown unmapped.
+//! The command line is `wp-codebox-launch spawner`, with the file descriptors of
+//! [`crate::LauncherFd`]; the plan is a [`SpawnerPlan`].
 
-use crate::words;
+use crate::string_enum;
 use serde::{Deserialize, Serialize};
 
-/// The launcher's only argument in this role.
+/// The launcher's only argument in the spawner role.
 pub const SPAWNER_ROLE: &str = "spawner";
 
-/// Maps subordinate user ids for a user; set-uid root, or with CAP_SETUID.
+/// Program that maps subordinate user ids; set-uid root, or with CAP_SETUID.
 pub const NEWUIDMAP: &str = "/usr/bin/newuidmap";
-/// Maps subordinate group ids.
+/// Program that maps subordinate group ids.
 pub const NEWGIDMAP: &str = "/usr/bin/newgidmap";
 
-/// Name of the file system of a user's spawner, below [`SpawnerPlan::place`].
+/// Name of the file system of an unprivileged spawner, below [`SpawnerPlan::place`].
 pub const STORE: &str = "store";
 
-/// User and group ids of guests that the operator set aside.
+/// Range of user and group ids that the operator reserved for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestIds {
-    /// First id; each is used as uid and as gid.
+    /// First id; each id is used as uid and as gid.
     pub first: u32,
-    /// How many.
+    /// Number of ids.
     pub count: u32,
 }
 
 impl Default for GuestIds {
-    /// A part of the range that no distribution assigns (systemd's UIDS-GIDS document).
+    /// A range that no distribution assigns (systemd's UIDS-GIDS document).
     fn default() -> Self {
         Self {
             first: 1_900_000_000,
@@ -42,18 +42,18 @@ impl Default for GuestIds {
     }
 }
 
-/// A range of ids that cannot be used.
+/// Error for an unusable range of ids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "guest ids {given:?} must be FIRST:COUNT with FIRST at least 1000, COUNT from 1 to 65536, and no id above 2147483646"
 )]
 pub struct InvalidGuestIds {
-    /// As given.
+    /// The range as given.
     pub given: String,
 }
 
 impl GuestIds {
-    /// Reads `FIRST:COUNT`.
+    /// Parses `FIRST:COUNT`.
     pub fn parse(text: &str) -> Result<Self, InvalidGuestIds> {
         let invalid = || InvalidGuestIds {
             given: text.to_owned(),
@@ -70,8 +70,8 @@ impl GuestIds {
         }
     }
 
-    /// Whether every id can be one of a guest: no system user, and not above what a signed
-    /// 32-bit number holds.
+    /// Returns whether a guest may use every id of the range: no system user, and at most the
+    /// largest signed 32-bit number.
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.first >= 1000
@@ -80,7 +80,7 @@ impl GuestIds {
             && self.first.saturating_add(self.count) <= i32::MAX as u32
     }
 
-    /// The ids that both ranges have.
+    /// Returns the intersection of two ranges.
     #[must_use]
     pub fn common(self, other: Self) -> Option<Self> {
         let first = self.first.max(other.first);
@@ -89,168 +89,174 @@ impl GuestIds {
         (count > 0).then_some(Self { first, count })
     }
 
-    /// Whether an id is one of them.
+    /// Returns whether an id is in the range.
     #[must_use]
     pub const fn contains(self, id: u32) -> bool {
         id >= self.first && id - self.first < self.count
     }
 }
 
-words! {
-    /// What guests run as.
+string_enum! {
+    /// Choice of the guests' kernel uid.
     #[derive(Default)]
     pub enum IdentityChoice {
-        /// A kernel uid of their own where this host can give one.
+        /// A separate kernel uid if this host can provide one.
         #[default]
         Auto = "auto",
-        /// A kernel uid of their own, or the run is refused.
+        /// A separate kernel uid; otherwise the run is refused.
         Own = "own",
         /// The kernel uid of the state directory's owner.
         Shared = "shared",
     }
 }
 
-/// A user and a group of the host.
+/// A user id and a group id of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelIds {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
 }
 
-/// What becomes of changes through a view.
+/// Access through a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewAccess {
     /// Read only.
     Read,
-    /// As the directory's owner: the state directory, in which templates are built.
+    /// Writes with the directory owner's ids: for the state directory, in which templates are
+    /// built.
     Write,
 }
 
 /// One host directory that launchers will open below [`SpawnerPlan::place`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnerView {
-    /// Its name there.
+    /// Name of the view below `place`.
     pub name: String,
-    /// Owner on disk, who appears as the guest's user.
+    /// Owner of the files on disk, mapped to the guest's user.
     pub owner: KernelIds,
-    /// What may be changed through it.
+    /// Access through the view.
     pub access: ViewAccess,
-    /// Directories directly below it that are covered by an empty one.
+    /// Direct subdirectories that an empty mount hides.
     #[serde(default)]
     pub covered: Vec<String>,
 }
 
-/// Everything a spawner needs. One `Source` packet per view follows on the channel.
+/// Everything that a spawner needs. One `Source` packet per view follows on the channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnerPlan {
-    /// [`crate::PLAN_VERSION`].
+    /// Version of the plan format, [`crate::PLAN_VERSION`].
     pub version: u32,
-    /// Owner of the state directory, who reads what guests leave.
+    /// Owner of the state directory, who must be able to read the files that guests create.
     pub owner: KernelIds,
     /// uid and gid inside guests.
     pub guest_id: u32,
-    /// The ids to choose from.
+    /// Ids from which the spawner chooses.
     pub ids: GuestIds,
-    /// File in which the byte of each id in use is locked: root's, or the user's own.
+    /// Lock file with one byte per id; the spawner locks the byte of its id. Owned by root or
+    /// by the user of the spawner.
     pub locks: String,
-    /// Directory that is covered by the views, in the spawner's mount namespace only.
+    /// Mount point of the views; the mounts exist only in the spawner's mount namespace.
     pub place: String,
-    /// What launchers will see below `place`. A user's spawner has none at its start.
+    /// Directories that launchers will see below `place`. An unprivileged spawner starts
+    /// without views.
     pub views: Vec<SpawnerView>,
 }
 
-/// Runner to spawner.
+/// Messages from runner to spawner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerRequest {
-    /// The directory of a view; packet carries it. Only before `Ready`.
+    /// The directory of a view; the packet carries its file descriptor. Only before `Ready`.
     Source {
-        /// Position in the plan.
+        /// Index of the view in the plan.
         index: usize,
     },
-    /// Start a launcher as the guest's kernel user. Packet carries its three descriptors; after
-    /// them the open member files of control groups that it enters while it is still the owner's.
+    /// Starts a launcher under the guest's kernel uid. The packet carries the launcher's three
+    /// file descriptors, then open member files (`cgroup.procs`) of the cgroups that the
+    /// launcher enters while it still has the owner's uid.
     Launch {
-        /// What wraps the launcher, with all arguments; empty: the launcher itself.
+        /// Command line of the process wrapper, all arguments included; empty: no wrapper.
         wrapper: Vec<String>,
     },
-    /// Kill a launcher.
+    /// Kills a launcher.
     Kill {
-        /// As `Launched` told.
+        /// Pid from `Launched`.
         pid: i32,
     },
-    /// Show a host directory below the place, with its owners and modes as they are. Only a user's
-    /// spawner does, which can open what its runner can.
+    /// Shows a host directory below `place`, with its owners and modes unchanged. Only an
+    /// unprivileged spawner accepts this request; it can open the same directories as its
+    /// runner.
     Show {
-        /// Its name there; letters, digits and hyphens.
+        /// Name below `place`; letters, digits and hyphens.
         name: String,
-        /// Absolute path.
+        /// Absolute path of the directory.
         path: String,
     },
-    /// Make the files of a guest's scratch appear as the state owner's. Packet carries a detached
-    /// mount of it, which the caller keeps.
+    /// Maps the files of a guest's scratch to the state owner's ids. The packet carries a
+    /// detached mount of the scratch, which the caller also keeps open.
     Expose,
 }
 
-/// Spawner to runner.
+/// Messages from spawner to runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SpawnerReply {
-    /// What came of a view. When `errno` is 0, the packet carries a detached mount of the
-    /// directory in which its owner on disk appears as the state's owner.
+    /// Result for a view. If `errno` is 0, the packet carries a detached mount of the directory
+    /// that maps the owner on disk to the state's owner.
     View {
-        /// Position in the plan.
+        /// Index of the view in the plan.
         index: usize,
-        /// Why there is none: EINVAL, the file system has no idmapped mounts.
+        /// errno; EINVAL: the file system does not support idmapped mounts.
         errno: i32,
     },
-    /// Root is given up. A user's spawner has [`STORE`] below the place, and the packet carries a
-    /// detached mount of it in which the guest's files are the state owner's.
+    /// The spawner has dropped root. An unprivileged spawner has created [`STORE`] below
+    /// `place`, and the packet carries a detached mount of it that maps the guest's files to
+    /// the state's owner.
     Ready {
         /// Kernel uid and gid of all guests of this spawner.
         id: u32,
     },
-    /// A launcher runs; packet carries its pidfd.
+    /// A launcher started; the packet carries its pidfd.
     Launched {
-        /// Its pid.
+        /// Pid of the launcher.
         pid: i32,
     },
-    /// No launcher could be started.
+    /// A launcher could not be started.
     NotLaunched {
-        /// errno.
+        /// errno of the failing call.
         errno: i32,
     },
     /// A launcher ended.
     Ended {
-        /// Which.
+        /// Pid of the launcher.
         pid: i32,
-        /// Exit code, when it exited.
+        /// Exit code, if the launcher exited.
         code: Option<i32>,
-        /// Signal, when it was killed.
+        /// Signal, if a signal killed the launcher.
         signal: Option<i32>,
-        /// User CPU of it and its waited-for children, microseconds.
+        /// User CPU time of the launcher and its waited-for children, in microseconds.
         user_us: u64,
-        /// System CPU, microseconds.
+        /// System CPU time, in microseconds.
         system_us: u64,
     },
-    /// Result of `Show`; 0: done.
+    /// Result of `Show`.
     Shown {
-        /// errno.
+        /// errno; 0 on success.
         errno: i32,
     },
-    /// What came of `Expose`; 0: done.
+    /// Result of `Expose`.
     Exposed {
-        /// errno.
+        /// errno; 0 on success.
         errno: i32,
     },
-    /// There is no spawner; the process exits with 125.
+    /// The spawner could not start; its process exits with 125.
     Failed {
-        /// Which step; `guest_ids` with EAGAIN when every id is in use.
+        /// Failing step; `guest_ids` with EAGAIN if all ids are in use.
         step: String,
-        /// What it was about.
+        /// Object of the failing step.
         subject: String,
         /// errno; 0 when none applies.
         errno: i32,
@@ -262,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_with_system_users_or_beyond_31_bits_are_refused() {
+    fn guest_id_ranges_with_system_users_or_beyond_31_bits_are_refused() {
         let ids = GuestIds::parse("200000:64").unwrap();
         assert_eq!((ids.first, ids.count), (200_000, 64));
         assert!(ids.contains(200_063) && !ids.contains(200_064) && !ids.contains(199_999));
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_ids_in_common_or_not() {
+    fn intersection_of_guest_id_ranges_contains_only_shared_ids() {
         let ids = |first, count| GuestIds { first, count };
         assert_eq!(ids(10, 10).common(ids(15, 10)), Some(ids(15, 5)));
         assert_eq!(ids(15, 10).common(ids(10, 10)), Some(ids(15, 5)));

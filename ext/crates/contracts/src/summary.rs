@@ -1,10 +1,10 @@
-//! What a run came to in one sentence, and the same as a code with arguments, so that a screen can
-//! say it in another language.
+//! The outcome of a run in one sentence, and as a code with arguments that user interfaces can
+//! translate.
 
 use crate::ErrorCode;
 use serde::{Deserialize, Serialize};
 
-/// Which sentence.
+/// Code of the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryCode {
@@ -18,32 +18,33 @@ pub enum SummaryCode {
     CommandSucceeded,
     /// An agent succeeded and changed no file.
     NoChange,
-    /// Only a part was done.
+    /// Only a part of the work is complete.
     Partial,
-    /// Something has to be settled before an approval.
+    /// A problem must be resolved before an approval.
     Blocked,
-    /// The policy refused it.
+    /// The policy denied the run.
     Denied,
-    /// It failed.
+    /// The run failed.
     Failed,
-    /// Its time was up.
+    /// The run reached its deadline.
     TimedOut,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
     /// The supervisor died while it held a sandbox.
     InterruptedHeld,
-    /// The supervisor died, and the captured change holds a secret.
+    /// The supervisor died, and the captured change contains a secret.
     InterruptedSecret,
     /// The supervisor died, and the captured change is in a bundle.
     InterruptedChange,
     /// The supervisor died before a change was captured.
     InterruptedJournal,
-    /// The supervisor died before anything ran.
+    /// The supervisor died before any program ran.
     InterruptedEmpty,
 }
 
 impl SummaryCode {
-    /// The sentence without its arguments. That of an interrupted run is an error's message, too.
+    /// Returns the sentence without arguments. For an interrupted run it is also the error
+    /// message.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -77,67 +78,67 @@ impl SummaryCode {
     }
 }
 
-/// How many paths changed, and how.
+/// Number of changed paths by kind of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCounts {
-    /// New paths.
+    /// Number of new paths.
     pub added: usize,
-    /// Paths with other contents.
+    /// Number of paths with changed contents.
     pub modified: usize,
-    /// Removed paths.
+    /// Number of deleted paths.
     pub deleted: usize,
 }
 
 impl ChangeCounts {
-    /// All of them.
+    /// Returns the total number of changed paths.
     #[must_use]
     pub const fn total(self) -> usize {
         self.added + self.modified + self.deleted
     }
 }
 
-/// What goes into the sentence.
+/// Arguments of the sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryArgs {
-    /// Changed paths; absent where the sentence names none.
+    /// Changed paths; absent if the sentence does not mention them.
     #[serde(flatten)]
     pub changes: Option<ChangeCounts>,
-    /// How many checks ran; absent without checks.
+    /// Number of checks that ran; absent without checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_total: Option<usize>,
-    /// How many of them passed.
+    /// Number of checks that passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_passed: Option<usize>,
-    /// Code of the run's error.
+    /// Error code of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
-    /// Message of that error, redacted. In English, as every error of the runner.
+    /// Error message of the run, redacted; in English like every error of the runner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The supervisor died after it had written the bundle.
+    /// Whether the supervisor died after it had written the bundle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub supervisor_died: bool,
 }
 
 impl SummaryArgs {
-    /// PHP would turn an empty object into a list, so it is left out.
+    /// Empty `args` are omitted because PHP would decode an empty object as a list.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The sentence as data.
+/// A sentence as code and arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Which sentence.
+    /// Code of the sentence.
     pub code: SummaryCode,
-    /// What goes into it.
+    /// Arguments of the sentence.
     #[serde(default, skip_serializing_if = "SummaryArgs::is_empty")]
     pub args: SummaryArgs,
 }
 
 impl RunSummary {
-    /// A sentence without arguments.
+    /// Creates a sentence without arguments.
     #[must_use]
     pub fn new(code: SummaryCode) -> Self {
         Self {
@@ -146,7 +147,7 @@ impl RunSummary {
         }
     }
 
-    /// The sentence in English.
+    /// Returns the sentence in English.
     #[must_use]
     pub fn sentence(&self) -> String {
         let args = &self.args;
@@ -204,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_summary_is_the_same_after_a_round_trip_and_omits_what_it_does_not_say() {
+    fn run_summary_round_trips_through_json_and_omits_absent_arguments() {
         let bare = RunSummary::new(SummaryCode::InterruptedEmpty);
         assert_eq!(json!(bare), json!({"code": "interrupted_empty"}));
         let full = RunSummary {

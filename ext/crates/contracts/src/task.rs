@@ -4,38 +4,39 @@ use crate::{StagedFile, schema_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The normalised task. Serialised whole it is `/run/codebox/task.json` in the
-/// guest. Empty objects are omitted: PHP would turn them into lists.
+/// The normalised task, serialised to `/run/codebox/task.json` in the guest. Empty objects are
+/// omitted because PHP would decode them as lists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskInput {
-    /// Always `wp-codebox/task-input/v1`.
+    /// Schema id, always `wp-codebox/task-input/v1`.
     pub schema: String,
-    /// Always 1.
+    /// Version of the document, always 1.
     pub version: u32,
-    /// What to do, in the caller's words; never blank.
+    /// Goal in the caller's words; never blank.
     pub goal: String,
-    /// What the task is about: `kind`, `ref`, `path`, `url`.
+    /// Subject of the task: `kind`, `ref`, `path`, `url`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub target: Map<String, Value>,
-    /// Tool ids the agent may use.
+    /// Ids of the tools that the agent may use.
     #[serde(default)]
     pub allowed_tools: Vec<String>,
-    /// Names of artifacts the caller hopes for.
+    /// Names of artifacts that the caller expects.
     #[serde(default)]
     pub expected_artifacts: Vec<String>,
-    /// Structured inputs, as given.
+    /// Structured inputs, unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub structured_artifacts: Vec<Value>,
-    /// Files put into the guest. Host paths are removed before the guest or a bundle sees them.
+    /// Files copied into the guest. Host paths are removed before the guest or a bundle gets
+    /// this document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub staged_files: Vec<StagedFile>,
-    /// Free context of the caller.
+    /// Free-form context from the caller.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub context: Map<String, Value>,
 }
 
 impl TaskInput {
-    /// A task with a goal and nothing else.
+    /// Creates a task with a goal and defaults for all other members.
     #[must_use]
     pub fn new(goal: impl Into<String>) -> Self {
         Self {

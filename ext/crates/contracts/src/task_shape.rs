@@ -1,76 +1,77 @@
-//! Shapes of the fields of a task in JSON, as data: the policy crate reads by them.
+//! JSON shapes of a task's fields, as data; the policy crate's reader interprets them.
 
 use crate::ErrorCode;
 
-/// Shapes of JSON values. In objects, members that are `null` count as absent, and `[]` counts
-/// as an empty object: PHP cannot tell them apart.
+/// Shape of a JSON value. In objects, `null` members count as absent and `[]` counts as an
+/// empty object, because PHP encodes an empty object as `[]`.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// A string.
     Text,
     /// A string that is not blank.
     Name,
-    /// A string of this list.
+    /// One of these strings.
     OneOf(&'static [&'static str]),
-    /// [`crate::GitChoice`] without `history`, which belongs to the operator.
+    /// [`crate::GitChoice`] without `history`, which only the operator may request.
     Git,
     /// `true` or `false`.
     Flag,
-    /// A whole number from 0.
+    /// An integer from 0.
     Count,
-    /// A whole number from 0 that has 32 bits.
+    /// An integer from 0 to 2^32 - 1.
     SmallCount,
     /// A number.
     Number,
-    /// An object with free members.
+    /// An object with arbitrary members.
     Free,
-    /// A list with free items.
+    /// A list with arbitrary items.
     FreeList,
     /// A list of strings.
     Texts,
-    /// A list of strings that are neither blank nor hold a NUL byte.
+    /// A list of strings, none blank and none with a NUL byte.
     Lines,
     /// A program and its arguments.
     Argv,
     /// Exit codes.
     ExitCodes,
-    /// Names and values of an environment.
+    /// Names and values of environment variables.
     Environment,
     /// An object with these members.
     Object(&'static [Member]),
     /// A list of objects with these members.
     Rows(&'static [Member]),
-    /// An object whose member `kind` chooses its other members; without one it is the first.
+    /// An object whose member `kind` selects its other members; without `kind` the first row
+    /// applies.
     Kinds(&'static [(&'static str, ErrorCode, &'static [Member])]),
     /// A runtime policy; the policy crate has a parser for it.
     Policy,
     /// `sandbox-tool-policy/v1`; the policy crate has a parser for it.
     ToolPolicy,
-    /// A network posture, judged as part of the policy.
+    /// Network access, checked as part of the policy.
     Network,
-    /// Never from JSON.
+    /// Set by Rust code only, never read from JSON.
     Typed,
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
-    /// Its name in JSON.
+    /// Name of the member in JSON.
     pub name: &'static str,
-    /// What it looks like.
+    /// Shape of the member's value.
     pub shape: Shape,
-    /// Whether it must be there.
+    /// Whether the member is required.
     pub need: Need,
-    /// Code of its wrong members, where it is not that of the object around it.
+    /// Error code for a wrong value, if it differs from the code of the enclosing object.
     pub code: Option<ErrorCode>,
 }
 
-/// Whether a member must be there.
+/// Whether a member is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// It may be left out.
+    /// The member is optional.
     Optional,
-    /// It must be there.
+    /// The member is required.
     Required,
 }
 

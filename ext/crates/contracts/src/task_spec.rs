@@ -1,8 +1,9 @@
-//! One shape for everything a run can be asked for, and who may ask for it.
+//! One struct for everything that a run can be asked for, with the authority that each field
+//! needs.
 //!
 //! Flags, JSON callers, groups, recipes and the extension fill a [`TaskSpec`];
-//! [`TaskSpec::into_request`] makes the request of it. [`TASK_FIELDS`] has a row for each
-//! field: its authority, its shape and the code of a wrong value.
+//! [`TaskSpec::into_request`] converts it to a request. [`TASK_FIELDS`] has a row for each
+//! field: its authority, its shape and the error code of a wrong value.
 
 use crate::task_shape::{
     AGENT_BUNDLE, AGENT_KINDS, BUDGET, COMPONENT, HOLD, LIMITS, MODEL, MOUNT, PARENT_TOOLS, Shape,
@@ -18,45 +19,45 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A task as it is asked for. Who may set a field is in [`TASK_FIELDS`].
+/// A task as requested. [`TASK_FIELDS`] lists the authority that each field needs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskSpec {
-    /// What to do, in plain words.
+    /// Goal in plain words.
     pub goal: String,
-    /// What the task is about.
+    /// Subject of the task.
     pub target: Map<String, Value>,
-    /// Tool ids the agent may use; empty: every tool that acts in the guest.
+    /// Ids of the tools that the agent may use; empty: every tool that acts in the guest.
     pub allowed_tools: Vec<String>,
-    /// Names of artifacts the caller hopes for.
+    /// Names of artifacts that the caller expects.
     pub expected_artifacts: Vec<String>,
-    /// Structured inputs, as given.
+    /// Structured inputs, unchanged.
     pub structured_artifacts: Vec<Value>,
-    /// Free context of the caller.
+    /// Free-form context from the caller.
     pub context: Map<String, Value>,
     /// Slug of an installed plugin; a site resolves it into `mounts`.
     pub plugin: Option<String>,
     /// Slug of an installed theme; a site resolves it into `mounts`.
     pub theme: Option<String>,
-    /// Directories to work on; their position is the mount index.
+    /// Directories that the agent works on; their position is the mount index.
     pub mounts: Vec<MountRequest>,
-    /// `git` of every mount without its own.
+    /// Default for `git` of the mounts.
     pub git: Option<String>,
-    /// Command line that does the work; resolved into `resolved_agent`.
+    /// Command line of the agent; resolved into `resolved_agent`.
     pub agent_command: Option<String>,
     /// Name of an agent or preset; resolved into `resolved_agent`.
     pub agent: Option<String>,
     /// Exit codes of `agent_command` that mean success; empty: 0.
     pub agent_success_codes: Vec<i32>,
-    /// Further environment of `agent_command`.
+    /// Additional environment variables of `agent_command`.
     pub agent_env: BTreeMap<String, String>,
-    /// Ability of the guest that does the work; resolved into `resolved_agent`.
+    /// Ability in the guest that does the work; resolved into `resolved_agent`.
     pub runtime_task: Map<String, Value>,
     /// Code that the guest's WordPress loads; a site resolves it into `components`.
     pub component_contracts: Vec<Value>,
-    /// Plugins with a model provider; a site resolves them into `components`.
+    /// Paths of plugins with a model provider; a site resolves them into `components`.
     pub provider_plugin_paths: Vec<String>,
-    /// Bundles of agents that a component imports before the agent runs.
+    /// Agent bundles that a component imports before the agent runs.
     pub agent_bundles: Vec<AgentBundle>,
     /// Names of secrets; resolved into `secrets`.
     pub secret_env: Vec<String>,
@@ -64,48 +65,48 @@ pub struct TaskSpec {
     pub provider: Option<String>,
     /// Name of a model; resolved into `resolved_model`.
     pub model: Option<String>,
-    /// Address of the provider; resolved into `resolved_model`.
+    /// Base URL of the provider; resolved into `resolved_model`.
     pub base_url: Option<String>,
-    /// The same as `budget.turns`; the smaller one holds.
+    /// Same as `budget.turns`; the smaller one applies.
     pub max_turns: Option<u32>,
-    /// When the built-in agent stops.
+    /// Budget of the built-in agent.
     pub budget: TaskBudget,
-    /// Which tools exist for the built-in agent.
+    /// Tools that the built-in agent may have.
     pub sandbox_tool_policy: Option<SandboxToolPolicy>,
-    /// `allowed_tools` and `sandbox_tool_policy` in one document, for a site.
+    /// `allowed_tools` and `sandbox_tool_policy` in one document, which a site resolves.
     pub tool_bridge: Map<String, Value>,
-    /// Abilities of the parent; a site resolves them into `parent_tools`.
+    /// Abilities of the parent site; a site resolves them into `parent_tools`.
     pub parent_tool_bridge: Map<String, Value>,
-    /// What a site resolves into model and secrets.
+    /// Settings from which a site resolves model and secrets.
     pub inherit: Map<String, Value>,
-    /// Command lines run after the agent in a fresh guest.
+    /// Command lines that run after the agent in a fresh guest.
     pub checks: Vec<String>,
-    /// Runtime policy; absent: the default one.
+    /// Runtime policy; absent: the default policy.
     pub policy: Option<RuntimePolicy>,
-    /// The policy's `network`, given by itself.
+    /// Overrides `network` of the policy.
     pub network: Option<Value>,
     /// Limits.
     pub limits: LimitsRequest,
-    /// `limits.wall_clock_ms` in seconds; 0: not given.
+    /// `limits.wall_clock_ms` in seconds; 0: not set.
     pub task_timeout_seconds: u64,
-    /// Report renames as git renames.
+    /// Whether to report renames as git renames.
     pub find_renames: bool,
-    /// Whether an ability waits for the end.
+    /// Whether an ability waits until the run ends.
     pub wait: Option<bool>,
-    /// Free data of the caller for the bundle's provenance.
+    /// Free-form data from the caller for the bundle's provenance.
     pub metadata: Map<String, Value>,
-    /// Id of an orchestrator; the caller gets it back and nothing stores it.
+    /// Session id of an orchestrator; returned to the caller and not stored.
     pub sandbox_session_id: Option<String>,
-    /// Id of an orchestrator; the caller gets it back and nothing stores it.
+    /// Session id of an orchestrator; returned to the caller and not stored.
     pub session_id: Option<String>,
-    /// Ids of an orchestrator; the caller gets them back and nothing stores them.
+    /// Ids of an orchestrator; returned to the caller and not stored.
     pub orchestrator: Map<String, Value>,
 
-    /// Partition of the state directory.
+    /// Id of the site's partition of the state directory.
     pub site: String,
     /// Attached or detached.
     pub mode: RunMode,
-    /// Directory whose WordPress core the guest gets.
+    /// Directory of the WordPress core that the guest gets.
     pub wordpress: String,
     /// See [`RunPaths::denied`].
     pub denied: Vec<String>,
@@ -113,13 +114,13 @@ pub struct TaskSpec {
     pub code_roots: Vec<String>,
     /// See [`RunPaths::allowed_roots`].
     pub allowed_roots: Option<Vec<String>>,
-    /// Runs of the site alive at once, if fewer than the operator allows.
+    /// Maximum of concurrent runs per site, if lower than the operator's limit.
     pub max_runs: Option<u64>,
-    /// Who does the work.
+    /// Agent that does the work.
     pub resolved_agent: Option<Agent>,
-    /// The model and where it is.
+    /// Model and address of its provider.
     pub resolved_model: Option<ModelEndpoint>,
-    /// Tools that the parent answers for.
+    /// Tools that the parent process serves.
     pub parent_tools: Option<ParentToolBridge>,
     /// Code of the host that the guest's WordPress loads.
     pub components: Vec<Component>,
@@ -127,18 +128,18 @@ pub struct TaskSpec {
     pub secrets: Vec<SecretBinding>,
     /// Host files that the guest may read.
     pub staged_files: Vec<StagedFile>,
-    /// Registry commands, run before the agent.
+    /// Registry commands that run before the agent.
     pub commands: Vec<CommandCall>,
-    /// Keeps the guest when everything else has run.
+    /// Keeps the guest alive after all work is done.
     pub hold: Option<Hold>,
     /// Values that must not reach a log or bundle.
     pub redact: Vec<String>,
-    /// Who asked, for the bundle.
+    /// Requesting user or program, for the bundle.
     pub provenance: Map<String, Value>,
 
     /// Steps of a recipe.
     pub workflow: Option<Workflow>,
-    /// A further sandbox around the launcher.
+    /// Process wrapper around the launcher.
     pub outer_sandbox: OuterSandbox,
 }
 
@@ -146,37 +147,37 @@ pub struct TaskSpec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskBudget {
-    /// Answers of the model.
+    /// Maximum number of model responses.
     pub turns: Option<u32>,
-    /// Tokens sent, over all turns.
+    /// Maximum number of input tokens over all turns.
     pub input_tokens: Option<u64>,
-    /// Tokens received, over all turns.
+    /// Maximum number of output tokens over all turns.
     pub output_tokens: Option<u64>,
-    /// US dollars, by the prices of the provider.
+    /// Maximum cost in US dollars, by the provider's prices.
     pub cost_usd: Option<f64>,
 }
 
-/// Who may set a field. Each may also set the fields of those before it.
+/// Authority that a field needs. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskAuthority {
-    /// Anybody who may run a task: users over REST, abilities, JSON files.
+    /// Every caller who may run a task: users over REST, abilities, JSON files.
     Caller,
-    /// The code of the site, by the second argument of the extension's `Run::start`.
+    /// Code of the site, through the second argument of the extension's `Run::start`.
     Host,
-    /// The settings of the machine and the person at the command line.
+    /// Settings of the machine, and the user of the command line.
     Operator,
 }
 
 /// One row of [`TASK_FIELDS`].
 #[derive(Debug, Clone, Copy)]
 pub struct TaskField {
-    /// Its name in JSON.
+    /// Name of the field in JSON.
     pub name: &'static str,
-    /// Who may set it.
+    /// Authority that the field needs.
     pub authority: TaskAuthority,
-    /// What it looks like.
+    /// Shape of the field's value.
     pub shape: Shape,
-    /// Code of a member that is wrong.
+    /// Error code of a wrong value.
     pub code: ErrorCode,
 }
 
@@ -202,7 +203,7 @@ const fn field(
     }
 }
 
-/// Every field of a task. The order is that of [`TaskSpec`].
+/// Every field of a task, in the order of [`TaskSpec`].
 pub const TASK_FIELDS: &[TaskField] = &[
     caller("goal", Shape::Text),
     caller("target", Shape::Free),
@@ -317,19 +318,20 @@ pub const TASK_FIELDS: &[TaskField] = &[
     ),
 ];
 
-/// Everything the runner needs.
+/// A complete request to the runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// `wp-codebox/run-request/v1`.
+    /// Schema id, `wp-codebox/run-request/v1`.
     pub schema: String,
-    /// Made by the caller, so that it can be found even if the runner dies at once.
+    /// Run id, chosen by the caller, so that the run can be found even if the runner dies at
+    /// once.
     pub run_id: RunId,
-    /// Partition of the state directory.
+    /// Site's partition of the state directory.
     pub site: SiteId,
     /// Attached or detached.
     #[serde(default)]
     pub mode: RunMode,
-    /// Runs of this site that may be alive at once; the host's setting, never the caller's.
+    /// Maximum of concurrent runs of this site; set by the host, never by the caller.
     #[serde(default = "RunRequest::default_max_runs")]
     pub max_runs: u32,
     /// Host paths.
@@ -337,66 +339,68 @@ pub struct RunRequest {
     /// The task; absent for `wp-codebox run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskInput>,
-    /// Policy; absent: the default policy with the commands this request needs.
+    /// Policy; absent: the default policy plus the commands of this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<RuntimePolicy>,
     /// Mounts, in order; their position is the mount index.
     #[serde(default)]
     pub mounts: Vec<MountRequest>,
-    /// Commands run before the agent, or instead of one.
+    /// Commands that run before the agent, or without an agent.
     #[serde(default)]
     pub commands: Vec<CommandCall>,
     /// Steps of a recipe, run after the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Workflow>,
-    /// Keeps the working guest when everything else has run; absent: it ends.
+    /// Keeps the working guest alive after all work is done; absent: the guest ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
-    /// The model: of the built-in loop, or of programs in the guest whose policy has the
-    /// network preset `model`.
+    /// Model of the built-in loop, or of programs in the guest whose policy has the network
+    /// preset `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelEndpoint>,
-    /// Tools of the built-in loop; absent: what `task.allowed_tools` names, else every tool
-    /// that acts in the guest.
+    /// Tool policy of the built-in loop; absent: the tools in `task.allowed_tools`, or every
+    /// tool that acts in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_policy: Option<SandboxToolPolicy>,
-    /// Tools that the parent answers for; absent: none.
+    /// Tools that the parent process serves; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_tools: Option<ParentToolBridge>,
     /// Code of the host that the guest's WordPress loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
-    /// Bundles of agents that a component imports before the agent runs.
+    /// Agent bundles that a component imports before the agent runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_bundles: Vec<AgentBundle>,
-    /// Command lines run after the agent in a fresh sandbox; split like a shell would, run without one.
+    /// Command lines that run after the agent in a fresh sandbox; split with shell quoting
+    /// rules, run without a shell.
     #[serde(default)]
     pub checks: Vec<String>,
     /// Limits.
     #[serde(default)]
     pub limits: LimitsRequest,
-    /// Report renames as git renames.
+    /// Whether to report renames as git renames.
     #[serde(default)]
     pub find_renames: bool,
-    /// Secrets that the run may use without seeing them.
+    /// Secrets that the run may use without reading them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretBinding>,
-    /// A further sandbox around the launcher.
+    /// Process wrapper around the launcher.
     #[serde(default)]
     pub outer_sandbox: OuterSandbox,
     /// Values that must not reach a log or bundle; the runner keeps them in memory only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
-    /// Free data for the bundle's provenance, e.g. who asked. No secrets, no host paths.
+    /// Free-form data for the bundle's provenance, e.g. the requesting user. No secrets, no
+    /// host paths.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
 }
 
 impl RunRequest {
-    /// [`DEFAULT_MAX_RUNS`], for requests that do not say.
+    /// Returns [`DEFAULT_MAX_RUNS`], the serde default of `max_runs`.
     #[must_use]
     pub const fn default_max_runs() -> u32 {
         DEFAULT_MAX_RUNS
@@ -404,8 +408,8 @@ impl RunRequest {
 }
 
 impl TaskSpec {
-    /// The request of this task. Fields that were resolved into others, and the ids of
-    /// orchestrators, stay behind.
+    /// Converts the task to a request. Drops orchestrator ids and fields that were resolved
+    /// into others.
     #[must_use]
     pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
         let task = (!self.goal.is_empty()).then(|| TaskInput {
@@ -460,7 +464,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_field_of_the_struct_has_a_row_and_every_row_a_field() {
+    fn task_fields_table_lists_exactly_the_fields_of_task_spec() {
         let spec = serde_json::to_value(TaskSpec::default()).unwrap();
         let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
         let rows: Vec<&str> = TASK_FIELDS.iter().map(|row| row.name).collect();
@@ -468,13 +472,13 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_refused() {
+    fn task_spec_with_unknown_field_is_refused() {
         assert!(serde_json::from_value::<TaskSpec>(json!({"goal": "g"})).is_ok());
         assert!(serde_json::from_value::<TaskSpec>(json!({"gaol": "g"})).is_err());
     }
 
     #[test]
-    fn ids_of_orchestrators_stay_out_of_the_request() {
+    fn run_request_omits_orchestrator_ids() {
         let spec: TaskSpec = serde_json::from_value(json!({
             "goal": "g", "metadata": {"ticket": "kept-1"}, "sandbox_session_id": "echo-1",
             "session_id": "echo-2", "orchestrator": {"id": "echo-3"}

@@ -1,8 +1,9 @@
-//! Text for a terminal: without characters that steer it or that nobody sees.
+//! Terminal output without control characters and invisible characters.
 
-/// Characters that can make a terminal act or a text look like another one, first and last of each
-/// range: controls but tab and line end, format characters, separators of lines, and what Unicode
-/// calls Default_Ignorable_Code_Point. `wp-cli/Console.php` has the same list; a test compares them.
+/// Ranges (first, last) of characters that can control a terminal or disguise text: control
+/// characters except tab and line feed, format characters, line and paragraph separators, and
+/// Unicode's Default_Ignorable_Code_Point. `wp-cli/Console.php` has the same list; a test
+/// compares them.
 const HIDDEN: [(char, char); 20] = [
     ('\u{0}', '\u{8}'),
     ('\u{b}', '\u{1f}'),
@@ -26,14 +27,14 @@ const HIDDEN: [(char, char); 20] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether a character can steer a terminal or is not seen.
+/// Returns whether a character can control a terminal or is invisible.
 pub fn is_hidden(c: char) -> bool {
     HIDDEN
         .iter()
         .any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// Text for a terminal, without [hidden](is_hidden) characters.
+/// Converts bytes to text for a terminal, without [hidden](is_hidden) characters.
 pub fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
@@ -41,16 +42,17 @@ pub fn plain(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// [`plain`] on one line.
+/// Same as [`plain`], on one line.
 pub fn plain_line(text: &str) -> String {
     plain(text.as_bytes()).replace(['\n', '\t'], " ")
 }
 
-/// JSON with [hidden](is_hidden) characters escaped. JSON has them in strings only.
+/// Escapes [hidden](is_hidden) characters of a JSON text. In JSON they can occur only inside
+/// strings.
 pub fn plain_json(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         if is_hidden(c) {
-            // Above U+FFFF these are two surrogates.
+            // UTF-16 encodes a character above U+FFFF as two surrogates.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 out.push_str(&format!("\\u{unit:04x}"));
             }
@@ -67,7 +69,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_guest_cannot_steer_the_terminal() {
+    fn control_characters_are_removed_from_terminal_text() {
         let hostile = "\u{1b}]0;x\u{7}a\u{1b}[2J\u{202e}b\r\n\tc\u{9b}31m".as_bytes();
         assert_eq!(plain(hostile), "]0;xa[2Jb\n\tc31m");
         assert_eq!(plain(b"\xff"), "\u{fffd}");
@@ -80,11 +82,11 @@ mod tests {
         }
     }
 
-    /// One of each kind: marks and isolates of direction, joiners, fillers, tags.
+    /// One character of each kind: direction marks and isolates, joiners, fillers, tags.
     const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
 
     #[test]
-    fn invisible_characters_are_dropped_from_text_and_escaped_in_json() {
+    fn invisible_characters_are_removed_from_text_and_escaped_in_json() {
         assert_eq!(plain(format!("a{INVISIBLE}b ☃𝄞").as_bytes()), "ab ☃𝄞");
         assert_eq!(plain_line(&format!("a\nb\t{INVISIBLE}c")), "a b c");
         let said = json!({ INVISIBLE: format!("𝄞{INVISIBLE}") });

@@ -1,96 +1,96 @@
-//! The steps of a recipe as the runner takes them: host paths are guest paths by now, every
-//! command is judged, and nothing of the recipe's file is needed any more.
+//! Steps of a recipe as the runner receives them: guest paths instead of host paths, commands
+//! already validated, and without references to the recipe file.
 
 use crate::{CommandCall, StagedFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a failing step means.
+/// Effect of a failing step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// The run stops, and fails.
+    /// The run stops and fails.
     #[default]
     Stop,
-    /// It is recorded, and the run goes on.
+    /// The failure is recorded and the run continues.
     Allow,
-    /// It is recorded as advice, and the run goes on.
+    /// The failure is recorded as advice and the run continues.
     Advise,
 }
 
-/// One step.
+/// One step of a recipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowStep {
-    /// `setup`, `startup-probe`, `before`, `steps`, `after`, `probe`.
+    /// Phase: `setup`, `startup-probe`, `before`, `steps`, `after` or `probe`.
     pub phase: String,
-    /// Position in its phase.
+    /// Index of the step in its phase.
     pub index: u32,
-    /// Name, where it has one: of a probe, for example.
+    /// Name of the step, e.g. of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The command.
+    /// Command to run.
     pub call: CommandCall,
-    /// Milliseconds until it is ended; absent: the run's own time.
+    /// Timeout in milliseconds; absent: the remaining time of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What its failure means.
+    /// Effect of a failure.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// Whether its output must be JSON.
+    /// Whether the step's output must be JSON.
     #[serde(default)]
     pub expect_json: bool,
-    /// A bounded loop around it, as the recipe has it.
+    /// A bounded loop around the step, as the recipe declares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Value>,
-    /// Free data of the recipe.
+    /// Free-form data from the recipe.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// A file of the guest that becomes evidence.
+/// A file of the guest to store in the bundle as evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CollectedFile {
     /// Name, unique in the run.
     pub name: String,
-    /// Guest path.
+    /// Path in the guest.
     pub path: String,
-    /// Whether the run fails without it.
+    /// Whether the run fails if the file is missing.
     pub required: bool,
-    /// Whether it must be JSON.
+    /// Whether the file must be JSON.
     pub parse_json: bool,
-    /// `type`, `contentType`, `payloadSchema` of a typed artifact.
+    /// `type`, `contentType` and `payloadSchema` of a typed artifact.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub typed: Map<String, Value>,
 }
 
-/// Everything a recipe does in its guest, in order.
+/// Everything that a recipe runs in its guest, in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     /// Steps of all phases, in order.
     pub steps: Vec<WorkflowStep>,
-    /// Files to collect when they are done.
+    /// Files to collect after the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<CollectedFile>,
-    /// Variables that every program of the working guest has.
+    /// Environment variables of every program in the working guest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Host files that the guest may read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub staged: Vec<StagedFile>,
-    /// Files that the recipe itself comes down to, readable in the guest.
+    /// Files generated from the recipe, readable in the guest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WrittenFile>,
-    /// Mounts and components whose directory is made for this run.
+    /// Mounts and components whose source directory is generated for this run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub made: Vec<MadeDirectory>,
-    /// Targets of writable mounts whose changes nobody wants.
+    pub made: Vec<GeneratedDirectory>,
+    /// Targets of writable mounts whose changes are not captured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncaptured: Vec<String>,
-    /// Where the recipe may change its workspaces.
+    /// Paths of the workspaces that the recipe may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_rule: Option<WorkspaceRule>,
-    /// Settings of the guest's PHP, one line `name=value` each.
+    /// PHP ini settings of the guest, one line `name=value` each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub php_ini: Vec<String>,
 }
@@ -98,57 +98,58 @@ pub struct Workflow {
 /// A file with its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenFile {
-    /// Guest path.
+    /// Path in the guest.
     pub target: String,
-    /// Content.
+    /// Content of the file.
     pub content: String,
 }
 
-/// A directory that is made in the scratch of the run and mounted from there.
+/// A directory that the runner generates in the run's scratch and mounts from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeDirectory {
-    /// Target of the mount, or slug of the component, that it is for. What that one names as its
-    /// source is what it is made of.
+pub struct GeneratedDirectory {
+    /// Target of the mount, or slug of the component, that uses the directory. Its `source`
+    /// names the input of the generation.
     pub of: String,
-    /// How.
-    pub from: MadeFrom,
+    /// How the directory is generated.
+    pub from: GeneratedFrom,
 }
 
-/// What a directory is made of.
+/// How a directory is generated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum MadeFrom {
-    /// A zip archive of the host.
+pub enum GeneratedFrom {
+    /// From a zip archive of the host.
     Archive {
-        /// sha256 that the archive must have.
+        /// Expected SHA-256 of the archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sha256: Option<String>,
-        /// Directory of the archive that is meant; absent: its only one, else all of it.
+        /// Directory in the archive to use; absent: its only top-level directory, otherwise the
+        /// whole archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subdir: Option<String>,
     },
-    /// A directory of the host without some of its paths.
+    /// From a host directory, without some of its paths.
     Copy {
-        /// Paths below it that stay behind, with all below them.
+        /// Excluded paths; everything below them is excluded too.
         without: Vec<String>,
     },
-    /// These files, by path below the directory.
+    /// From these files, by path relative to the directory.
     Files {
-        /// Content by path.
+        /// Contents by path.
         files: BTreeMap<String, String>,
     },
 }
 
-/// Where the recipe may change its workspaces.
+/// Paths of the workspaces that the recipe may change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRule {
-    /// Targets of the workspaces. A change in any other mount breaks the rule.
+    /// Targets of the workspaces. A change in any other mount violates the rule.
     pub workspaces: Vec<String>,
-    /// Paths below a workspace where it may change; `.` is all of it.
+    /// Paths below a workspace that may change; `.` is the whole workspace.
     pub writable_roots: Vec<String>,
-    /// Paths that no change may touch.
+    /// Paths that must not change.
     #[serde(default)]
     pub hidden_paths: Vec<String>,
-    /// What a change elsewhere means.
+    /// Effect of a violation.
     pub on_breach: OnFailure,
 }

@@ -1,4 +1,4 @@
-//! Bytes of the two line protocols, and the tables of codes and outcomes, as they were recorded.
+//! Recorded lines of the two line protocols, and recorded tables of error codes and outcomes.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 #[path = "../../../../tests/golden/compare.rs"]
@@ -8,11 +8,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use wp_codebox_contracts::{ErrorCode, Frame, LiveCall, LiveInput, LiveReply, Outcome, Salvage};
+use wp_codebox_contracts::{
+    ErrorCode, Frame, LiveCall, LiveInput, LiveReply, Outcome, RecoveredChanges,
+};
 
-/// Reads and writes each line of a file again, so that a renamed or lost member shows. Where
-/// defaults make the written line another one, it follows in the file behind `> `.
-/// `tagged` is where in a line the member `type` is.
+/// Parses and serialises each line of a recorded file, which reveals renamed and lost members.
+/// If defaults change the serialised line, the file has it on the next line after `> `.
+/// `tagged` is the position of the member `type` in a line.
 fn protocol<T: Serialize + DeserializeOwned>(name: &str, tagged: &str) {
     let path = golden::checkout().join("tests/golden").join(name);
     let recorded = std::fs::read_to_string(path).unwrap();
@@ -32,7 +34,7 @@ fn protocol<T: Serialize + DeserializeOwned>(name: &str, tagged: &str) {
     golden::compare(name, &lines);
 }
 
-/// Names of the variants, which serde lists when it meets one that it does not know.
+/// Returns the names of all variants, which serde lists in its error for an unknown variant.
 fn variants<T: DeserializeOwned>(recorded: &str, tagged: &str) -> Vec<String> {
     let mut line: Value = serde_json::from_str(recorded.lines().next().unwrap()).unwrap();
     *line.pointer_mut(tagged).unwrap() = json!({"type": "?"});
@@ -47,7 +49,7 @@ fn variants<T: DeserializeOwned>(recorded: &str, tagged: &str) -> Vec<String> {
 }
 
 #[test]
-fn lines_of_the_protocols_are_the_recorded_ones() {
+fn protocol_lines_match_the_recorded_lines() {
     protocol::<Frame>("frames/runner.jsonl", "");
     protocol::<LiveCall>("frames/live-call.jsonl", "/request");
     protocol::<LiveInput>("frames/live-input.jsonl", "");
@@ -55,7 +57,7 @@ fn lines_of_the_protocols_are_the_recorded_ones() {
 }
 
 #[test]
-fn codes_and_outcomes_are_the_recorded_ones() {
+fn error_codes_and_outcomes_match_the_recorded_tables() {
     let mut table = String::from("# code, kind, HTTP status, exit status\n");
     for code in ErrorCode::ALL {
         let (kind, http, exit) = (json!(code.kind()), code.http_status(), code.exit_status());
@@ -66,10 +68,10 @@ fn codes_and_outcomes_are_the_recorded_ones() {
         let row = json!([
             outcome,
             outcome.session_status(),
-            outcome.completion(Salvage::Nothing).0,
-            outcome.completion(Salvage::Nothing).1,
-            outcome.completion(Salvage::Changes).0,
-            outcome.completion(Salvage::Changes).1,
+            outcome.completion(RecoveredChanges::Absent).0,
+            outcome.completion(RecoveredChanges::Absent).1,
+            outcome.completion(RecoveredChanges::Present).0,
+            outcome.completion(RecoveredChanges::Present).1,
             outcome.is_success(),
             outcome.exit_status(),
         ]);

@@ -1,8 +1,8 @@
-//! The examples beside the schemas, read by the types that write such documents.
+//! Parses the examples beside the schemas with the Rust types that write such documents.
 //!
-//! WordPress's own validator judges the same files in the WordPress suite. A valid
-//! example must be readable and must not lose a member on its way through the type;
-//! an invalid one must be refused, unless it breaks a rule that only the schema knows.
+//! WordPress's own validator checks the same files in the WordPress suite. A valid example must
+//! parse and must keep all members when serialised again. An invalid example must be refused,
+//! unless it violates a rule that only the schema knows.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 use serde::Serialize;
@@ -15,7 +15,7 @@ use wp_codebox_contracts::{
     RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult, TaskInput,
 };
 
-/// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
+/// Invalid examples that violate a rule of the schema only: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
     "agent-preset/invalid-program-absolute.json",
     "agent-preset/invalid-step-when-list.json",
@@ -40,7 +40,8 @@ fn examples(name: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Every member of `given` is in `kept` with the same value; `kept` may say more (defaults).
+/// Returns the first member of `given` that is missing in `kept` or differs; `kept` may have
+/// more members (defaults).
 fn lost(given: &Value, kept: &Value, at: &str) -> Option<String> {
     match (given, kept) {
         (Value::Object(given), Value::Object(kept)) => given.iter().find_map(|(key, value)| {
@@ -81,82 +82,83 @@ fn check<T: DeserializeOwned + Serialize>(name: &str) {
 }
 
 #[test]
-fn agent_preset() {
+fn agent_preset_examples_match_the_rust_type() {
     check::<AgentPreset>("agent-preset");
 }
 
 #[test]
-fn changed_files() {
+fn changed_files_examples_match_the_rust_type() {
     check::<ChangedFiles>("changed-files");
 }
 
 #[test]
-fn isolation_report() {
+fn isolation_report_examples_match_the_rust_type() {
     check::<IsolationReport>("isolation-report");
 }
 
 #[test]
-fn parent_tools() {
+fn parent_tool_examples_match_the_rust_type() {
     check::<ParentToolRequest>("parent-tool-request");
     check::<ParentToolResult>("parent-tool-result");
 }
 
 #[test]
-fn run_attestation() {
+fn run_attestation_examples_match_the_rust_type() {
     check::<RunAttestation>("run-attestation");
 }
 
 #[test]
-fn run_result() {
+fn run_result_examples_match_the_rust_type() {
     check::<RunResult>("run-result");
 }
 
 #[test]
-fn task_input() {
+fn task_input_examples_match_the_rust_type() {
     check::<TaskInput>("task-input");
 }
 
-// What abilities answer of runs; the documents of the command line are the same without `success`.
+// Documents of the abilities about runs; the command line's documents are the same without
+// `success`.
 
 #[test]
-fn run_handle() {
+fn run_handle_examples_match_the_rust_type() {
     check::<RunHandle>("run-handle");
 }
 
 #[test]
-fn run_list() {
+fn run_list_examples_match_the_rust_type() {
     check::<RunList>("run-list");
 }
 
 #[test]
-fn run_events() {
+fn run_events_examples_match_the_rust_type() {
     check::<RunEvents>("run-events");
 }
 
 #[test]
-fn run_cancellation() {
+fn run_cancellation_examples_match_the_rust_type() {
     check::<RunCancellation>("run-cancellation");
 }
 
-// In the words of the run registry.
+// Documents of the run registry.
 
 #[test]
-fn run_lifecycle() {
+fn run_lifecycle_examples_match_the_rust_type() {
     check::<RunLifecycle>("run-lifecycle");
 }
 
 #[test]
-fn run_registry() {
+fn run_registry_examples_match_the_rust_type() {
     check::<RunRegistryEntry>("run-registry-entry");
     check::<RunRegistryPage>("run-registry");
 }
 
 #[test]
-fn run_cancellation_request() {
+fn run_cancellation_request_examples_match_the_rust_type() {
     check::<RunCancellationRequest>("run-cancellation-request");
 }
 
 #[test]
-fn run_artifacts() {
+fn run_artifacts_examples_match_the_rust_type() {
     check::<RunArtifactList>("run-artifacts");
 }

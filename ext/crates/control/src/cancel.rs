@@ -6,7 +6,7 @@ use crate::socket::ControlSocket;
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{CancelWish, RunCancellation};
+use wp_codebox_contracts::{CancelDetails, RunCancellation};
 
 /// Longest answer, bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
@@ -24,7 +24,7 @@ pub struct CancelRequest {
 impl CancelRequest {
     /// A cancel frame that says who asks and why, each in a few words.
     #[must_use]
-    pub fn new(wish: &CancelWish) -> Self {
+    pub fn new(wish: &CancelDetails) -> Self {
         let mut frame = json!({"type": "cancel"});
         for (name, text) in [("actor", &wish.actor), ("reason", &wish.reason)] {
             if let Some(text) = text {

@@ -1,8 +1,8 @@
-//! Presets of command-line agents: from a file of data to a command of the guest.
+//! Presets of command-line agents: turns a preset file into a command for the guest.
 //!
-//! Strict and bounded: a preset that says anything unknown is refused whole. Templates are
-//! filled in one pass, so what a goal or a model's name holds is never read as a template,
-//! and no text is ever given to a shell.
+//! Parsing is strict and bounded: a preset with an unknown member is refused. Templates are
+//! expanded in one pass, so a placeholder inside the goal or the model name is never expanded.
+//! No text is passed to a shell.
 
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -18,76 +18,76 @@ pub use steps::step_text;
 use crate::check_env_name;
 use serde_json::Value;
 
-/// Largest file of a preset, bytes.
+/// Maximum size of a preset file in bytes.
 pub const PRESET_BYTES: usize = 64 * 1024;
-/// Most presets of an installation.
+/// Maximum number of presets in an installation.
 pub const MAX_PRESETS: usize = 64;
-/// Longest name, bytes.
+/// Maximum length of a preset name in bytes.
 const MAX_NAME: usize = 40;
-/// Entries one list of a preset may have.
+/// Maximum number of entries in one list of a preset.
 const MAX_ENTRIES: usize = 64;
-/// Longest goal that fits one argument: Linux takes 128 KiB.
+/// Maximum length of a goal passed as one argument; Linux limits an argument to 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
-/// Longest last word kept, bytes.
+/// Maximum length of the extracted final message in bytes.
 const MAX_RESULT: usize = 16 * 1024;
 
 /// Why a preset cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresetError {
-    /// Not a name.
+    /// The name is malformed.
     #[error("the name of an agent preset is small letters, digits and -, at most {MAX_NAME}")]
     Name,
-    /// There is none of that name.
+    /// No preset has this name.
     #[error("there is no agent preset {name}; {}", listed(.known))]
     Unknown {
-        /// Asked for.
+        /// Requested name.
         name: String,
-        /// What there is.
+        /// Names of the installed presets.
         known: Vec<String>,
     },
-    /// The installation's own file is broken.
+    /// The installation's preset file is invalid.
     #[error("the agent preset {name} is broken: {what}; install wp-codebox anew")]
     Broken {
-        /// Which.
+        /// Name of the preset.
         name: String,
-        /// Why.
+        /// First fault of the file.
         what: String,
     },
     /// The run has no model.
     #[error("the agent {name} needs a model; name one")]
     NoModel {
-        /// Which.
+        /// Name of the preset.
         name: String,
     },
-    /// The model is spoken to in another way.
+    /// The agent does not support the API of the run's model.
     #[error(
-        "the agent {name} speaks {knows}, but the run's model is reached by {given}; choose another agent, or a model that is reached that way"
+        "the agent {name} supports the API {knows}, but the run's model has the API {given}; choose another agent, or a model with an API that the agent supports"
     )]
     Api {
-        /// Which.
+        /// Name of the preset.
         name: String,
-        /// What it knows.
+        /// APIs that the agent supports.
         knows: String,
-        /// What the model is.
+        /// API of the run's model.
         given: &'static str,
     },
-    /// The policy does not open the model to programs of the guest.
+    /// The policy gives programs in the guest no access to the model.
     #[error(
         "the agent {name} needs the network preset {preset}, which the policy does not have; add it to the policy's network.presets, or leave the policy out"
     )]
     Closed {
-        /// Which.
+        /// Name of the preset.
         name: String,
-        /// What is missing.
+        /// Missing network preset.
         preset: String,
     },
-    /// The goal does not fit an argument.
+    /// The goal is too long for an argument.
     #[error(
         "the goal is too long for the agent {name}, which takes it as an argument: at most {MAX_ARGUMENT} bytes"
     )]
     Goal {
-        /// Which.
+        /// Name of the preset.
         name: String,
     },
 }
@@ -101,7 +101,7 @@ fn listed(known: &[String]) -> String {
 }
 
 impl PresetError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -116,7 +116,7 @@ impl PresetError {
     }
 }
 
-/// Whether a preset may have this name; it is a file's name too.
+/// Checks that a name is valid for a preset, which also names its file.
 pub fn check_preset_name(name: &str) -> Result<(), PresetError> {
     let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(known) && !name.starts_with('-') {
@@ -126,7 +126,7 @@ pub fn check_preset_name(name: &str) -> Result<(), PresetError> {
     }
 }
 
-/// Reads the preset of this name.
+/// Parses the preset with this name.
 pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError> {
     check_preset_name(name)?;
     let broken = |what: String| PresetError::Broken {
@@ -144,7 +144,7 @@ pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError
     }
 }
 
-/// The first thing that is wrong with it.
+/// Returns the first fault of a preset.
 fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     if preset.schema != schema_id::AGENT_PRESET || preset.name != name {
         return Some("its schema or its name is another".to_owned());
@@ -196,7 +196,7 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     faults.or_else(|| preset.steps.iter().find_map(steps::fault))
 }
 
-/// A relative path that stays below where it begins.
+/// Returns whether a path is relative and has no empty, `.` or `..` segment.
 fn is_relative(path: &str) -> bool {
     !path.is_empty()
         && !path.contains('\0')
@@ -205,39 +205,39 @@ fn is_relative(path: &str) -> bool {
             .all(|segment| !matches!(segment, "" | "." | ".."))
 }
 
-/// What a preset is filled with.
+/// Values for the placeholders of a preset.
 #[derive(Debug, Clone, Copy)]
 pub struct PresetContext<'a> {
-    /// The task.
+    /// Goal of the task.
     pub goal: &'a str,
-    /// The run's model.
+    /// Model of the run.
     pub model: &'a ModelEndpoint,
-    /// The bridge's model route in the guest.
+    /// URL of the egress bridge's model route in the guest.
     pub base_url: &'a str,
-    /// What the guest holds in place of a key.
+    /// Placeholder of the API key in the guest.
     pub key: &'a str,
-    /// Where programs start.
+    /// Working directory of programs.
     pub workspace: &'a str,
     /// Home directory in the guest.
     pub home: &'a str,
-    /// Directory of its files in the guest.
+    /// Directory of the preset's files in the guest.
     pub files: &'a str,
-    /// Directory of its program in the guest.
+    /// Directory of the agent's program in the guest.
     pub directory: &'a str,
 }
 
-/// A preset that was filled in.
+/// A preset with all placeholders replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedPreset {
-    /// What is started.
+    /// Command to start.
     pub command: AgentCommand,
-    /// What it is given on its standard input; empty: nothing.
+    /// Bytes for standard input; may be empty.
     pub stdin: Vec<u8>,
-    /// Files by name, to be shown in the directory of its files.
+    /// Contents of the preset's files by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Fills a preset in.
+/// Replaces the placeholders of a preset.
 pub fn resolve_preset(
     preset: &AgentPreset,
     context: PresetContext<'_>,
@@ -292,18 +292,18 @@ const fn api_name(api: ModelApi) -> &'static str {
     }
 }
 
-/// Whether a template may hold the goal.
+/// Whether a template may contain the placeholder `{goal}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
     Known,
     Unknown,
 }
 
-/// What templates are filled with, by name.
+/// Values of the placeholders by name.
 #[derive(Default)]
 struct Values<'a>(BTreeMap<&'static str, &'a str>);
 
-/// Every name of a template but the goal's.
+/// Every placeholder name except `goal`.
 const NAMES: &[&str] = &[
     "model",
     "provider",
@@ -330,7 +330,8 @@ impl<'a> Values<'a> {
         ]))
     }
 
-    /// Fills one text, left to right: what was put in is not looked at again.
+    /// Replaces the placeholders of one text from left to right; inserted values are not
+    /// expanded again.
     fn fill(&self, template: &str, goal: Goal) -> Result<String, String> {
         let mut out = String::with_capacity(template.len());
         let mut rest = template;
@@ -357,7 +358,7 @@ impl<'a> Values<'a> {
         Ok(out)
     }
 
-    /// Fills every string and member name of a document.
+    /// Replaces the placeholders in every string and member name of a document.
     fn fill_json(&self, document: &Value) -> Result<Value, String> {
         Ok(match document {
             Value::String(text) => Value::String(self.fill(text, Goal::Unknown)?),
@@ -374,9 +375,9 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The last word of a program in what it printed; none where it left none.
+/// Extracts the agent's final message from its output; `None` if there is none.
 #[must_use]
-pub fn last_word(result: &PresetResult, stdout: &str) -> Option<String> {
+pub fn final_message(result: &PresetResult, stdout: &str) -> Option<String> {
     let text = match result {
         PresetResult::Stdout => stdout.trim().to_owned(),
         PresetResult::JsonLines { when, text } => stdout

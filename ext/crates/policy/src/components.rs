@@ -1,4 +1,4 @@
-//! Components, the ability that does the work, and bundles of agents: what may be named.
+//! Validates components, runtime tasks and agent bundles of a request.
 
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
@@ -6,126 +6,126 @@ use wp_codebox_contracts::{
     ReadinessProbe, RuntimePolicy, RuntimeTask,
 };
 
-/// Most components of a run.
+/// Maximum number of components of a run.
 pub const MAX_COMPONENTS: usize = 32;
-/// Most bundles of agents of a run.
+/// Maximum number of agent bundles of a run.
 pub const MAX_AGENT_BUNDLES: usize = 16;
-/// Where must-use components lie in the guest.
+/// Directory of must-use components in the guest.
 pub const GUEST_MU_COMPONENTS: &str = "/wordpress/wp-content/mu-plugins/contained-runtime";
 const PLUGINS: &str = "/wordpress/wp-content/plugins";
-/// Largest inline bundle or input of an ability, bytes of JSON.
+/// Maximum size of an inline agent bundle or ability input, in bytes of JSON.
 const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Why a component, a runtime task or an agent bundle is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComponentError {
-    /// Too many of one kind.
+    /// Too many entries of one kind.
     #[error("there are more than {most} {what}; a run takes at most that many")]
     TooMany {
-        /// Components or agent bundles.
+        /// Kind of entries: components or agent bundles.
         what: &'static str,
-        /// How many it may be.
+        /// Maximum number.
         most: usize,
     },
-    /// A slug that is no directory name.
+    /// A slug is not a valid directory name.
     #[error(
         "component slug {slug:?} must be letters, digits, `-`, `_` and `.`, start with a letter or digit and be at most 100 bytes"
     )]
     Slug {
-        /// As given.
+        /// Slug in the request.
         slug: String,
     },
-    /// Two of one name.
+    /// Two components have the same slug.
     #[error("there are two components {slug}; leave one out or give it another slug")]
     Duplicate {
-        /// Which.
+        /// Slug of the components.
         slug: String,
     },
-    /// The source is not an absolute path.
+    /// The source of a component is not an absolute path.
     #[error("the source of component {slug} must be an absolute directory")]
     Source {
-        /// Which.
+        /// Slug of the component.
         slug: String,
     },
-    /// An entry file outside the component.
+    /// The entry file lies outside the component.
     #[error(
         "the entry of component {slug} must be a path of a .php file below its directory, without `.` and `..` segments"
     )]
     Entry {
-        /// Which.
+        /// Slug of the component.
         slug: String,
     },
-    /// A probe that names nothing.
+    /// A readiness probe has no name.
     #[error("the readiness probe of component {slug} must name {what}")]
     Probe {
-        /// Which.
+        /// Slug of the component.
         slug: String,
-        /// What it must name.
+        /// Object that the probe must name.
         what: &'static str,
     },
-    /// The policy allows no mount.
+    /// The policy's file-system posture forbids components.
     #[error(
         "filesystem policy sandbox forbids component {slug}: it allows no directory of the host in the guest; use readonly-mounts or readwrite-mounts"
     )]
     Policy {
-        /// Which.
+        /// Slug of the component.
         slug: String,
     },
-    /// A component where the task works.
+    /// A component overlaps a mount of the task.
     #[error(
         "component {slug} would lie at {component}, but the task works on {mount}; code under change cannot be a component of the same run: leave one of them out"
     )]
     Overlap {
-        /// Which.
+        /// Slug of the component.
         slug: String,
-        /// Its place.
+        /// Path of the component in the guest.
         component: GuestPath,
-        /// The mount's target.
+        /// Target of the mount.
         mount: GuestPath,
     },
-    /// A task that names no ability.
+    /// A runtime task has no valid ability name.
     #[error(
         "the runtime task's ability {ability:?} must be a name such as `namespace/do-something`: small letters, digits, `-` and one `/`"
     )]
     Ability {
-        /// As given.
+        /// Ability name in the request.
         ability: String,
     },
-    /// A document that is too large.
+    /// A document is too large.
     #[error("{what} is larger than {DOCUMENT_BYTES} bytes of JSON; stage a file instead")]
     Document {
-        /// Which.
+        /// Name of the document.
         what: String,
     },
-    /// A bundle with no document or two.
+    /// An agent bundle has neither `source` nor `bundle`, or has both.
     #[error("agent bundle {index} must give either source, an absolute host file, or bundle")]
     Bundle {
-        /// Position.
+        /// Position of the agent bundle in the request.
         index: usize,
     },
-    /// A bundle whose agent has no name one could use.
+    /// The slug of an agent bundle is invalid.
     #[error(
         "the slug of agent bundle {index} must be a name of at most 100 bytes, like a component's"
     )]
     BundleSlug {
-        /// Position.
+        /// Position of the agent bundle in the request.
         index: usize,
     },
-    /// A token that is no secret of this run.
+    /// The token of an agent bundle is not a secret of this run.
     #[error(
-        "agent bundle {index} wants the token {name}, which is no secret of this run; name it among the run's secrets"
+        "the token {name} of agent bundle {index} is not a secret of this run; add it to the run's secrets"
     )]
     Token {
-        /// Position.
+        /// Position of the agent bundle in the request.
         index: usize,
-        /// As given.
+        /// Name of the token in the request.
         name: String,
     },
 }
 
 impl ComponentError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -147,7 +147,8 @@ impl ComponentError {
     }
 }
 
-/// Checks names, places and the posture; answers where each component lies, in order.
+/// Checks names, paths and the policy's posture; returns the guest path of each component, in
+/// order.
 pub fn check_components(
     components: &[Component],
     mounts: &[GuestPath],
@@ -164,7 +165,7 @@ pub fn check_components(
     for component in components {
         let slug = component.slug.clone();
         let target = place(component).ok_or_else(|| ComponentError::Slug { slug: slug.clone() })?;
-        // Directories of WordPress on a file system without case would be one.
+        // On a case-insensitive file system these slugs would name the same directory.
         if !slugs.insert(slug.to_ascii_lowercase()) {
             return Err(ComponentError::Duplicate { slug });
         }
@@ -193,7 +194,8 @@ pub fn check_components(
     Ok(targets)
 }
 
-/// Where a component lies in the guest; none when its slug is no directory name.
+/// Returns the path of a component in the guest; `None` if its slug is not a valid directory
+/// name.
 fn place(component: &Component) -> Option<GuestPath> {
     let slug = component.slug.as_str();
     if !is_slug(slug) {
@@ -212,7 +214,7 @@ fn is_slug(slug: &str) -> bool {
         && slug
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-        // A file of that name is WordPress's own.
+        // WordPress has files such as `index.php` and `hello.php` in its plugin directory.
         && !slug.ends_with(".php")
 }
 
@@ -243,7 +245,7 @@ fn check_probe(component: &Component) -> Result<(), ComponentError> {
     }
 }
 
-/// Names as core's registry of abilities takes them.
+/// Accepts the ability names that WordPress core's registry accepts.
 fn is_ability(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -254,7 +256,7 @@ fn is_ability(name: &str) -> bool {
     name.len() <= 200 && name.split('/').count() == 2 && name.split('/').all(part)
 }
 
-/// Checks the ability that does the work. Whether it exists is seen in the guest.
+/// Checks the ability that does the work. Only the guest can tell whether the ability exists.
 pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     if !is_ability(&task.ability) {
         return Err(ComponentError::Ability {
@@ -264,7 +266,7 @@ pub fn check_runtime_task(task: &RuntimeTask) -> Result<(), ComponentError> {
     bounded(&task.input, || "the input of the runtime task".to_owned())
 }
 
-/// Checks bundles of agents against the names of the run's secrets.
+/// Checks agent bundles, including their tokens against the names of the run's secrets.
 pub fn check_agent_bundles(
     bundles: &[AgentBundle],
     secrets: &BTreeSet<&str>,
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn components_are_mounted_at_their_plugin_or_mu_plugin_path() {
         use ComponentLoad::{MuPlugin, Plugin};
         let at = |slug, load| check(component(slug, load), &[]).unwrap()[0].to_string();
         assert_eq!(at("a-b", Plugin), "/wordpress/wp-content/plugins/a-b");
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_under_change_is_no_component() {
+    fn component_that_overlaps_a_mount_is_refused() {
         use ComponentLoad::{MuPlugin, Plugin};
         for mount in [
             "/wordpress/wp-content/plugins/a",
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_used_once_and_a_closed_policy_takes_none() {
+    fn duplicate_components_and_components_under_sandbox_posture_are_refused() {
         let twice = [
             component("a", ComponentLoad::Plugin),
             component("A", ComponentLoad::MuPlugin),
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_and_probes() {
+    fn component_entry_and_readiness_probe_are_validated() {
         let with = |entry: &str| {
             let mut row = component("a", ComponentLoad::Plugin);
             row.entry = Some(entry.to_owned());
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_and_bundles() {
+    fn runtime_tasks_and_agent_bundles_are_validated() {
         let task = |ability: &str| RuntimeTask {
             ability: ability.to_owned(),
             input: serde_json::Map::new(),

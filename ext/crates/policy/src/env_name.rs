@@ -1,29 +1,29 @@
-//! Names of environment variables that a caller may set in the guest.
+//! Validates names of environment variables that a caller sets in the guest.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why a name is refused. Only a reserved name is repeated: a malformed one may be a key that
-/// was given in place of its name.
+/// Why a name is refused. The error repeats a reserved name only: a malformed name may be a key
+/// that the caller passed in place of its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvNameError {
-    /// It is no name.
+    /// The name is malformed.
     #[error(
         "a variable's name has capitals, digits and _ only, and does not begin with a digit; a secret's has at most 64"
     )]
     Malformed,
-    /// The guest has it, or programs are steered by it.
+    /// The guest sets the variable itself, or the variable changes the behaviour of programs.
     #[error(
         "{name} cannot be used here: it is one of the guest's own variables; choose another name"
     )]
     Reserved {
-        /// Which.
+        /// Name of the variable.
         name: String,
     },
 }
 
 impl EnvNameError {
-    /// The error as it crosses a border, for a variable that is no secret.
+    /// Returns the serialisable error for a variable that is not a secret.
     #[must_use]
     pub fn body(&self, name: &str) -> ErrorBody {
         let message = match self {
@@ -40,7 +40,7 @@ impl EnvNameError {
     }
 }
 
-/// Checks the name of an environment variable a caller sets for the agent.
+/// Checks the name of an environment variable that a caller sets for the agent.
 pub fn check_env_name(name: &str) -> Result<(), EnvNameError> {
     let mut bytes = name.bytes();
     let first = |b: u8| b.is_ascii_uppercase() || b == b'_';
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_name_is_told_from_what_is_no_name() {
+    fn error_repeats_a_reserved_variable_name_but_not_a_malformed_one() {
         assert_eq!(check_env_name("MODEL_NAME"), Ok(()));
         for name in ["PATH", "HOME", "LD_PRELOAD", "PHPRC"] {
             let error = check_env_name(name).unwrap_err();

@@ -1,19 +1,20 @@
-//! The two isolation fields of a runtime policy: the lowest level, and floors per axis.
+//! The two isolation fields of a runtime policy: the minimum level, and minimum enforcement per
+//! axis.
 //!
-//! Both only ever demand. An absent field demands what the default does: level `full`.
+//! Both fields can only raise requirements. An absent field requires the default: level `full`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationLevel, PolicyIssue};
 
-/// What a run insists on.
-pub(crate) struct Demands {
+/// Isolation requirements of a policy.
+pub(crate) struct IsolationRequirements {
     pub(crate) minimum: IsolationLevel,
     pub(crate) floors: BTreeMap<IsolationAxis, Enforcement>,
 }
 
-/// Reads both fields; every fault is an issue.
-pub(crate) fn demands(document: &Value) -> Result<Demands, Vec<PolicyIssue>> {
+/// Reads both fields; every fault becomes an issue.
+pub(crate) fn demands(document: &Value) -> Result<IsolationRequirements, Vec<PolicyIssue>> {
     let mut issues = Vec::new();
     let minimum = match document.get("minimum_isolation") {
         None => IsolationLevel::Full,
@@ -31,7 +32,7 @@ pub(crate) fn demands(document: &Value) -> Result<Demands, Vec<PolicyIssue>> {
     };
     let floors = floors(document.get("isolation_floors"), &mut issues);
     if issues.is_empty() {
-        Ok(Demands { minimum, floors })
+        Ok(IsolationRequirements { minimum, floors })
     } else {
         Err(issues)
     }
@@ -47,7 +48,7 @@ fn floors(
     let rows = match given {
         None => return floors,
         Some(Value::Object(rows)) => rows,
-        // An empty PHP array.
+        // PHP encodes an empty map as `[]`.
         Some(Value::Array(rows)) if rows.is_empty() => return floors,
         Some(_) => {
             malformed(
@@ -97,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_absent_demands_full_and_no_floors() {
+    fn absent_isolation_fields_require_level_full_without_floors() {
         for document in [
             json!({}),
             json!({"isolation_floors": {}}),
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_kept() {
+    fn given_isolation_level_and_floors_are_parsed() {
         let demands = demands(&json!({
             "minimum_isolation": "reduced",
             "isolation_floors": {"memory": "enforced", "cpu": "best-effort", "disk": "not-enforced"},
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_named() {
+    fn every_fault_of_isolation_fields_is_reported() {
         let issues = demands(&json!({
             "minimum_isolation": "none",
             "isolation_floors": {"memory": "strict", "moon": "enforced"},

@@ -1,9 +1,8 @@
-//! What a run may do: the runtime policy, the command registry, mount and network rules,
+//! Access rules of a run: the runtime policy, the command registry, mount and network rules,
 //! secrets and redaction, tools.
 //!
-//! Everything here is pure: the same input gives the same answer, and nothing
-//! touches the disk, the environment or the clock. Whoever opens a directory
-//! passes its canonical path in.
+//! All functions are pure: equal input gives equal output, and nothing accesses the disk, the
+//! environment or the clock. Callers that open directories pass canonical paths.
 #![forbid(unsafe_code)]
 
 mod agent_presets;
@@ -17,15 +16,15 @@ mod mounts;
 mod network;
 mod redaction;
 mod runtime_policy;
+mod secret_encodings;
 mod secrets;
 mod shell_hint;
-mod spellings;
 mod task;
 mod tools;
 
 pub use agent_presets::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
-    last_word, parse_preset, resolve_preset, step_text,
+    final_message, parse_preset, resolve_preset, step_text,
 };
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
@@ -39,26 +38,27 @@ pub use components::{
 };
 pub use env_name::{EnvNameError, check_env_name};
 pub use groups::{
-    Batch, FANOUT_MOST, Fanout, FanoutPolicy, GroupStatus, TouchedFiles, cancelled_row, failed_row,
-    group_session, invalid_task, row_status, session_id, touched_files,
+    Batch, Fanout, FanoutPolicy, GroupStatus, MAX_FANOUT_CONCURRENCY, TouchedFiles, cancelled_row,
+    failed_row, group_session, invalid_task, row_status, session_id, touched_files,
 };
 pub use model::{
-    Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,
+    AddressRefusal, BaseUrlError, ModelBase, ModelError, Reach, check_budget, check_model,
+    check_model_agent,
 };
 pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_mounts, check_source, check_staged_source,
-    check_staged_target, check_state_place,
+    check_staged_target, check_state_location,
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, host_presets,
-    is_method, judge_address, judge_model_request,
+    ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, check_address,
+    check_model_request, host_presets, is_method,
 };
 pub use redaction::{Finding, Redactor};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
+pub use secret_encodings::{EncodedMatch, EncodingSearch, SECRET_MIN_BYTES, SecretEncodings};
 pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
 pub use shell_hint::shell_hint;
-pub use spellings::{SECRET_MIN_BYTES, Spelled, SpellingSearch, Spellings};
 pub use task::{CheckedBy, check_request, read_task};
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,

@@ -1,15 +1,16 @@
-//! Where mounts may land and which host directories may be mounted.
+//! Validates mounts: their targets in the guest, and which host directories may be mounted.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
 use wp_codebox_contracts::{FilesystemPolicy, RuntimePolicy};
 
-/// Where single staged files land.
+/// Directory of staged files in the guest.
 pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
 
-/// Host directories that hold the system itself; mounting one would hand its secrets to the guest.
+/// Host directories of the operating system; a mount of one would expose its secrets to the
+/// guest.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
 
-/// Guest paths below `/wordpress` that belong to the runtime.
+/// Guest paths below `/wordpress` that the runtime uses itself.
 const RESERVED: &[&str] = &[
     "/wordpress/wp-admin",
     "/wordpress/wp-includes",
@@ -21,26 +22,26 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// The target is not normalised or outside the two roots.
+    /// The target is not normalised or outside the two allowed directories.
     #[error(
         "mount target {target:?} must lie below /workspace or /wordpress/wp-content, be normalised and not belong to the runtime"
     )]
     Target {
-        /// As given.
+        /// Target in the request.
         target: String,
     },
     /// Two targets overlap.
     #[error("mount targets {first} and {second} overlap; give each mount a target of its own")]
     Overlap {
-        /// One.
+        /// First target.
         first: GuestPath,
-        /// The other.
+        /// Second target.
         second: GuestPath,
     },
     /// The source is not an absolute path.
     #[error("mount source {source_path:?} must be an absolute directory")]
     Source {
-        /// As given.
+        /// Source in the request.
         source_path: String,
     },
     /// The source is on the deny list.
@@ -48,39 +49,39 @@ pub enum MountError {
         "{subject} must not be mounted: it is, holds or lies in {what}; mount the plugin or theme directory itself"
     )]
     Denied {
-        /// The mount's target: the sentence must not repeat a host path to a remote caller.
+        /// Target of the mount; the message must not repeat a host path to a remote caller.
         subject: String,
-        /// What it touches.
+        /// Denied directory that the source is, contains or lies in.
         what: &'static str,
     },
-    /// The source is outside the roots this caller may mount.
+    /// The source is outside the directories that this caller may mount.
     #[error(
         "{subject} lies outside the installed plugins, themes and wp_codebox.mount_roots; mount one of those, or let the operator add its directory to wp_codebox.mount_roots"
     )]
     OutsideRoots {
-        /// The mount's target.
+        /// Target of the mount.
         subject: String,
     },
-    /// The policy's file-system posture forbids it.
+    /// The policy's file-system posture forbids the mount.
     #[error("filesystem policy {policy} forbids the {wanted} mount at {target}")]
     Policy {
-        /// Posture.
+        /// Posture of the policy.
         policy: &'static str,
         /// `readonly` or `readwrite`.
         wanted: &'static str,
-        /// Target.
+        /// Target of the mount.
         target: String,
     },
-    /// A staged file's target is elsewhere.
+    /// The target of a staged file is outside the allowed directories.
     #[error("staged file target {target:?} must lie below /workspace or {GUEST_STAGED_ROOT}")]
     StagedTarget {
-        /// As given.
+        /// Target in the request.
         target: String,
     },
 }
 
 impl MountError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -97,7 +98,7 @@ impl MountError {
     }
 }
 
-/// Checks targets, overlaps and the posture; answers the normalised targets in order.
+/// Checks targets, overlaps and the policy's posture; returns the normalised targets in order.
 pub fn check_mounts(
     mounts: &[MountRequest],
     policy: &RuntimePolicy,
@@ -172,14 +173,14 @@ fn check_posture(mount: &MountRequest, policy: &RuntimePolicy) -> Result<(), Mou
     }
 }
 
-/// Whose directories a caller may mount.
+/// Directories that a caller may mount.
 #[derive(Debug, Clone, Copy)]
 pub struct MountAuthority<'a> {
     /// Canonical host paths of the run.
     pub paths: &'a RunPaths,
 }
 
-/// Whether `inner` is `outer` or lies below it; both canonical.
+/// Returns whether `inner` is `outer` or lies below it; both are canonical.
 fn holds(outer: &str, inner: &str) -> bool {
     outer == "/"
         || inner == outer
@@ -188,9 +189,9 @@ fn holds(outer: &str, inner: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Refuses a state directory in WordPress, both canonical: a web server that serves the site
-/// would hand out the key that signs bundles.
-pub fn check_state_place(state_dir: &str, wordpress: &str) -> Result<(), ErrorBody> {
+/// Refuses a state directory inside WordPress, because the web server would serve the private
+/// key that signs bundles. Both paths are canonical.
+pub fn check_state_location(state_dir: &str, wordpress: &str) -> Result<(), ErrorBody> {
     if wordpress == "/" || !holds(wordpress, state_dir) {
         return Ok(());
     }
@@ -200,8 +201,8 @@ pub fn check_state_place(state_dir: &str, wordpress: &str) -> Result<(), ErrorBo
         .hint("move it out of WordPress, and remove keys/host.ed25519 in it: a key that could be served is no secret"))
 }
 
-/// Checks the canonical path of an opened source directory. `subject` names the
-/// mount in error sentences.
+/// Checks the canonical path of an opened source directory. `subject` names the mount in error
+/// messages.
 pub fn check_source(
     canonical: &str,
     subject: &str,
@@ -226,8 +227,8 @@ pub fn check_source(
         return denied("the state directory");
     }
     let paths = authority.paths;
-    // A code root opens a denied directory that it lies in. One that holds the denied directory,
-    // e.g. `/srv` as a mount root of a site in `/srv/www`, opens nothing of it.
+    // A code root below a denied directory overrides the denial for itself. A code root above
+    // the denied directory (e.g. `/srv` as a mount root for a site in `/srv/www`) does not.
     let opened = |denied: &str| {
         let allowed = paths.allowed_roots.iter().flatten();
         let mut roots = paths.code_roots.iter().chain(allowed);
@@ -247,8 +248,8 @@ pub fn check_source(
     }
 }
 
-/// Checks the canonical path of an opened file that is to be staged. Files of the
-/// site itself are staged only where its plugins and themes are allowed by name.
+/// Checks the canonical path of an opened file to stage. Files of the site may be staged only
+/// if its plugins and themes are allowed explicitly.
 pub fn check_staged_source(
     canonical: &str,
     subject: &str,
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn targets() {
+    fn mount_targets_outside_allowed_directories_or_overlapping_are_refused() {
         let policy = defaults(vec![]);
         for good in [
             "/workspace/a",
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn posture_binds_mounts() {
+    fn mounts_must_fit_the_filesystem_posture_of_the_policy() {
         let mut policy = defaults(vec![]);
         policy.filesystem = FilesystemPolicy::ReadonlyMounts;
         let mut row = mount("/workspace/a");
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn sources() {
+    fn mount_and_staged_sources_in_denied_directories_are_refused() {
         let mut operator = paths(None);
         operator.code_roots = vec!["/srv/site/wp-content/plugins".to_owned()];
         let check =
@@ -441,7 +442,8 @@ mod tests {
             );
         }
         assert!(check("/srv/site/wp-content/plugins/a", &paths(None)).is_err());
-        // A mount root above the site opens what lies beside the site, and nothing of the site.
+        // A mount root above the site permits directories beside the site, but not the site
+        // itself.
         let mut above = operator.clone();
         above.code_roots.push("/srv".to_owned());
         let delegated_above = paths(Some(&["/srv", "/srv/site/wp-content/plugins"]));
@@ -475,18 +477,18 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_in_wordpress_is_refused() {
+    fn state_directory_inside_wordpress_is_refused() {
         for state in ["/srv/site", "/srv/site/wp-content/state"] {
-            let refused = check_state_place(state, "/srv/site").unwrap_err();
+            let refused = check_state_location(state, "/srv/site").unwrap_err();
             assert_eq!(refused.code, ErrorCode::StateDirInvalid, "{state}");
         }
         for state in ["/srv/site-state", "/srv/state", "/srv"] {
-            check_state_place(state, "/srv/site").unwrap();
+            check_state_location(state, "/srv/site").unwrap();
         }
     }
 
     #[test]
-    fn staged_targets() {
+    fn staged_file_targets_outside_allowed_directories_are_refused() {
         assert!(check_staged_target("/run/codebox/staged/a.php").is_ok());
         assert!(check_staged_target("/run/codebox/task.json").is_err());
     }

@@ -1,10 +1,10 @@
-//! Redaction of secrets in text and bytes, and detection where text must stay as it is.
+//! Redaction of secrets in text and bytes, and detection where the text must not change.
 //!
-//! Known token forms are found by pattern, configured values in every spelling of
-//! [`Spellings`]. The whole input is searched at once; a caller that has only a piece of it
-//! asks [`Redactor::safe_cut`] how much may be searched and shown already.
+//! Known token formats are found by pattern, configured values in every encoding of
+//! [`SecretEncodings`]. The input is searched as a whole. A caller with a part of a stream uses
+//! [`Redactor::safe_cut`] to find out how much of it can be searched and shown.
 
-use crate::Spellings;
+use crate::SecretEncodings;
 use once_cell::sync::Lazy;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
@@ -40,33 +40,34 @@ static PATTERNS: Lazy<Vec<Pattern>> = Lazy::new(|| {
     .collect()
 });
 
-/// A secret found where nothing may be replaced.
+/// A secret found in data that must not be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind, e.g. `github-token` or `configured-secret-value`.
+    /// Kind of secret, e.g. `github-token` or `configured-secret-value`.
     pub kind: &'static str,
-    /// Byte offset of its start.
+    /// Byte offset of the start.
     pub offset: usize,
 }
 
 /// Replaces secrets by `[REDACTED:<kind>]`.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    values: Spellings,
+    values: SecretEncodings,
 }
 
-/// Where a secret begins, where it has ended, and its kind.
+/// Start, end and kind of a secret.
 type Span = (usize, usize, &'static str);
 
 impl Redactor {
-    /// A redactor for known forms and these values. Values shorter than 8 bytes,
-    /// plain words such as `true` and pure numbers are left out: they would match everywhere.
+    /// Creates a redactor for known formats and these values. Ignores values shorter than 8
+    /// bytes, common words such as `true`, and pure numbers: they would match in ordinary text.
     #[must_use]
     pub fn new(values: &[String]) -> Self {
         Self::with_secrets(values, std::iter::empty())
     }
 
-    /// The same, and for `secrets`, which are known to be some: pure numbers count too.
+    /// Same, and also for `secrets`, whose values are known to be secret: for these, pure
+    /// numbers count too.
     #[must_use]
     pub fn with_secrets<'a>(
         values: &'a [String],
@@ -77,11 +78,11 @@ impl Redactor {
             .map(|value| value.trim())
             .filter(|value| !value.bytes().all(|b| b.is_ascii_digit()));
         Self {
-            values: Spellings::of(values.chain(secrets)),
+            values: SecretEncodings::of(values.chain(secrets)),
         }
     }
 
-    /// Every string and key of a value, cleaned.
+    /// Redacts every string and key of a JSON value.
     #[must_use]
     pub fn redact_value(&self, value: Value) -> Value {
         match value {
@@ -99,7 +100,7 @@ impl Redactor {
             .collect()
     }
 
-    /// The error with every secret replaced, in its hints and data too.
+    /// Redacts an error, including its hints and data.
     #[must_use]
     pub fn redact_error(&self, error: ErrorBody) -> ErrorBody {
         ErrorBody {
@@ -114,7 +115,7 @@ impl Redactor {
         }
     }
 
-    /// The text with every secret replaced.
+    /// Returns the text with every secret replaced.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.redact_bytes(text.as_bytes()) {
@@ -123,7 +124,7 @@ impl Redactor {
         }
     }
 
-    /// The bytes with every secret replaced.
+    /// Returns the bytes with every secret replaced.
     #[must_use]
     pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let (spans, _) = self.spans(bytes);
@@ -143,7 +144,7 @@ impl Redactor {
         Cow::Owned(out)
     }
 
-    /// The first secret, if there is one.
+    /// Returns the first secret.
     #[must_use]
     pub fn find(&self, bytes: &[u8]) -> Option<Finding> {
         self.spans(bytes)
@@ -152,9 +153,9 @@ impl Redactor {
             .map(|&(offset, _, kind)| Finding { kind, offset })
     }
 
-    /// The largest position up to `wanted` at which the bytes may be cut: no find is split
-    /// there, and no configured value may have begun before it that only ends in bytes still
-    /// to come.
+    /// Returns the largest position up to `wanted` at which the bytes may be cut. The cut
+    /// splits no secret, and no configured value may begin before the cut and end in bytes that
+    /// have not arrived yet.
     #[must_use]
     pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
         let (spans, open) = self.spans(bytes);
@@ -165,14 +166,14 @@ impl Redactor {
             .map_or(cut, |(start, _, _)| start)
     }
 
-    /// Non-overlapping spans in order, overlapping finds being merged, and where a configured
-    /// value may begin that is cut off by the end of the bytes.
+    /// Returns the ordered spans of secrets, with overlapping ones merged, and the position at
+    /// which a configured value may begin that the end of the bytes cuts off.
     fn spans(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
         let search = self.values.search(bytes);
         let mut found: Vec<Span> = search
             .found
             .iter()
-            .map(|spelled| (spelled.start, spelled.end, "configured-secret-value"))
+            .map(|found| (found.start, found.end, "configured-secret-value"))
             .collect();
         for pattern in PATTERNS.iter() {
             found.extend(
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_forms() {
+    fn known_token_formats_are_redacted() {
         let redactor = Redactor::default();
         for (text, kind) in [
             ("sk-abcdefghijklmnopqrstuv", "openai-api-key"),
@@ -222,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn configured_values_are_replaced_where_they_are_escaped() {
+    fn escaped_configured_values_are_redacted() {
         let secret = "pa/ss\"word 1 é";
         let redactor = Redactor::new(&[secret.to_owned()]);
-        for spelling in [secret, r#"pa\/ss\"word 1 \u00e9"#, "pa/ss%22word+1+%c3%a9"] {
+        for encoded in [secret, r#"pa\/ss\"word 1 \u00e9"#, "pa/ss%22word+1+%c3%a9"] {
             assert_eq!(
-                redactor.redact(&format!("x{spelling}y")),
+                redactor.redact(&format!("x{encoded}y")),
                 "x[REDACTED:configured-secret-value]y",
-                "{spelling}"
+                "{encoded}"
             );
         }
         assert_eq!(redactor.redact("pa/ss word"), "pa/ss word");
     }
 
     #[test]
-    fn a_secret_may_be_a_number_where_a_value_may_not() {
+    fn numeric_secrets_are_redacted_but_numeric_values_are_not() {
         let number = "12345678901";
         let secrets = Redactor::with_secrets(&[], [number]);
         assert_ne!(secrets.redact(number), number);
     }
 
     #[test]
-    fn a_value_cut_off_by_the_end_is_held_back_at_every_length() {
+    fn safe_cut_never_splits_a_partially_received_value() {
         let secret = "first line\nsecond/line";
         let redactor = Redactor::new(&[secret.to_owned()]);
         let text = format!("ab\n{secret}");
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_nested_data_are_cleaned() {
+    fn errors_and_nested_json_are_redacted() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let error = ErrorBody::new(
             wp_codebox_contracts::ErrorCode::RunFailed,
@@ -274,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn short_and_plain_values_are_not_secrets() {
+    fn short_values_and_common_words_are_not_redacted() {
         let redactor =
             Redactor::new(&["true".to_owned(), "12345678901".to_owned(), "  ".to_owned()]);
         assert_eq!(redactor.redact("true 12345678901"), "true 12345678901");
     }
 
     #[test]
-    fn a_secret_on_any_border_is_found() {
+    fn secrets_at_any_offset_are_found() {
         let redactor = Redactor::default();
         for offset in [0, 61_430, 65_530, 131_070] {
             let text = format!("{}{}", " ".repeat(offset), "ghp_abcdefghijklmnopqrst1");

@@ -1,7 +1,7 @@
 //! Validation of the runtime policy.
 //!
-//! Every word of the vocabulary is known. A word that this backend cannot make
-//! true is refused by name: a policy that is accepted is a policy that holds.
+//! Every value of the vocabulary is known. A value that this backend cannot enforce is refused
+//! by name, so every accepted policy is enforced completely.
 
 use crate::EgressRules;
 use crate::isolation::demands;
@@ -22,7 +22,7 @@ pub enum PolicyError {
         /// All issues.
         issues: Vec<PolicyIssue>,
     },
-    /// The document is well formed but asks for what cannot be enforced here.
+    /// The document is well formed, but this backend cannot enforce it.
     #[error("the policy cannot be enforced: {}", join(.issues))]
     Unenforceable {
         /// All issues.
@@ -30,7 +30,7 @@ pub enum PolicyError {
     },
 }
 
-/// All issues in one line.
+/// Returns all issues in one line.
 pub(crate) fn join(issues: &[PolicyIssue]) -> String {
     issues
         .iter()
@@ -40,7 +40,7 @@ pub(crate) fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl PolicyError {
-    /// The error as it crosses a border; `data.issues` lists every issue.
+    /// Returns the serialisable error; `data.issues` lists every issue.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let (code, issues) = match self {
@@ -52,8 +52,8 @@ impl PolicyError {
     }
 }
 
-/// The default policy: nothing leaves the guest, mounts are writable inside it,
-/// and only the given commands run.
+/// Returns the default policy: no network access, mounts writable inside the guest, and only
+/// the given commands.
 #[must_use]
 pub fn defaults(commands: Vec<String>) -> RuntimePolicy {
     RuntimePolicy {
@@ -68,7 +68,7 @@ pub fn defaults(commands: Vec<String>) -> RuntimePolicy {
     }
 }
 
-/// All issues of a policy document, malformed fields first, then unenforceable ones.
+/// Returns all issues of a policy document: malformed fields first, then unenforceable ones.
 #[must_use]
 pub fn validate(document: &Value) -> Vec<PolicyIssue> {
     match parse(document) {
@@ -77,7 +77,7 @@ pub fn validate(document: &Value) -> Vec<PolicyIssue> {
     }
 }
 
-/// Every key of a policy. `schema`, `version` and `metadata` are notes of the document itself.
+/// Every key of a policy. `schema`, `version` and `metadata` describe the document itself.
 const KEYS: &[&str] = &[
     "network",
     "filesystem",
@@ -92,8 +92,8 @@ const KEYS: &[&str] = &[
     "metadata",
 ];
 
-/// Parses and checks a policy document. A key that is not known is an issue: `isolation_flors`
-/// would be a demand that nothing enforces.
+/// Parses and checks a policy document. An unknown key is an issue: the misspelled
+/// `isolation_flors` would be a requirement that nothing enforces.
 pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     let mut issues = Vec::new();
     let mut malformed = |code: &str, field: &str, message: &str| {
@@ -178,7 +178,7 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     else {
         return Err(PolicyError::Invalid { issues });
     };
-    // A field can have its shape and still be wrong.
+    // A field can have the right type and still be invalid.
     if !issues.is_empty() {
         return Err(PolicyError::Invalid { issues });
     }
@@ -204,7 +204,7 @@ fn field<T: serde::de::DeserializeOwned>(document: &Value, name: &str) -> Option
     serde_json::from_value(document.get(name)?.clone()).ok()
 }
 
-/// Names of secrets that the guest may hold; absent: none.
+/// Returns the names of secrets that the guest may read; an absent field means none.
 fn exposed(document: &Value, secrets: SecretsPolicy) -> Result<Vec<String>, &'static str> {
     if document.get("expose_secrets").is_none_or(Value::is_null) {
         return Ok(Vec::new());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_what_holds() {
+    fn enforceable_policies_are_accepted() {
         assert_eq!(validate(&good()), []);
         for word in ["sandbox", "readonly-mounts", "readwrite-mounts"] {
             let mut doc = good();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_of_a_policy_are_issues() {
+    fn unknown_policy_fields_are_issues() {
         for key in ["isolation_flors", "expose_secret", "minimumIsolation"] {
             let mut doc = good();
             doc[key] = json!({});
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_every_malformed_field() {
+    fn every_malformed_policy_field_is_reported() {
         for doc in [json!(null), json!([]), json!("deny"), json!({})] {
             let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
             assert_eq!(
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_exposed_by_name_and_never_where_there_are_none() {
+    fn expose_secrets_requires_names_and_a_secrets_policy() {
         for (secrets, names) in [
             ("none", json!(["A_KEY"])),
             ("connector-scoped", json!(["a"])),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn isolation_is_demanded_survives_a_round_trip_and_never_waived() {
+    fn isolation_requirements_round_trip_and_cannot_be_lowered() {
         let mut doc = good();
         doc["minimum_isolation"] = json!("reduced");
         doc["isolation_floors"] = json!({"memory": "enforced"});
@@ -358,9 +358,10 @@ mod tests {
         assert_eq!(codes, ["invalid-approvals", "invalid-minimum-isolation"]);
     }
 
-    /// A seed that is refused for another reason shows the fuzzer nothing behind that one.
+    /// A fuzzer seed that fails for another reason would not reach the code that it is meant to
+    /// test.
     #[test]
-    fn seeds_of_the_fuzzer_are_accepted_or_refused_for_what_their_name_says() {
+    fn policy_fuzzer_seeds_are_accepted_or_fail_in_the_expected_fields() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         for (name, wanted) in [
             ("allows-nothing.json", &[][..]),
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_be_enforced() {
+    fn unenforceable_policy_values_are_refused() {
         let rows = [
             ("network", json!("allow")),
             ("approvals", json!("on-write")),

@@ -1,10 +1,9 @@
-//! Which secrets a run may have: names, values and the hosts they are for.
+//! Validates the secrets of a run: names, values and the hosts to which they may be sent.
 //!
-//! A secret is accepted only where the policy says `connector-scoped`, and only with
-//! somewhere to go: hosts that the network rules name, or the guest itself by the
-//! policy's own word. The secret that opens the run's model is the host's own and not the
-//! guest's: it needs no hosts and no word of the policy, and no policy exposes it. No error
-//! quotes a value.
+//! A secret is accepted only if the policy has `connector-scoped` and the secret can be used:
+//! by hosts that the network rules name, or by the guest itself if the policy exposes it. The
+//! API key of the run's model belongs to the host, not to the guest: it needs no hosts and no
+//! policy entry, and no policy can expose it. Error messages never quote a value.
 
 use crate::network::{EgressRules, SecretScope};
 use crate::{EnvNameError, SECRET_MIN_BYTES, check_env_name};
@@ -13,13 +12,13 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ModelEndpoint, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
 };
 
-/// Most secrets of a run.
+/// Maximum number of secrets of a run.
 const MAX_SECRETS: usize = 32;
-/// Longest name, bytes.
+/// Maximum length of a name in bytes.
 const MAX_NAME: usize = 64;
-/// Longest value, bytes.
+/// Maximum length of a value in bytes.
 const MAX_VALUE: usize = 64 * 1024;
-/// Variables that the guest's environment has itself.
+/// Environment variables that the guest sets itself.
 const OWN: &[&str] = &[
     "PATH",
     "HOME",
@@ -39,7 +38,8 @@ const OWN: &[&str] = &[
     "NODE_EXTRA_CA_CERTS",
     "COMPOSER_CAFILE",
 ];
-/// Beginnings of names that are ours or steer programs.
+/// Reserved name prefixes: this project's own, and variables that change the behaviour of
+/// programs.
 const OWN_PREFIXES: &[&str] = &[
     "CODEBOX_",
     "WP_CODEBOX_",
@@ -54,43 +54,43 @@ const OWN_PREFIXES: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// The policy lets no secret take part.
+    /// The policy allows no secrets.
     #[error("the policy allows no secrets; give none, or say \"secrets\": \"connector-scoped\"")]
     NotAllowed,
-    /// There are too many.
+    /// The run has too many secrets.
     #[error("{count} secrets are given, at most {MAX_SECRETS} are accepted")]
     TooMany {
-        /// How many.
+        /// Number of secrets.
         count: usize,
     },
-    /// The name is no name for one.
+    /// The name is invalid.
     #[error("the name of secret {position} is not accepted: {why}")]
     Name {
-        /// Which, from 1.
+        /// Position of the secret, from 1.
         position: usize,
-        /// What is wrong.
+        /// Fault of the name.
         why: EnvNameError,
     },
-    /// Two secrets or the agent's environment use the name.
+    /// Another secret or the agent's environment already uses the name.
     #[error("the name {name} is given twice; each secret needs one of its own")]
     Twice {
-        /// Which.
+        /// Name of the secret.
         name: String,
     },
-    /// The value cannot be carried or kept out of sight.
+    /// The value cannot be transmitted, or cannot be redacted.
     #[error("the value of secret {name} {rule}")]
     Value {
-        /// Which.
+        /// Name of the secret.
         name: String,
-        /// What it must be.
+        /// Rule that the value violates.
         rule: &'static str,
     },
-    /// A host is none.
+    /// A host is invalid.
     #[error("a host of secret {name} is not accepted: {why}")]
     Host {
-        /// Which secret.
+        /// Name of the secret.
         name: String,
-        /// What is wrong.
+        /// Fault of the host.
         why: String,
     },
     /// The network rules do not name the host.
@@ -98,39 +98,39 @@ pub enum SecretError {
         "secret {name} is for {host}, which the network rules do not allow; allow that host, or bind the secret to one that is allowed"
     )]
     Closed {
-        /// Which secret.
+        /// Name of the secret.
         name: String,
-        /// As given.
+        /// Host in the request.
         host: String,
     },
-    /// The model's secret would be the guest's.
+    /// The policy exposes the model's API key to the guest.
     #[error(
         "the policy exposes {name}, which opens the model; take it out of expose_secrets: the guest's programs use it without holding it"
     )]
     ModelExposed {
-        /// Which.
+        /// Name of the secret.
         name: String,
     },
-    /// The model names a secret that the run has not.
+    /// The model names a secret that the run does not have.
     #[error(
         "the model needs the secret {name}, which the run was not given; give it, or name none"
     )]
     ModelWithout {
-        /// Which.
+        /// Name of the secret.
         name: String,
     },
-    /// It could go nowhere.
+    /// The secret has no hosts and is not exposed to the guest.
     #[error(
         "secret {name} has no host; name the host it is for, or list it in the policy's expose_secrets"
     )]
     Unbound {
-        /// Which.
+        /// Name of the secret.
         name: String,
     },
 }
 
 impl SecretError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let code = match self {
@@ -149,7 +149,7 @@ impl SecretError {
     }
 }
 
-/// Whether the policy lets the guest hold the value of this secret.
+/// Returns whether the policy allows the guest to read the value of this secret.
 #[must_use]
 pub fn is_exposed(policy: &RuntimePolicy, name: &str) -> bool {
     policy.expose_secrets.iter().any(|exposed| exposed == name)
@@ -168,17 +168,17 @@ pub fn check_secret_name(name: &str) -> Result<(), EnvNameError> {
     }
 }
 
-/// What secrets are judged by.
+/// Parts of the request that the check of secrets needs.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretUse<'a> {
-    /// The run's policy.
+    /// Policy of the run.
     pub policy: &'a RuntimePolicy,
-    /// The run's model; its secret has rules of its own.
+    /// Model of the run; special rules apply to its secret.
     pub model: Option<&'a ModelEndpoint>,
 }
 
 impl SecretUse<'_> {
-    /// Whether this is the secret that opens the model.
+    /// Returns whether this secret is the model's API key.
     fn opens_model(self, name: &str) -> bool {
         self.model
             .and_then(|model| model.secret.as_deref())
@@ -186,7 +186,7 @@ impl SecretUse<'_> {
     }
 }
 
-/// Checks every secret against the policy; `taken` are names the run uses otherwise.
+/// Checks every secret against the policy; `taken` are names that the run uses otherwise.
 pub fn check_secrets<'a>(
     secrets: &[SecretBinding],
     secret_use: SecretUse<'_>,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_of_the_model_is_the_hosts_own() {
+    fn model_key_needs_no_hosts_and_cannot_be_exposed() {
         let model = endpoint("API_KEY");
         let key = [secret("API_KEY", VALUE, &[])];
         let with = |policy: &RuntimePolicy, secrets: &[SecretBinding]| {
@@ -330,17 +330,18 @@ mod tests {
         };
         let closed = crate::defaults(vec![]);
         assert_eq!(closed.secrets, SecretsPolicy::None);
-        // No host and no word of the policy: the same secret without the model is refused.
+        // The model's key needs neither hosts nor a policy entry; without the model the same
+        // secret is refused.
         with(&closed, &key).unwrap();
         let error = check_secrets(&key, plain(&closed), []).unwrap_err();
         assert_eq!(error, SecretError::NotAllowed);
         let error = check_secrets(&key, plain(&policy(&[])), []).unwrap_err();
         assert!(matches!(error, SecretError::Unbound { .. }), "{error}");
-        // Another secret does not get through beside it.
+        // The exception for the model's key does not extend to another secret.
         let two = [key[0].clone(), secret("OTHER", VALUE, &["api.example.org"])];
         assert_eq!(with(&closed, &two), Err(SecretError::NotAllowed));
         with(&policy(&[]), &two).unwrap();
-        // With hosts it is a secret of the guest as well.
+        // With hosts, the model's key is checked like any secret of the guest.
         let bound = [secret("API_KEY", VALUE, &["api.example.org"])];
         assert_eq!(with(&closed, &bound), Err(SecretError::NotAllowed));
         with(&policy(&[]), &bound).unwrap();
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_for_an_allowed_host_passes() {
+    fn secret_for_an_allowed_host_is_accepted() {
         check(secret("API_KEY", VALUE, &["api.example.org"])).unwrap();
         check(secret("API_KEY", VALUE, &["API.example.org:443"])).unwrap();
         check(secret("API_KEY", VALUE, &["alt.example.org:8443"])).unwrap();
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_without_its_value() {
+    fn invalid_secrets_are_refused_without_quoting_the_value() {
         let long = "x".repeat(MAX_VALUE + 1);
         let rows = [
             secret("api_key", VALUE, &["api.example.org"]),
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_must_want_secrets_and_a_network() {
+    fn secrets_need_a_secrets_policy_and_network_access() {
         let one = [secret("API_KEY", VALUE, &["api.example.org"])];
         let mut none = policy(&[]);
         none.secrets = SecretsPolicy::None;

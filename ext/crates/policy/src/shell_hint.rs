@@ -1,10 +1,11 @@
-//! A hint for a command line that was written for a shell. Programs of the guest are started
-//! without one, so `ls | wc` is either a program of that name or `ls` with the arguments `|`, `wc`.
+//! Hint for command lines that were written for a shell. Programs in the guest start without a
+//! shell, so `ls | wc` means either a program with that name or `ls` with the arguments `|` and
+//! `wc`.
 
-/// Arguments that only a shell gives a meaning.
+/// Arguments that have a meaning only in a shell.
 const OPERATORS: &[&str] = &["|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1"];
 
-/// What to write instead, when the arguments look like a line for a shell.
+/// Returns a hint with a replacement, if the arguments look like shell syntax.
 #[must_use]
 pub fn shell_hint<S: AsRef<str>>(argv: &[S]) -> Option<String> {
     let (program, arguments) = argv.split_first()?;
@@ -20,7 +21,7 @@ mod tests {
     use super::shell_hint;
 
     #[test]
-    fn lines_for_a_shell_are_recognised() {
+    fn shell_operators_in_arguments_get_a_hint() {
         for argv in [
             &["ls | wc"][..],
             &["ls", "|", "wc"],
@@ -33,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_arguments_get_no_hint() {
+    fn arguments_without_shell_operators_get_no_hint() {
         for argv in [
             &[][..],
             &["ls", "-l"],

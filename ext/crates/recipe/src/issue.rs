@@ -4,9 +4,9 @@
 //! not have the grammar's shape; every other code names one rule about its meaning.
 
 use serde::Serialize;
-use wp_codebox_contracts::words;
+use wp_codebox_contracts::string_enum;
 
-words! {
+string_enum! {
     /// A stable code of a recipe issue.
     #[derive(PartialOrd, Ord)]
     #[non_exhaustive]

@@ -5,13 +5,13 @@
 use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Recipe, SeedKind};
 use crate::model::{StartupProbe, Step, Workspace};
 use crate::sources::{PathKind, Sources};
-use wp_codebox_contracts::{CommandCall, words};
+use wp_codebox_contracts::{CommandCall, string_enum};
 use wp_codebox_policy::{GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT};
 
 /// Where WordPress lies in the guest.
 pub(crate) const WORDPRESS: &str = "/wordpress";
 
-words! {
+string_enum! {
     /// Which list a step stands in.
     #[derive(PartialOrd, Ord)]
     pub enum Phase {

@@ -24,7 +24,8 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{
     ErrorCode, EventType, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
-    MountView, Outcome, OutputStream, RunId, RunSummary, RuntimeInfo, Salvage, SummaryCode,
+    MountView, Outcome, OutputStream, RecoveredChanges, RunId, RunSummary, RuntimeInfo,
+    SummaryCode,
 };
 use wp_codebox_policy::Redactor;
 
@@ -215,7 +216,7 @@ fn completion(
     commands: &[ExecutionRecord],
     notes: &[String],
 ) -> Map<String, Value> {
-    let (status, next_action) = Outcome::Failed.completion(Salvage::Nothing);
+    let (status, next_action) = Outcome::Failed.completion(RecoveredChanges::Absent);
     let rows: Vec<Value> = commands
         .iter()
         .map(|row| {

@@ -15,8 +15,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
-    Cost, ErrorBody, ErrorCode, EventType, RunEvents, RunId, RunProgress, RunRegistryEntry,
-    RunSeen, RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
+    Cost, ErrorBody, ErrorCode, EventType, RecordedCancellation, RunEvents, RunId, RunObservations,
+    RunProgress, RunRegistryEntry, RunStatus, RunView, ScratchState, SiteId, schema_id,
 };
 
 /// Maximum time to wait for another process that is settling a run.
@@ -156,14 +156,17 @@ pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, Regis
 }
 
 /// Returns the recorded cancellation request of a run.
-pub fn cancellation(state: &StateDir, run: &FoundRun) -> Result<SeenCancellation, RegistryError> {
+pub fn cancellation(
+    state: &StateDir,
+    run: &FoundRun,
+) -> Result<RecordedCancellation, RegistryError> {
     known_or_gone(state, run).map(|(record, _)| asked(&record))
 }
 
-fn asked(record: &RunRecord) -> SeenCancellation {
+fn asked(record: &RunRecord) -> RecordedCancellation {
     match &record.cancellation {
-        None => SeenCancellation::None,
-        Some(note) => SeenCancellation::Requested(note.clone()),
+        None => RecordedCancellation::None,
+        Some(note) => RecordedCancellation::Requested(note.clone()),
     }
 }
 
@@ -173,7 +176,7 @@ fn entry_of(
     record: RunRecord,
     status: RunStatus,
 ) -> RunRegistryEntry {
-    let seen = RunSeen {
+    let seen = RunObservations {
         progress: match status {
             RunStatus::Running => progress(found),
             // The outcome of an ended run is more specific than its progress.
@@ -189,12 +192,12 @@ fn entry_of(
 /// Returns whether the scratch directory of a run exists. Settling removes the scratch before the
 /// marker. The marker is read first, so a scratch directory seen without a marker was not removed
 /// by settling.
-fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
+fn scratch(state: &StateDir, found: &FoundRun) -> ScratchState {
     let marked = marker_state(&marker_of(state, found));
     match (found.path.join("scratch").exists(), marked) {
-        (false, _) => SeenScratch::Gone,
-        (true, MarkerState::Alive | MarkerState::Dead(_)) => SeenScratch::Unsettled,
-        (true, MarkerState::Settled) => SeenScratch::Present,
+        (false, _) => ScratchState::Gone,
+        (true, MarkerState::Alive | MarkerState::Dead(_)) => ScratchState::Unsettled,
+        (true, MarkerState::Settled) => ScratchState::Present,
     }
 }
 

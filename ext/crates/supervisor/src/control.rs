@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use tokio::io::Interest;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wp_codebox_contracts::{CancelWish, ErrorBody, ErrorCode, Frame, RunMode};
+use wp_codebox_contracts::{CancelDetails, ErrorBody, ErrorCode, Frame, RunMode};
 use wp_codebox_control::FrameReader;
 use wp_codebox_runtime::{CancelReason, RunDir, kernel_error};
 
@@ -115,7 +115,7 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) 
     let mut reader = FrameReader::resume(stream, buffered);
     while let Ok(Some(frame)) = reader.next_frame() {
         match heard(frame) {
-            Heard::Cancel => handles.cancel(CancelReason::Asked, CancelWish::default()),
+            Heard::Cancel => handles.cancel(CancelReason::Asked, CancelDetails::default()),
             Heard::Detach => {
                 handles.attachment.detach();
                 handles.record.detached();
@@ -126,7 +126,7 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) 
     }
     handles.answers.close();
     match handles.attachment.mode() {
-        RunMode::Attached => handles.cancel(CancelReason::CallerGone, CancelWish::default()),
+        RunMode::Attached => handles.cancel(CancelReason::CallerGone, CancelDetails::default()),
         RunMode::Detached => {}
     }
 }
@@ -143,7 +143,7 @@ async fn hear_signals(mut signals: Signals, handles: &ControlHandles) {
             },
             else => return,
         }
-        handles.cancel(CancelReason::Signal, CancelWish::default());
+        handles.cancel(CancelReason::Signal, CancelDetails::default());
     }
 }
 

@@ -38,7 +38,7 @@ fn block(root: &Path) -> Result<String, TaskError> {
     }
 }
 
-/// The rows, and a count per axis.
+/// Returns the table rows, and the number of vectors per axis.
 fn table(vectors: &str) -> Result<String, String> {
     let all: Vec<Value> = serde_json::from_str(vectors).map_err(|error| error.to_string())?;
     let mut axes: BTreeMap<&str, usize> = BTreeMap::new();
@@ -77,7 +77,7 @@ fn table(vectors: &str) -> Result<String, String> {
     ))
 }
 
-/// Alternatives in words; `-` is an attack that a level gives no meaning to.
+/// Formats expected results; `-` marks an attack that is not applicable at a level.
 fn answer(text: &str) -> String {
     if text == "-" {
         return "not tried".to_owned();
@@ -111,7 +111,7 @@ mod tests {
         "control": {"as": "user", "unable": {"sees": "ENOSYS", "because": "it is off"}}}]"#;
 
     #[test]
-    fn a_row_says_what_the_vector_says() {
+    fn attack_table_row_contains_the_fields_of_its_vector() {
         let table = table(ONE).unwrap();
         let row = "| `x` | read | files | ENOENT or EACCES; best effort: ok | not tried | user: ok; ENOSYS where it is off |";
         assert_eq!(table.lines().last(), Some(row));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_without_a_control_is_refused() {
+    fn attack_vector_without_positive_control_is_refused() {
         let without = ONE.replace("\"control\"", "\"other\"");
         assert!(super::table(&without).is_err());
     }

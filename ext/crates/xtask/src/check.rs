@@ -1,4 +1,4 @@
-//! `cargo xtask check`: runs every rule and shows all findings at the end.
+//! `cargo xtask check`: runs every rule and prints all findings at the end.
 
 use crate::findings::{TaskError, settle};
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
 };
 use std::path::Path;
 
-/// How much to run.
+/// Extent of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Everything.
+    /// All rules.
     Full,
-    /// Without what needs a compiler.
+    /// All rules that need no compiler.
     Fast,
 }
 
@@ -25,7 +25,7 @@ const CLIPPY: &[&str] = &[
     "warnings",
 ];
 
-/// Runs the rules in order of cost.
+/// Runs the rules, cheapest first.
 pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     let cargo = commands::cargo();
     let mut findings = Vec::new();
@@ -84,7 +84,8 @@ fn tool(
     })
 }
 
-/// The stub against the loaded extension: the suite of the extension owns this comparison.
+/// Compares the PHP stub with the loaded extension; the test suite of the extension implements
+/// this comparison.
 fn stub(root: &Path) -> Result<Vec<String>, TaskError> {
     let script = root.join("tests/phpt/run").display().to_string();
     let test = root

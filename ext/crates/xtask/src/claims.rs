@@ -110,7 +110,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
             row = 0;
         } else if line.starts_with('|') {
             row += 1;
-            // The first two rows are the heading and its rule.
+            // The first two rows are the table header and its separator.
             if row > 2 {
                 found.push((index + 1, line.to_owned()));
             }
@@ -136,7 +136,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     (items, findings)
 }
 
-/// The names behind "Test:" or "Tests:".
+/// Returns the test names after "Test:" or "Tests:".
 fn cited(item: &str) -> Vec<String> {
     let Some(at) = item.find("Test: ").or_else(|| item.find("Tests: ")) else {
         return Vec::new();
@@ -222,7 +222,7 @@ mod tests {
     const TEXT: &str = "# A\n- no claim\n## Stops (tested)\n- one. Test: `a`.\n- two\n  lines. Tests: `b`,\n  `c`.\n- none\n\n| x | y |\n|---|---|\n| r | Test: `d` |\n## B\n- free\n";
 
     #[test]
-    fn items_and_their_tests() {
+    fn bullets_and_rows_below_marked_headings_are_claims_with_tests() {
         let (items, findings) = claims(TEXT);
         let tests: Vec<Vec<&str>> = items
             .iter()
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_each_language() {
+    fn test_names_are_found_in_each_language() {
         for (line, name) in [
             ("    fn a_test() {", "a_test"),
             ("    async fn another() {", "another"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_sentences() {
+    fn test_titles_that_are_sentences_are_found() {
         let php =
             "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
         assert_eq!(titles(php), ["the caller's codes: all"]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_can_be_cited() {
+    fn test_title_that_is_a_sentence_can_be_cited() {
         let (items, _) = claims("# A (tested)\n- one. Tests: `it is, so`,\n  `b_c`.\n");
         assert_eq!(items[0].tests, ["it is, so", "b_c"]);
     }

@@ -1,20 +1,20 @@
-//! Runs the tools that already know a rule: cargo, php, phpcs, the test scripts.
+//! Runs external tools: cargo, php, phpcs and the test scripts.
 
 use crate::findings::TaskError;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a tool said.
+/// Result of a tool.
 pub struct Answer {
-    /// Whether it exited with 0.
+    /// Whether the tool exited with status 0.
     pub success: bool,
     /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard output and error as text, for a finding.
+    /// Standard output and standard error as text, for a finding.
     pub said: String,
 }
 
-/// Runs a tool and keeps what it says.
+/// Runs a tool and captures its output.
 pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, TaskError> {
     let output = Command::new(program)
         .args(arguments)
@@ -34,7 +34,7 @@ pub fn quiet(root: &Path, program: &str, arguments: &[&str]) -> Result<Answer, T
     })
 }
 
-/// Runs a tool on the caller's terminal; answers whether it exited with 0.
+/// Runs a tool with the caller's terminal; returns whether it exited with status 0.
 pub fn shown(root: &Path, program: &str, arguments: &[&str]) -> Result<bool, TaskError> {
     Command::new(program)
         .args(arguments)
@@ -48,12 +48,12 @@ pub fn shown(root: &Path, program: &str, arguments: &[&str]) -> Result<bool, Tas
         })
 }
 
-/// The cargo that runs this task.
+/// Returns the cargo that runs this task.
 pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// Whether `program` can be started at all.
+/// Returns whether `program` can be started.
 pub fn exists(program: &str) -> bool {
     Command::new(program)
         .arg("--version")

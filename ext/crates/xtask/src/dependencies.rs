@@ -1,10 +1,10 @@
-//! The dependency rule between the crates, checked on what cargo itself resolved.
+//! Checks the dependency rule between the crates on cargo's resolved dependency graph.
 //!
-//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`;
-//! `proxy`, `browser` and `agent` lie between runtime and supervisor, and only `agent` uses another
-//! of them, `proxy` for TLS; `launcher` and `control` use `contracts` and nothing else of ours;
-//! supervisor, cli and the extension use control; the extension also uses contracts, policy,
-//! recipe and artifacts.
+//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← supervisor ← cli`.
+//! `proxy`, `browser` and `agent` lie between runtime and supervisor; of these only `agent`
+//! uses another, `proxy`, for TLS. `launcher` and `control` use only `contracts` of this
+//! workspace. Supervisor, cli and the extension use control; the extension also uses contracts,
+//! policy, recipe and artifacts.
 
 use crate::commands;
 use crate::findings::TaskError;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 const PREFIX: &str = "wp-codebox-";
 
-/// Which of our crates each crate may use, without the prefix.
+/// Workspace crates that each crate may use, without the common prefix.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("contracts", &[]),
     ("control", &["contracts"]),
@@ -71,7 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["contracts"]),
 ];
 
-/// Foreign crates that only some crates may use, because they stand for a right.
+/// External crates that only some crates may use, because they grant a capability.
 const RESERVED: &[(&str, &[&str])] = &[
     ("ext-php-rs", &["ext"]),
     ("landlock", &["launcher"]),
@@ -82,11 +82,11 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("rustls", &["proxy", "agent"]),
 ];
 
-/// Foreign crates that may not reach the extension by any way: PHP's process forks, and threads
-/// and reactors of an async runtime do not survive that.
+/// External crates that the extension must not link, even indirectly: PHP's process forks, and
+/// threads and reactors of an async runtime do not survive a fork.
 const NOT_IN_PHP: &[&str] = &["tokio", "hyper", "reqwest"];
 
-/// Reads `cargo metadata` and `cargo tree` and answers every breach.
+/// Reads `cargo metadata` and `cargo tree` and returns every violation.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let program = commands::cargo();
     let answer = commands::quiet(
@@ -115,7 +115,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The crates that the extension links, one a line, name first.
+/// Checks the crates that the extension links; `tree` has one crate a line, name first.
 fn judge_extension(tree: &str) -> Vec<String> {
     let linked = tree.lines().filter_map(|line| line.split(' ').next());
     let linked: BTreeSet<&str> = linked.collect();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_has_a_direction() {
+    fn crate_dependencies_against_the_rule_are_findings() {
         assert!(
             judge(&metadata(
                 "wp-codebox-policy",
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn rights_belong_to_their_crates() {
+    fn reserved_external_crates_are_refused_in_other_crates() {
         assert!(judge(&metadata("wp-codebox-supervisor", &["tokio"])).is_empty());
         assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
         assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);
     }
 
     #[test]
-    fn an_async_runtime_that_a_dependency_of_the_extension_brings_is_found() {
+    fn indirect_async_runtime_dependency_of_the_extension_is_a_finding() {
         let tree = "wp-codebox-ext v0.1.0 (/src/ext)\nserde v1.0.0\nserde v1.0.0 (*)\n";
         assert!(judge_extension(tree).is_empty());
         let with = format!("{tree}some-client v1.0.0\ntokio v1.0.0\ntokio-macros v2.0.0\n");

@@ -1,13 +1,12 @@
 //! The contract digest: one value for the whole set of schemas.
 //!
-//! For each `abilities/schemas/*.json`, sorted bytewise by file name: the name, a
-//! newline, the decimal length in bytes, a newline, the bytes, a newline. The
-//! digest is the sha256 of the concatenation in hex. The extension computes the
-//! same over the schemas built into it.
+//! Input per `abilities/schemas/*.json`, sorted bytewise by file name: the name, a newline, the
+//! decimal length in bytes, a newline, the bytes, a newline. The digest is the hex SHA-256 of
+//! the concatenation. The extension computes the same digest over its built-in schemas.
 
 use sha2::{Digest, Sha256};
 
-/// The digest over `(file name, bytes)` pairs, in any order.
+/// Returns the digest over `(file name, bytes)` pairs, in any order.
 pub fn contract_digest(files: &[(String, Vec<u8>)]) -> String {
     let mut sorted: Vec<&(String, Vec<u8>)> = files.iter().collect();
     sorted.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
@@ -21,7 +20,7 @@ pub fn contract_digest(files: &[(String, Vec<u8>)]) -> String {
     hex(&hash.finalize())
 }
 
-/// Lower-case hex.
+/// Formats lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -31,10 +30,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rule_is_the_written_one() {
+    fn contract_digest_matches_the_documented_input_format() {
         let b = ("b.json".to_owned(), b"{}\n".to_vec());
         let a = ("a.json".to_owned(), b"[1]".to_vec());
-        // sha256 of "a.json\n3\n[1]\nb.json\n3\n{}\n\n"
+        // SHA-256 of "a.json\n3\n[1]\nb.json\n3\n{}\n\n".
         let direct = hex(&Sha256::digest(b"a.json\n3\n[1]\nb.json\n3\n{}\n\n"));
         assert_eq!(contract_digest(&[b.clone(), a.clone()]), direct);
         assert_eq!(contract_digest(&[a.clone(), b]), direct);

@@ -1,4 +1,4 @@
-//! PHP's table of error codes, generated from `contracts/src/code.rs`.
+//! Generates PHP's table of error codes from `contracts/src/code.rs`.
 
 use crate::generated::Generated;
 use wp_codebox_contracts::ErrorCode;
@@ -38,7 +38,7 @@ const TAIL: &str = "\t];
 }
 ";
 
-/// `plugin-php/includes/ErrorCode.php`.
+/// Returns `plugin-php/includes/ErrorCode.php`.
 pub fn php_enum() -> Generated {
     let mut text = HEAD.to_owned();
     for code in ErrorCode::ALL {

@@ -1,51 +1,51 @@
-//! What a task reports: one line per finding, or the reason it could not run at all.
+//! Result of a task: one line per finding, or the reason why the task could not run.
 
 use std::path::{Path, PathBuf};
 
-/// Why a task did not succeed.
+/// Why a task failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The task ran and found these.
+    /// The task ran and has findings.
     #[error("{} finding(s)", .0.len())]
     Findings(Vec<String>),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         #[source]
         source: std::io::Error,
     },
     /// A program that the task needs could not be started.
     #[error("cannot start {program}: {source}; run `make provision` first")]
     Start {
-        /// Which one.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// I/O error.
         #[source]
         source: std::io::Error,
     },
-    /// A program answered something that is not JSON.
+    /// A program printed something other than JSON.
     #[error("{program} did not answer JSON: {source}")]
     Answer {
-        /// Which one.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Parser error.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl TaskError {
-    /// Turns an I/O error on `path` into a task error.
+    /// Converts an I/O error on `path` to a task error.
     pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> TaskError {
         let path = path.to_path_buf();
         move |source| TaskError::File { path, source }
     }
 }
 
-/// `Ok` when nothing was found.
+/// Returns `Ok` if there are no findings.
 pub fn settle(findings: Vec<String>) -> Result<(), TaskError> {
     if findings.is_empty() {
         Ok(())

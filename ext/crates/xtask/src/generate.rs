@@ -1,7 +1,7 @@
-//! `cargo xtask generate`: writes every file that is derived from another one.
+//! `cargo xtask generate`: writes all generated files.
 //!
-//! A generator returns the whole wanted text of its file. `check` compares that text with
-//! the file, `rewrite` writes it, so the drift test and the fix cannot disagree.
+//! A generator returns the complete text of its file. `check` compares that text with the file
+//! and `rewrite` writes it, so the drift check and the fix always agree.
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
@@ -22,7 +22,7 @@ fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
     Ok(all)
 }
 
-/// One finding for each generated file that is out of date.
+/// Returns one finding per outdated generated file.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let stale = stale(root)?;
     Ok(stale
@@ -31,7 +31,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
         .collect())
 }
 
-/// Writes the files that are out of date.
+/// Writes outdated generated files.
 pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     for file in stale(root)? {
         let path = root.join(file.path);

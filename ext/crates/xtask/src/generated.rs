@@ -1,12 +1,13 @@
-//! A file that is derived from another one, as its generator answers it.
+//! A generated file: path and text.
 
-/// A generated file: its path below the root and the text it must have.
+/// A generated file: its path below the root and its text.
 pub struct Generated {
     pub path: &'static str,
     pub text: String,
 }
 
-/// `text` with other lines between the lines `begin` and `end`; none without both, in this order.
+/// Replaces the lines of `text` between the lines `begin` and `end`; `None` unless both exist
+/// in this order.
 pub fn with_block(text: &str, begin: &str, block: &str, end: &str) -> Option<String> {
     let (before, rest) = text.split_once(begin)?;
     let (_, after) = rest.split_once(end)?;

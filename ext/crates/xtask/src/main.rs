@@ -1,8 +1,7 @@
-//! Development tasks of this workspace: `cargo xtask check|structure|generate|dist`.
+//! Development tasks of this workspace: `cargo xtask SUBCOMMAND`; `cargo xtask help` lists them.
 //!
-//! A task collects every finding before it fails, so that one run shows all of
-//! them; each finding is one line that says where and what to do. Nothing here is
-//! part of the product: no other crate may depend on this one.
+//! A task collects all findings before it fails, so one run shows every problem. Each finding is
+//! one line with the location and what to do. No other crate may depend on this one.
 #![forbid(unsafe_code)]
 
 mod abilities;
@@ -25,49 +24,122 @@ mod structure;
 mod task;
 mod tree;
 
+use check::Extent;
 use findings::TaskError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask <task>
+/// Subcommands with their options; what each does and when to use it.
+const SUBCOMMANDS: &[(&str, &str)] = &[
+    ("help", "Print this list; the same as no subcommand at all."),
+    (
+        "check",
+        "Run all rules, clippy and the stub test. Use before a merge, after `make build`.",
+    ),
+    (
+        "check --fast",
+        "Run the rules that compile nothing, links included. Use before each commit.",
+    ),
+    (
+        "generate",
+        "Rewrite the generated files. Use after a change of schemas, abilities or error codes.",
+    ),
+    (
+        "generate --check",
+        "List outdated generated files. Use to find out whether `generate` is needed.",
+    ),
+    (
+        "structure",
+        "Print lines, files, arrows and cycles of each crate. Use before you split a module.",
+    ),
+    (
+        "structure --arrows CRATE",
+        "Print which file of a crate uses which. Use to find the cause of a cycle.",
+    ),
+    (
+        "structure --write-circles",
+        "Rewrite the list of known cycles. Use after you removed a cycle.",
+    ),
+    (
+        "dist",
+        "Build and check the plugin: dist/wp-codebox/ and dist/codebox.zip. Use for a release.",
+    ),
+    (
+        "dist deb",
+        "The same, then build the Debian package. Use after `make build`.",
+    ),
+];
 
-  check           formatting, clippy, dependency rule, source rules, circles, claims, links,
-                  schemas, generated files, stub, PHP
-  check --fast    the same without clippy and the stub test
-  structure       lines, files, arrows and circles of each crate; --arrows CRATE prints its arrows,
-                  --write-circles rewrites the list of known circles
-  generate        rewrites the generated files; --check only compares
-  dist            builds the plugin, dist/wp-codebox/ and dist/codebox.zip, and checks its rules
-  dist deb        the same, then the Debian package of what `make build` has built";
+/// A subcommand with its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task<'a> {
+    Help,
+    Check(Extent),
+    Generate,
+    CompareGenerated,
+    Structure,
+    Arrows(&'a str),
+    WriteCircles,
+    Dist,
+    DistDeb,
+}
+
+/// Parses the command line; `None` for an unknown subcommand or option.
+fn parse<'a>(words: &[&'a str]) -> Option<Task<'a>> {
+    Some(match words {
+        [] | ["help" | "--help" | "-h"] => Task::Help,
+        ["check"] => Task::Check(Extent::Full),
+        ["check", "--fast"] => Task::Check(Extent::Fast),
+        ["generate"] => Task::Generate,
+        ["generate", "--check"] => Task::CompareGenerated,
+        ["structure"] => Task::Structure,
+        ["structure", "--arrows", name] => Task::Arrows(name),
+        ["structure", "--write-circles"] => Task::WriteCircles,
+        ["dist"] => Task::Dist,
+        ["dist", "deb"] => Task::DistDeb,
+        _ => return None,
+    })
+}
+
+/// Returns the list of subcommands, one line each.
+fn usage() -> String {
+    let width = SUBCOMMANDS.iter().map(|(name, _)| name.len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = "usage: cargo xtask SUBCOMMAND\n\n".to_owned();
+    for (name, about) in SUBCOMMANDS {
+        text.push_str(&format!("  {name:width$}  {about}\n"));
+    }
+    text
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let task = match parse(&words) {
+        Some(Task::Help) => {
+            print!("{}", usage());
+            return ExitCode::SUCCESS;
+        }
+        Some(task) => task,
+        None => {
+            eprint!(
+                "xtask: unknown subcommand: {}\n{}",
+                words.join(" "),
+                usage()
+            );
+            return ExitCode::from(2);
+        }
+    };
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let directory = std::env::current_dir().unwrap_or_default();
     let Some(root) = workspace_root(manifest.as_deref(), &directory) else {
         eprintln!(
-            "xtask: {} is in no checkout of this workspace; run cargo xtask in one",
+            "xtask: {} is not in a checkout of this workspace; change to a checkout and run cargo xtask there",
             directory.display()
         );
         return ExitCode::FAILURE;
     };
-    let result = match words.as_slice() {
-        ["check"] => check::run(&root, check::Extent::Full),
-        ["check", "--fast"] => check::run(&root, check::Extent::Fast),
-        ["structure"] => structure::print(&root),
-        ["structure", "--arrows", name] => structure::print_arrows(&root, name),
-        ["structure", "--write-circles"] => structure::rewrite(&root),
-        ["generate"] => generate::rewrite(&root),
-        ["generate", "--check"] => generate::check(&root).and_then(findings::settle),
-        ["dist"] => dist::build(&root),
-        ["dist", "deb"] => dist::build(&root).and_then(|()| dist::debian(&root)),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match result {
+    match run(task, &root) {
         Ok(()) => ExitCode::SUCCESS,
         Err(TaskError::Findings(findings)) => {
             for finding in &findings {
@@ -83,11 +155,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// The checkout that the caller works in.
+fn run(task: Task<'_>, root: &Path) -> Result<(), TaskError> {
+    match task {
+        Task::Help => Ok(()),
+        Task::Check(extent) => check::run(root, extent),
+        Task::Generate => generate::rewrite(root),
+        Task::CompareGenerated => generate::check(root).and_then(findings::settle),
+        Task::Structure => structure::print(root),
+        Task::Arrows(name) => structure::print_arrows(root, name),
+        Task::WriteCircles => structure::rewrite(root),
+        Task::Dist => dist::build(root),
+        Task::DistDeb => dist::build(root).and_then(|()| dist::debian(root)),
+    }
+}
+
+/// Returns the root of the caller's checkout.
 ///
-/// Found when the program runs: checkouts that share CARGO_TARGET_DIR share this program, so a
-/// path compiled into it can be that of another checkout. Cargo names the manifest to what it
-/// runs; without cargo, the working directory says it.
+/// The root is determined at run time: checkouts with the same CARGO_TARGET_DIR share this
+/// program, so a path compiled into it may belong to another checkout. Cargo sets the directory
+/// of the manifest; without cargo, the working directory determines the checkout.
 fn workspace_root(manifest: Option<&Path>, directory: &Path) -> Option<PathBuf> {
     manifest
         .and_then(|manifest| manifest.ancestors().nth(3))
@@ -99,13 +185,41 @@ fn workspace_root(manifest: Option<&Path>, directory: &Path) -> Option<PathBuf> 
 
 #[cfg(test)]
 mod tests {
-    use super::workspace_root;
+    use super::{SUBCOMMANDS, Task, parse, usage, workspace_root};
     use std::fs;
 
     #[test]
-    fn the_root_is_that_of_the_caller() {
-        let place = tempfile::tempdir().unwrap();
-        let [a, b] = ["a", "b"].map(|name| place.path().join(name));
+    fn every_listed_subcommand_is_parsed_and_has_one_line_in_the_list() {
+        assert_eq!(parse(&[]), Some(Task::Help));
+        let text = usage();
+        let mut tasks = Vec::new();
+        for (name, about) in SUBCOMMANDS {
+            let words: Vec<&str> = name.split(' ').collect();
+            let task = parse(&words).unwrap_or_else(|| panic!("{name} is listed, but not parsed"));
+            assert!(!tasks.contains(&task), "{name} is the same as another one");
+            tasks.push(task);
+            let line =
+                |line: &&str| line.starts_with(&format!("  {name} ")) && line.ends_with(about);
+            assert_eq!(text.lines().filter(line).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_subcommands_and_options_are_not_parsed() {
+        for words in [
+            &["chekc"][..],
+            &["check", "--slow"],
+            &["structure", "--arrows"],
+            &[""],
+        ] {
+            assert_eq!(parse(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn workspace_root_is_the_checkout_of_the_caller() {
+        let directory = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| directory.path().join(name));
         for root in [&a, &b] {
             fs::create_dir_all(root.join("ext/crates/xtask/src")).unwrap();
             fs::write(root.join("ext/crates/xtask/Cargo.toml"), "").unwrap();
@@ -114,7 +228,7 @@ mod tests {
         let inside_b = b.join("ext/crates/xtask/src");
         assert_eq!(workspace_root(Some(&crate_of_b), &a), Some(b.clone()));
         assert_eq!(workspace_root(None, &inside_b), Some(b.clone()));
-        assert_eq!(workspace_root(Some(place.path()), &a), Some(a));
-        assert_eq!(workspace_root(None, place.path()), None);
+        assert_eq!(workspace_root(Some(directory.path()), &a), Some(a));
+        assert_eq!(workspace_root(None, directory.path()), None);
     }
 }

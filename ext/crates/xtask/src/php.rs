@@ -1,4 +1,4 @@
-//! PHP syntax and style: `php -l` on every file, `phpcs` when a ruleset is there.
+//! PHP syntax and style: `php -l` on every file, and `phpcs` if a ruleset exists.
 
 use crate::commands;
 use crate::findings::TaskError;
@@ -15,7 +15,7 @@ const FOLDERS: &[&str] = &[
     "ext/crates/xtask",
 ];
 
-/// The PHP to run: Debian's PHP 8.2, also where another one comes first on the path.
+/// Returns the PHP program: Debian's PHP 8.2, even if another version comes first in PATH.
 pub fn program() -> &'static str {
     if commands::exists("php8.2") {
         "php8.2"
@@ -24,7 +24,7 @@ pub fn program() -> &'static str {
     }
 }
 
-/// Every syntax error, and whatever phpcs finds.
+/// Returns every syntax error and every finding of phpcs.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let mut files: Vec<PathBuf> = Vec::new();

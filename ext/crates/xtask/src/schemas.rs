@@ -1,8 +1,7 @@
-//! Rules for the JSON Schemas in `abilities/schemas/`, and the digest that names them.
+//! Rules for the JSON Schemas in `abilities/schemas/`, and the digest over them.
 //!
-//! WordPress ignores `$ref` and `const`, so a schema that uses them would accept
-//! what it means to refuse: both are forbidden, sub-schemas are written out and
-//! constants are an `enum` of one.
+//! WordPress ignores `$ref` and `const`, so a schema with them would accept invalid input. Both
+//! are forbidden: sub-schemas are written inline, and a constant is an `enum` with one value.
 
 use crate::digest::contract_digest;
 use crate::findings::TaskError;
@@ -15,8 +14,8 @@ use std::path::{Path, PathBuf};
 const MANIFEST: &str = "abilities/manifest.php";
 const DIGEST_KEY: &str = "'contract_digest'";
 const SUFFIX: &str = ".v1.schema.json";
-/// Ends of the places in input schemas whose members are the caller's own, or are judged by the
-/// extension, which names the member: policies and rules of the network.
+/// Suffixes of schema positions in input schemas with free members: data of the caller, or
+/// policies and network rules, whose unknown members the extension reports.
 const FREE: &[&str] = &[
     "/apply_target",
     "/approver",
@@ -46,19 +45,19 @@ const FREE: &[&str] = &[
     "/session",
     "/structured_artifacts/items",
     "/target",
-    // Rows are tasks of their own, judged one by one.
+    // Rows are separate tasks, which are validated one by one.
     "/tasks/items",
     "/workers/items",
-    // Judged by the extension.
+    // Validated by the extension.
     "/network",
     "/policy",
     "/sandbox_tool_policy",
-    // Judged by the reader of profiles.
+    // Validated by the profile reader.
     "/network/properties/egress/items",
     "/secret_refs/items",
 ];
 
-/// Every breach of the schema rules.
+/// Returns every violation of the schema rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let paths = paths(root)?;
@@ -79,7 +78,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The manifest with the digest of the current schemas.
+/// Returns the manifest with the digest of the current schemas.
 pub fn manifest(root: &Path) -> Result<Generated, TaskError> {
     let manifest = tree::read(&root.join(MANIFEST))?;
     let Some(old) = written_digest(&manifest) else {
@@ -145,7 +144,7 @@ fn lint(name: &str, schema: &Value) -> Vec<String> {
     {
         findings.push(format!("its $id {id} does not contain {stem}"));
     }
-    // `task-input` is a task as a bundle keeps it, not one that is asked for.
+    // `task-input` describes a task as stored in a bundle, not as requested.
     let asked = name.ends_with(&format!("-input{SUFFIX}")) && name != "task-input.v1.schema.json"
         || name == "sandbox-profile.v1.schema.json";
     positions(schema, "", &mut |at, object| {
@@ -159,7 +158,7 @@ fn lint(name: &str, schema: &Value) -> Vec<String> {
     findings
 }
 
-/// Whether an object may have members that the schema does not name, without being free.
+/// Returns whether an object accepts unknown members although it is not listed as free.
 fn is_open(at: &str, schema: &Map<String, Value>) -> bool {
     let object = match schema.get("type") {
         Some(Value::String(one)) => one == "object",
@@ -182,7 +181,7 @@ fn forbidden(at: &str, schema: &Map<String, Value>, findings: &mut Vec<String>) 
     }
 }
 
-/// Visits schema positions only: a property may well be called `const`.
+/// Visits schema positions only, because a property may be named `const`.
 fn positions(schema: &Value, at: &str, visit: &mut dyn FnMut(&str, &Map<String, Value>)) {
     let Some(object) = schema.as_object() else {
         return;
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_may_be_called_const_but_the_keyword_is_refused() {
+    fn schema_keyword_const_is_refused_but_a_property_named_const_is_not() {
         assert_eq!(lint("thing.v1.schema.json", &good()), Vec::<String>::new());
         let mut bad = good();
         bad["properties"]["schema"] = json!({"const": "x"});
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_heads_are_required() {
+    fn schema_without_file_suffix_title_or_id_is_a_finding() {
         assert_eq!(lint("thing.json", &good()).len(), 1);
         let mut bad = good();
         bad["title"] = json!("");
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_inputs_are_closed_or_listed_as_free() {
+    fn open_objects_in_input_schemas_must_be_listed_as_free() {
         let input = |part: Value| {
             let mut schema = good();
             schema["additionalProperties"] = json!(false);
@@ -253,14 +252,14 @@ mod tests {
         let mut free = input(json!({"type": "string"}));
         free["properties"]["metadata"] = open.clone();
         assert_eq!(lint(name, &free), Vec::<String>::new());
-        // Documents that are answered are not bound by it.
+        // The rule does not apply to output documents.
         let mut answer = good();
         answer["properties"]["part"] = open;
         assert_eq!(lint("thing.v1.schema.json", &answer), Vec::<String>::new());
     }
 
     #[test]
-    fn the_digest_is_found_in_php() {
+    fn contract_digest_is_read_from_the_php_manifest() {
         let hex = "0".repeat(64);
         let php = format!("return array(\n\t'contract_digest' => '{hex}',\n);");
         assert_eq!(written_digest(&php), Some(hex.as_str()));

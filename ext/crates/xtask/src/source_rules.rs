@@ -1,19 +1,19 @@
-//! Rules about our own sources that a reader can check with a search.
+//! Rules for this project's source files that a text search can check.
 //!
-//! They look at product code only: whole-line comments, unit tests at the end of a
-//! module and files under a `tests` directory are left out. They are a net for
-//! slips, not a proof; the proofs are the sandbox tests.
+//! The rules cover product code only: whole-line comments, unit tests at the end of a module
+//! and files below a `tests` directory are skipped. They catch mistakes but prove nothing; the
+//! sandbox tests are the proof.
 
 use crate::findings::TaskError;
 use crate::tree;
 use std::path::Path;
 
-/// Longest source module, without its tests.
+/// Maximum number of lines of a source module, without its tests.
 const MAX_LINES: usize = 500;
-/// Longest PHP class file.
+/// Maximum number of lines of a PHP class file.
 const MAX_CLASS_LINES: usize = 300;
 
-/// Modules that are mostly a table of data, where length is no sign of trouble.
+/// Modules that consist mostly of data tables and may be longer.
 const TABLES: &[&str] = &[
     "ext/crates/launcher/src/syscalls.rs",
     "ext/crates/policy/src/tools/registry.rs",
@@ -21,10 +21,10 @@ const TABLES: &[&str] = &[
     "plugin-php/includes/WP_Codebox_API.php",
 ];
 
-/// Crates that need unsafe code, each block with its SAFETY comment.
+/// Crates that may contain unsafe code; each block needs a SAFETY comment.
 const UNSAFE_ALLOWED: &[&str] = &["ext", "launcher", "backend-native"];
 
-/// A right that only some crates have, and the texts that show its use.
+/// A capability of some crates, and the texts that indicate its use.
 struct Right {
     what: &'static str,
     holders: &'static [&'static str],
@@ -67,8 +67,8 @@ const RIGHTS: &[Right] = &[
     },
     Right {
         what: "open network sockets",
-        // The launcher asks for sockets in its probes, inside an empty network namespace.
-        // The supervisor gets connections into the guest as descriptors.
+        // The launcher opens sockets in its probes, inside an empty network namespace. The
+        // supervisor receives connections into the guest as file descriptors.
         holders: &["proxy", "agent", "supervisor", "launcher"],
         signs: &[
             "TcpStream",
@@ -81,7 +81,8 @@ const RIGHTS: &[Right] = &[
     },
 ];
 
-/// PHP globals and products have no place below `ext/crates`: the core serves any host.
+/// Names of PHP globals and products that must not occur below `ext/crates`, because the core
+/// is independent of the host application.
 const FOREIGN: &[&str] = &[
     "$_SERVER",
     "$_GET",
@@ -92,16 +93,16 @@ const FOREIGN: &[&str] = &[
     "playground",
 ];
 
-/// Words of a public grammar that hold such a name: as a whole word they are data.
+/// Values of a public format that contain such a name; they are allowed as a whole string.
 const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
 
-/// The path of the checkout that compiled it, as the sources ask for it.
+/// Texts with which sources read the path of the checkout at compile time.
 const COMPILED_PATHS: &[&str] = &[
     "env!(\"CARGO_MANIFEST_DIR\")",
     "env!(\"CARGO_MANIFEST_PATH\")",
 ];
 
-/// Every breach of the source rules.
+/// Returns every violation of the source rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let mut crates: Vec<(String, std::path::PathBuf)> =
@@ -126,7 +127,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
         }
     }
     for path in tree::files(&root.join("ext"))? {
-        // The rules are written down there, so they cannot be applied there.
+        // That file contains the forbidden texts themselves.
         if tree::has_extension(&path, "rs") && !path.ends_with("xtask/src/source_rules.rs") {
             findings.extend(compiled_paths(
                 &tree::shown(root, &path),
@@ -152,7 +153,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// The part of a module that ships: everything before its unit tests.
+/// Returns the product code of a module: everything before its unit tests.
 fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
@@ -160,8 +161,8 @@ fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Uses of a path that is compiled in, tests and build scripts included: cargo serves one
-/// checkout's programs to every checkout with the same CARGO_TARGET_DIR.
+/// Returns uses of a compile-time path, in tests and build scripts too. Checkouts with the same
+/// CARGO_TARGET_DIR share compiled programs, so the path may belong to another checkout.
 fn compiled_paths(shown: &str, text: &str) -> Vec<String> {
     let lines = text.lines().enumerate();
     lines
@@ -193,7 +194,7 @@ fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {
     {
         findings.push(format!("{shown}: must say #![forbid(unsafe_code)]"));
     }
-    // The rules are written down here, so they cannot be applied here.
+    // This file contains the forbidden texts itself.
     if shown.ends_with("xtask/src/source_rules.rs") {
         return findings;
     }
@@ -235,7 +236,7 @@ mod tests {
     const HEAD: &str = "//! Purpose.\n#![forbid(unsafe_code)]\n";
 
     #[test]
-    fn rights_are_bound_to_crates() {
+    fn capability_used_outside_its_crates_is_a_finding() {
         let text = format!("{HEAD}fn f() {{ std::env::var(\"X\"); }}\n");
         assert_eq!(
             rust("policy", "ext/crates/policy/src/lib.rs", &text).len(),
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_the_checkout_are_not_compiled_in() {
+    fn compile_time_checkout_paths_are_findings() {
         let shown = "ext/crates/policy/tests/plans.rs";
         let judge = |line: &str| compiled_paths(shown, &format!("{HEAD}\n{line}\n"));
         assert_eq!(
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_named_in_words_of_a_grammar_only() {
+    fn product_names_are_allowed_only_in_contract_values() {
         let judge = |line: &str| {
             let text = format!("{HEAD}const A: &str = {line};\n");
             rust("recipe", "ext/crates/recipe/src/lib.rs", &text).len()
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_tests_do_not_count() {
+    fn source_rules_ignore_comments_and_unit_tests() {
         let text = format!(
             "{HEAD}// std::env::var is forbidden\n#[cfg(test)]\nmod tests {{ use std::env::vars; }}\n"
         );
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_lengths() {
+    fn missing_module_docs_and_too_long_modules_are_findings() {
         assert_eq!(
             rust("policy", "ext/crates/policy/src/lib.rs", "fn f() {}\n").len(),
             2

@@ -1,12 +1,13 @@
-//! Walks the checkout in one fixed order, without following links.
+//! Lists files of the checkout in a fixed order, without following symbolic links.
 
 use crate::findings::TaskError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every regular file below `directory`, sorted by path bytes; none when it does not exist.
+/// Returns every regular file below `directory`, sorted by path bytes; empty if it does not
+/// exist.
 ///
-/// Directories named `target`, `node_modules` or `.git` are not entered.
+/// Directories named `target`, `node_modules` or `.git` are skipped.
 pub fn files(directory: &Path) -> Result<Vec<PathBuf>, TaskError> {
     let mut found = Vec::new();
     if directory.is_dir() {
@@ -39,12 +40,12 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// The text of a file; a file that is not UTF-8 is an error, as all sources are.
+/// Reads a file as text; fails if it is not UTF-8, which all sources are.
 pub fn read(path: &Path) -> Result<String, TaskError> {
     fs::read_to_string(path).map_err(TaskError::file(path))
 }
 
-/// `path` as seen from `root`, for messages.
+/// Returns `path` relative to `root`, for messages.
 pub fn shown(root: &Path, path: &Path) -> String {
     path.strip_prefix(root)
         .unwrap_or(path)
@@ -52,7 +53,7 @@ pub fn shown(root: &Path, path: &Path) -> String {
         .to_string()
 }
 
-/// Whether the file's extension is `extension`.
+/// Returns whether the file's extension is `extension`.
 pub fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found == extension)
 }

@@ -156,13 +156,13 @@ fn unreached(error: reqwest::Error) -> Failure {
 mod tests {
     use super::*;
     use reqwest::dns::{Name, Resolve, Resolving};
-    use wp_codebox_policy::Astray;
+    use wp_codebox_policy::AddressRefusal;
 
     struct Refusing;
 
     impl Resolve for Refusing {
         fn resolve(&self, _name: Name) -> Resolving {
-            let why = Astray::Public;
+            let why = AddressRefusal::Public;
             Box::pin(async move { Err(LedAstray { why }.into()) })
         }
     }
@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "its name leads to an address that is public, which must not be spoken to without TLS"
+            "its name leads to an address that is public and must not be used without TLS"
         );
     }
 }

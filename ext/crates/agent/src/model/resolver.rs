@@ -2,7 +2,7 @@
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
-use wp_codebox_policy::{Astray, ModelBase};
+use wp_codebox_policy::{AddressRefusal, ModelBase};
 
 /// Resolves by the system and judges every answer. If any of them is not allowed none is used.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct JudgedResolver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its name leads to an address that {why}")]
 pub(super) struct LedAstray {
-    pub why: Astray,
+    pub why: AddressRefusal,
 }
 
 impl Resolve for JudgedResolver {
@@ -25,7 +25,8 @@ impl Resolve for JudgedResolver {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<SocketAddr> = found.collect();
             for address in &addresses {
-                base.judge(address.ip()).map_err(|why| LedAstray { why })?;
+                base.check_address(address.ip())
+                    .map_err(|why| LedAstray { why })?;
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -53,7 +54,10 @@ mod tests {
         let resolve = |base: &str, name: &str| from(ModelBase::parse(base).unwrap(), name);
         let found = |address: &str| Ok(vec![address.to_owned()]);
         assert_eq!(resolve("http://ollama", "10.0.0.9"), found("10.0.0.9"));
-        assert_eq!(resolve("http://ollama", "203.0.113.9"), Err(Astray::Public));
+        assert_eq!(
+            resolve("http://ollama", "203.0.113.9"),
+            Err(AddressRefusal::Public)
+        );
         assert_eq!(
             resolve("https://a.example", "203.0.113.9"),
             found("203.0.113.9")
@@ -61,7 +65,7 @@ mod tests {
         assert_eq!(resolve("http://localhost", "127.0.0.1"), found("127.0.0.1"));
         assert_eq!(
             resolve("http://localhost", "10.0.0.9"),
-            Err(Astray::NotHere)
+            Err(AddressRefusal::NotHere)
         );
         let endpoint = |private: bool| {
             serde_json::from_value(serde_json::json!({
@@ -69,13 +73,16 @@ mod tests {
             }))
             .unwrap()
         };
-        for (private, expected) in [(false, Err(Astray::Private)), (true, found("127.0.0.1"))] {
+        for (private, expected) in [
+            (false, Err(AddressRefusal::Private)),
+            (true, found("127.0.0.1")),
+        ] {
             let base = wp_codebox_policy::check_model(&endpoint(private)).unwrap();
             assert_eq!(from(base, "127.0.0.1"), expected);
         }
         let metadata = resolve("https://a.example", "169.254.169.254");
         assert!(
-            matches!(metadata, Err(Astray::Forbidden(_))),
+            matches!(metadata, Err(AddressRefusal::Forbidden(_))),
             "{metadata:?}"
         );
     }

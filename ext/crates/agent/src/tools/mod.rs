@@ -238,7 +238,7 @@ impl<H: GuestExecutor> Tools<H> {
                 return Err(ToolError::Ended(error.message.clone()));
             }
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
-            ExecutionEnd::GuestDied { death } => Stop::Failed(death.told_in(ErrorBody::new(
+            ExecutionEnd::GuestDied { death } => Stop::Failed(death.attach_to(ErrorBody::new(
                 wp_codebox_contracts::ErrorCode::RunFailed,
                 format!("the sandbox was lost while a tool was at work: {death}"),
             ))),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use wp_codebox_contracts::ErrorBody;
 use wp_codebox_policy::{
-    FANOUT_MOST, Fanout, GroupStatus, TouchedFiles, invalid_task, touched_files,
+    Fanout, GroupStatus, MAX_FANOUT_CONCURRENCY, TouchedFiles, invalid_task, touched_files,
 };
 
 impl Group for Fanout {
@@ -74,7 +74,7 @@ pub(super) fn run(
     input: &Map<String, Value>,
     session: &str,
 ) -> Result<(Map<String, Value>, u8, Driven), ErrorBody> {
-    let mut fanout = Fanout::read(input, FANOUT_MOST, session)?;
+    let mut fanout = Fanout::read(input, MAX_FANOUT_CONCURRENCY, session)?;
     // A plan that is wrong anywhere starts nothing.
     for at in 0..Fanout::size(&fanout) {
         let input = fanout.task(at)?;

@@ -18,8 +18,8 @@ use place::open;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
-    CancelWish, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle, RunCancellationRequest,
-    RunList, RunRegistryPage, Sha256Hex, schema_id,
+    CancelDetails, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle,
+    RunCancellationRequest, RunList, RunRegistryPage, Sha256Hex, schema_id,
 };
 use wp_codebox_runtime::{
     FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, list, list_entries, view,
@@ -98,7 +98,7 @@ fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
 fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.one.place, &args.one.run)?;
     let before = cancellation(&state, &run).map_err(|e| e.body())?;
-    let wish = CancelWish {
+    let wish = CancelDetails {
         actor: Some(args.actor.clone()),
         reason: args.reason.clone(),
     };

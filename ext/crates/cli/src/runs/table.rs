@@ -5,7 +5,7 @@ use crate::output::{AgentOutput, name};
 use serde_json::Value;
 use wp_codebox_contracts::terminal_text::{plain, plain_line};
 use wp_codebox_contracts::{
-    CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
+    CancelEffect, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
 };
 use wp_codebox_runtime::FoundRun;
 
@@ -193,11 +193,11 @@ pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String>
 /// What a cancellation met.
 pub(super) fn cancellation(answer: &RunCancellation) -> String {
     match answer.answer {
-        CancelAnswer::Requested => format!(
+        CancelEffect::Requested => format!(
             "{} was asked to stop; it saves what its guest did and ends",
             answer.run_id
         ),
-        CancelAnswer::AlreadyEnded => format!("{} had ended already", answer.run_id),
+        CancelEffect::AlreadyEnded => format!("{} had ended already", answer.run_id),
     }
 }
 

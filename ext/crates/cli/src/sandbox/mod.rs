@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelWish, ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
+    CancelDetails, ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
     RunStatus, SiteId, SnapshotRequest, schema_id,
 };
 use wp_codebox_control::Patience;
@@ -173,7 +173,7 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
         && !shown::is_being_made(run)
         && live::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
     if !heard && !over()? {
-        let wish = CancelWish {
+        let wish = CancelDetails {
             actor: Some(actor.to_owned()),
             reason: Some(reason.to_owned()),
         };

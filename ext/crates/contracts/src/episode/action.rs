@@ -1,12 +1,12 @@
-//! What somebody asks a runtime to do in one step.
+//! Actions: the requests to a runtime in an episode.
 
-use crate::{FileDigest, words};
+use crate::{FileDigest, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-words! {
-    /// What an action acts on. Every kind is carried out by its `command`; the kind keeps the
-    /// intent for whoever replays the episode.
+string_enum! {
+    /// Target type of an action. The action's `command` does the work; the kind only records
+    /// the intent for replays.
     #[derive(Default)]
     pub enum ActionKind {
         /// A registry command.
@@ -21,43 +21,43 @@ words! {
     }
 }
 
-/// An action as it is asked for: everything its digest covers except the schema id.
+/// An action as requested. Its digest covers all of these members and the schema id.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionRequest {
-    /// What it acts on.
+    /// Target type of the action.
     #[serde(default)]
     pub kind: ActionKind,
-    /// Registry command that carries it out, e.g. `wordpress.run-php`.
+    /// Registry command that does the work, e.g. `wordpress.run-php`.
     pub command: String,
     /// Arguments of the command, `name=value`.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Guest directory.
+    /// Working directory in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Time of its own, milliseconds.
+    /// Timeout of this action in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// HTTP method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Address.
+    /// URL of the request or page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Guest path.
+    /// Path in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What is done to the path, page or address, e.g. `write` or `click`.
+    /// Operation on the path, page or URL, e.g. `write` or `click`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// Element of a page.
+    /// Selector of an element in the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// One sentence for a reader.
+    /// Description for human readers, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Free data of the caller.
+    /// Free-form data from the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
@@ -65,14 +65,14 @@ pub struct ActionRequest {
 /// `wp-codebox/runtime-episode-action/v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpisodeAction {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// `<executionId>:step:<index>:action`.
+    /// Id of the action, `<executionId>:step:<index>:action`.
     pub id: String,
-    /// What was asked for.
+    /// The action as requested.
     #[serde(flatten)]
     pub request: ActionRequest,
-    /// Over schema and request.
+    /// Digest over schema id and request.
     pub digest: FileDigest,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_needs_a_command_and_has_no_other_members() {
+    fn action_request_requires_command_and_refuses_unknown_members() {
         let given = json!({"kind": "http", "command": "wordpress.http-request", "args": ["url=/"],
             "method": "GET", "url": "/", "timeoutMs": 5, "metadata": {"a": 1}});
         let read: ActionRequest = serde_json::from_value(given.clone()).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_is_its_request_with_id_and_digest() {
+    fn episode_action_json_contains_request_members_id_and_digest() {
         let given = json!({"schema": "s", "id": "a", "kind": "command", "command": "x",
             "args": [], "cwd": "/workspace",
             "digest": {"algorithm": "sha256", "value": "0".repeat(64)}});

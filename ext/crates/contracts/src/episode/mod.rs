@@ -1,10 +1,9 @@
-//! Episodes: a stateful conversation with one runtime, kept as a trace.
+//! Episodes: a stateful conversation with one runtime, recorded as a trace.
 //!
-//! A trace says what was asked for (actions), what came of it (executions, observations,
-//! snapshots) and nothing about how good that was: scores belong to whoever reads it. Every
-//! part carries a digest, or is named by a reference that does; how they are computed is the
-//! artifacts crate's. Types here are what this project writes; a foreign trace is judged as a
-//! document, not through them.
+//! A trace records actions, executions, observations and snapshots. It contains no scores;
+//! readers of the trace compute their own. Every part has a digest or is referenced by one; the
+//! artifacts crate computes the digests. These types describe traces that this project writes.
+//! Traces from other programs are validated as JSON documents instead.
 
 mod action;
 mod observation;

@@ -1,13 +1,13 @@
-//! What was seen of a runtime: observations and snapshots.
+//! Observations and snapshots of a runtime.
 
 use super::TraceRef;
 use crate::FileDigest;
-use crate::words::open_words;
+use crate::string_enum::open_string_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-open_words! {
-    /// What is observed.
+open_string_enum! {
+    /// Type of an observation.
     pub enum ObservationType {
         /// The runtime itself: backend, isolation, state.
         RuntimeInfo = "runtime-info",
@@ -17,30 +17,30 @@ open_words! {
         Files = "files",
         /// Result of an execution.
         CommandResult = "command-result",
-        /// Sections of the guest's WordPress.
+        /// Sections of the guest's WordPress state.
         WordpressState = "wordpress-state",
-        /// Answer to a request.
+        /// Response to an HTTP request.
         HttpResponse = "http-response",
-        /// What a browser saw.
+        /// Result of a browser command.
         BrowserResult = "browser-result",
-        /// Journal of the runtime.
+        /// Event journal of the runtime.
         RuntimeEvents = "runtime-events",
         /// Log of the runtime.
         RuntimeLogs = "runtime-logs",
         ..
-        /// Something a backend of its own offers.
+        /// An observation type specific to another backend.
         Custom(String),
     }
 }
 
-/// Whether an observation may show what identifies people.
+/// Whether an observation may contain personal data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObservationRedaction {
-    /// It may not.
+    /// Personal data is removed.
     #[default]
     Safe,
-    /// The caller is trusted with it.
+    /// Nothing is removed; the caller may see personal data.
     None,
 }
 
@@ -48,16 +48,16 @@ pub enum ObservationRedaction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObservationSpec {
-    /// Type.
+    /// Type of the observation.
     #[serde(rename = "type")]
     pub kind: ObservationType,
-    /// Guest path, of `files`.
+    /// Path in the guest, for `files`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Execution, of `command-result`.
+    /// Id of the execution, for `command-result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
-    /// Address, of `http-response` and `browser-result`.
+    /// URL, for `http-response` and `browser-result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// HTTP method.
@@ -69,22 +69,22 @@ pub struct ObservationSpec {
     /// Request body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Whether the answer's body is part of the observation.
+    /// Whether the observation includes the response body.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_body: bool,
     /// Sections of `wordpress-state`; empty: the summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<String>,
-    /// What may be shown.
+    /// Whether personal data is removed.
     #[serde(default)]
     pub redaction: ObservationRedaction,
-    /// Whether contents are shown beside their hashes.
+    /// Whether the observation includes file contents in addition to their hashes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_content: bool,
-    /// Options that are shown; none is by itself.
+    /// Names of WordPress options whose values to include; none by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub option_names: Vec<String>,
-    /// Fields of users that are shown.
+    /// User fields to include.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_fields: Vec<String>,
 }
@@ -93,36 +93,36 @@ pub struct ObservationSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeObservation {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// Its id; not part of the digest.
+    /// Id of the observation; the digest does not cover it.
     pub id: String,
-    /// What was observed.
+    /// Type of the observation.
     #[serde(rename = "type")]
     pub kind: ObservationType,
-    /// What was seen. The only place, beside metadata, where any key may stand.
+    /// Observed data. Only this member and metadata may have arbitrary keys.
     pub data: Value,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the observation.
     pub observed_at: String,
-    /// Files of the bundle that hold the rest.
+    /// Bundle files with further observed data.
     #[serde(default)]
     pub artifact_refs: Vec<TraceRef>,
-    /// Over everything but the id.
+    /// Digest over all members except the id.
     pub digest: FileDigest,
 }
 
-/// What a snapshot can be used for.
+/// How a snapshot can be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SnapshotSemantics {
-    /// It names a moment.
+    /// The snapshot only marks a point in time.
     #[default]
     MetadataOnly,
-    /// Part of the state can be made again.
+    /// Part of the state can be rebuilt by a replay.
     PartialReplay,
-    /// The state can be made again.
+    /// All of the state can be rebuilt by a replay.
     ReplayableRuntimeState,
-    /// The state lies in an artifact and can be restored from it.
+    /// An artifact holds the state, and it can be restored from there.
     RuntimeStateArtifact,
 }
 
@@ -130,22 +130,22 @@ pub enum SnapshotSemantics {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeSnapshot {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// Its id; part of the digest.
+    /// Id of the snapshot; the digest covers it.
     pub id: String,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the snapshot.
     pub created_at: String,
-    /// What it can be used for.
+    /// How the snapshot can be used.
     #[serde(default)]
     pub semantics: SnapshotSemantics,
-    /// What describes it.
+    /// Description of the snapshot.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// Files of the bundle that hold it.
+    /// Bundle files that hold the snapshot.
     #[serde(default)]
     pub artifact_refs: Vec<TraceRef>,
-    /// Over all of the above.
+    /// Digest over all members above.
     pub digest: FileDigest,
 }
 
@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn types_survive_the_way_through_text() {
+    fn observation_types_round_trip_through_strings() {
         for kind in ObservationType::KNOWN {
             assert_eq!(ObservationType::from(kind.as_str().to_owned()), *kind);
         }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_observe_is_safe_unless_it_says_otherwise() {
+    fn observation_spec_redacts_by_default_and_refuses_unknown_values() {
         let read = |value| serde_json::from_value::<ObservationSpec>(value);
         let spec = read(json!({"type": "wordpress-state"})).unwrap();
         assert_eq!(spec.redaction, ObservationRedaction::Safe);

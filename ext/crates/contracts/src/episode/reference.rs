@@ -1,11 +1,11 @@
-//! References: what a trace says something about, bound by digest.
+//! References from a trace to other objects, bound by digest.
 
 use crate::FileDigest;
-use crate::words::open_words;
+use crate::string_enum::open_string_enum;
 use serde::{Deserialize, Serialize};
 
-open_words! {
-    /// What a reference points at.
+open_string_enum! {
+    /// Kind of object that a reference points to.
     pub enum TraceRefKind {
         /// An action of this trace.
         Action = "action",
@@ -18,29 +18,29 @@ open_words! {
         /// An artifact bundle.
         ArtifactBundle = "artifact-bundle",
         ..
-        /// Anything else, e.g. the kind of a bundle's file.
+        /// Another kind of object, e.g. the kind of a bundle file.
         Other(String),
     }
 }
 
-/// One reference.
+/// A reference to an object by kind, id and digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceRef {
-    /// What it points at.
+    /// Kind of the referenced object.
     pub kind: TraceRefKind,
-    /// Its id.
+    /// Id of the referenced object.
     pub id: String,
-    /// Its digest; every reference inside a trace has one.
+    /// Digest of the referenced object; every reference inside a trace has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<FileDigest>,
-    /// Bundle it lies in.
+    /// Id of the bundle that contains the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_id: Option<String>,
-    /// Path in the bundle.
+    /// Path of the object in the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Path in the guest.
+    /// Path of the object in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_path: Option<String>,
     /// Media type.
@@ -49,7 +49,7 @@ pub struct TraceRef {
 }
 
 impl TraceRef {
-    /// A reference by kind, id and digest.
+    /// Creates a reference from kind, id and digest.
     #[must_use]
     pub fn new(kind: TraceRefKind, id: impl Into<String>, digest: FileDigest) -> Self {
         Self {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_survive_the_way_through_text() {
+    fn trace_reference_kinds_round_trip_through_strings() {
         for text in [
             "action",
             "execution",

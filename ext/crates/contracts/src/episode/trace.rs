@@ -1,24 +1,24 @@
-//! The trace of an episode and its compact form, one record per line.
+//! The trace of an episode, and its compact form with one JSON record per line.
 
 use super::{EpisodeAction, EpisodeObservation, EpisodeSnapshot, SnapshotSemantics, TraceRef};
 use crate::{FileDigest, RuntimeInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `version` of a trace.
+/// Value of the member `version` of a trace.
 pub const TRACE_VERSION: u32 = 1;
 
-/// What came of an action. Its digest covers all of it.
+/// Result of an action. Its digest covers all members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeExecution {
     /// Execution id, as in the journal.
     pub id: String,
-    /// Registry command id.
+    /// Id of the registry command.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the command.
     pub args: Vec<String>,
-    /// Exit code; null when it came to none.
+    /// Exit code; null when the program did not exit.
     pub exit_code: Option<i32>,
     /// Standard output, redacted.
     pub stdout: String,
@@ -27,52 +27,52 @@ pub struct EpisodeExecution {
     /// `wp-codebox/runtime-command-result/v1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// What the backend has to say of it.
+    /// Diagnostics from the backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<Value>,
-    /// Files it left for the bundle.
+    /// Bundle files that the execution produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifact_refs: Vec<TraceRef>,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the start.
     pub started_at: String,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the end.
     pub finished_at: String,
 }
 
-/// How an episode began.
+/// Reset: the start of an episode with a fresh runtime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeReset {
-    /// `<runtimeId>:reset:<count>`, counted from 0.
+    /// Id of the reset, `<runtimeId>:reset:<count>`, counted from 0.
     pub id: String,
     /// The fresh runtime.
     pub runtime: RuntimeInfo,
-    /// What was seen of it before the first step.
+    /// Observations before the first step.
     pub observations: Vec<EpisodeObservation>,
-    /// One for each of them, in their order.
+    /// References to these observations, in the same order.
     pub observation_refs: Vec<TraceRef>,
 }
 
-/// One step.
+/// One step of an episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeStep {
-    /// `<executionId>:step:<index>`.
+    /// Id of the step, `<executionId>:step:<index>`.
     pub id: String,
-    /// Position among the steps, from 0.
+    /// Index of the step, from 0.
     pub index: usize,
-    /// What was asked for.
+    /// Action of the step.
     pub action: EpisodeAction,
-    /// It.
+    /// Reference to the action.
     pub action_ref: TraceRef,
-    /// What came of it.
+    /// Result of the action.
     pub execution: EpisodeExecution,
-    /// It.
+    /// Reference to the execution.
     pub execution_ref: TraceRef,
-    /// What was seen afterwards.
+    /// Observation after the action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<EpisodeObservation>,
-    /// It.
+    /// Reference to the observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation_ref: Option<TraceRef>,
 }
@@ -81,26 +81,26 @@ pub struct EpisodeStep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EpisodeTrace {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// [`TRACE_VERSION`].
+    /// Version of the trace format, [`TRACE_VERSION`].
     pub version: u32,
-    /// `trace-<runtimeId>`.
+    /// Id of the trace, `trace-<runtimeId>`.
     pub id: String,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the trace.
     pub created_at: String,
-    /// The runtime as it was last known.
+    /// Last known description of the runtime.
     pub runtime: RuntimeInfo,
-    /// How it began.
+    /// Start of the episode.
     pub reset: EpisodeReset,
     /// Steps in order.
     pub steps: Vec<EpisodeStep>,
     /// Snapshots in order.
     pub snapshots: Vec<EpisodeSnapshot>,
-    /// What is said of the bundle.
+    /// Description of the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Value>,
-    /// The bundle.
+    /// Reference to the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_ref: Option<TraceRef>,
 }
@@ -110,51 +110,51 @@ pub struct EpisodeTrace {
 #[serde(tag = "type")]
 #[allow(clippy::large_enum_variant)] // Written one by one, never kept in numbers.
 pub enum EpisodeRecord {
-    /// The runtime was made, or made anew.
+    /// The runtime was created or reset.
     #[serde(rename = "episode.reset")]
     Reset {
-        /// Of the reset.
+        /// Id of the reset.
         id: String,
         /// The fresh runtime.
         runtime: RuntimeInfo,
-        /// What was seen of it.
+        /// References to the observations after the reset.
         observations: Vec<TraceRef>,
     },
-    /// A step was taken.
+    /// A step was executed.
     #[serde(rename = "episode.step", rename_all = "camelCase")]
     Step {
-        /// Of the step.
+        /// Id of the step.
         id: String,
-        /// Its position.
+        /// Index of the step.
         index: usize,
-        /// What was asked for.
+        /// Reference to the action.
         action_ref: TraceRef,
-        /// What came of it.
+        /// Reference to the execution.
         execution_ref: TraceRef,
-        /// What was seen afterwards.
+        /// Reference to the observation after the step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         observation_ref: Option<TraceRef>,
     },
-    /// A snapshot was made.
+    /// A snapshot was created.
     #[serde(rename = "episode.snapshot", rename_all = "camelCase")]
     Snapshot {
-        /// Of the snapshot.
+        /// Id of the snapshot.
         id: String,
-        /// RFC 3339.
+        /// RFC 3339 timestamp of the snapshot.
         created_at: String,
-        /// What it can be used for.
+        /// How the snapshot can be used.
         semantics: SnapshotSemantics,
-        /// Files that hold it.
+        /// References to the files that hold the snapshot.
         artifact_refs: Vec<TraceRef>,
-        /// As in the trace.
+        /// Digest of the snapshot, as in the trace.
         digest: FileDigest,
     },
     /// A bundle was written.
     #[serde(rename = "episode.artifacts", rename_all = "camelCase")]
     Artifacts {
-        /// Of the bundle.
+        /// Id of the bundle.
         id: String,
-        /// The bundle.
+        /// Reference to the bundle.
         artifact_ref: TraceRef,
     },
 }
@@ -199,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn records_are_told_apart_by_their_type() {
+    fn episode_records_round_trip_by_type_and_unknown_type_is_refused() {
         let digest = json!({"algorithm": "sha256", "value": "a".repeat(64)});
         let reference = json!({"kind": "action", "id": "a", "digest": digest});
         let runtime = json!({"id": "r", "backend": "native", "environment": {"kind": "wordpress"},

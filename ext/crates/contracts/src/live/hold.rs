@@ -1,55 +1,55 @@
-//! How long a sandbox stays, and as what.
+//! Lifetime and identity of a held sandbox.
 
 use serde::{Deserialize, Serialize};
 
-/// Keeps the working guest after the commands of its request have run. Its lifetime is its
-/// supervisor's: whatever ends that process ends the guest.
+/// Keeps the working guest alive after the request's commands have run. The guest ends with its
+/// supervisor process, whatever ends that process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Time to live from when it is ready, milliseconds.
+    /// Time to live in milliseconds, counted from when the sandbox is ready.
     pub ttl_ms: u64,
-    /// Longest time to live, with all extensions, milliseconds.
+    /// Maximum time to live in milliseconds, all extensions included.
     pub max_ttl_ms: u64,
-    /// It ends when nothing was asked of it and no program ran for so long, milliseconds;
-    /// absent: it may be idle until its time is up.
+    /// Idle timeout in milliseconds: the sandbox ends after this time without a request or a
+    /// running program. Absent: no idle timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// A preview that is open as long as the sandbox is held.
+    /// Preview that stays open while the sandbox is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<super::PreviewRequest>,
-    /// What it is, for those who list sandboxes; absent for a run that only waits a while.
+    /// Identity for lists of sandboxes; absent for a run that is only held for a short time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<SandboxIdentity>,
-    /// Id of the stored snapshot that it starts from; absent: fresh.
+    /// Id of the stored snapshot from which the sandbox starts; absent: a fresh state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
 }
 
-/// Whom a sandbox is for.
+/// Intended users of a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxScope {
     /// One session of one agent.
     #[default]
     Session,
-    /// One agent, over its sessions.
+    /// One agent, across its sessions.
     Agent,
-    /// Whoever may use it.
+    /// All users with access.
     Shared,
 }
 
-/// What a sandbox was made from.
+/// Profile that a sandbox was created from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxIdentity {
-    /// Id of its profile.
+    /// Id of the profile.
     pub profile: String,
-    /// Version of its profile.
+    /// Version of the profile.
     pub version: String,
-    /// sha256 of the profile as it was read.
+    /// SHA-256 of the profile's bytes.
     pub profile_sha256: String,
-    /// Scope.
+    /// Intended users of the sandbox.
     pub scope: SandboxScope,
-    /// Who asked for it.
+    /// Actor that requested the sandbox.
     pub actor: String,
 }
 
@@ -57,14 +57,14 @@ pub struct SandboxIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldEnd {
-    /// Somebody closed it.
+    /// A client closed the sandbox.
     Closed,
-    /// Its time was up.
+    /// The time to live expired.
     Expired,
-    /// Nobody used it.
+    /// The idle timeout expired.
     Idle,
-    /// Its run was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// Its guest died.
+    /// The guest died.
     GuestDied,
 }

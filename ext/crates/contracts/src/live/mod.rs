@@ -1,10 +1,10 @@
-//! What is asked of a sandbox that stays, over its control socket.
+//! The live protocol: requests to a held sandbox over its control socket.
 //!
-//! One conversation is one connection: one [`LiveCall`] line, then [`LiveInput`] lines from
-//! the client where the request takes any, and [`LiveReply`] lines back until the last
-//! ([`LiveReply::is_last`]). Lines are JSON of bounded length. Requests that arrive before the
-//! sandbox is ready wait for it; none is dropped. Every request names its actor, who stands in
-//! the journal beside what was done.
+//! Each connection carries one request: one [`LiveCall`] line, then [`LiveInput`] lines from
+//! the client if the request accepts input, and [`LiveReply`] lines in return up to the final
+//! one ([`LiveReply::is_last`]). Each line is a JSON document of bounded length. Requests that
+//! arrive before the sandbox is ready wait; none is dropped. Every request names its actor, and
+//! the journal records the actor with each action.
 
 mod hold;
 mod reply;
@@ -20,9 +20,10 @@ pub use request::{
 };
 pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 
-/// Name of the socket in the directory of a run.
+/// Name of the control socket in the directory of a run.
 pub const CONTROL_SOCKET: &str = "control.sock";
-/// Version of this protocol.
+/// Version of the live protocol.
 pub const LIVE_PROTOCOL: u32 = 1;
-/// Longest line of a conversation, bytes, newline included: one MiB of base64 and its frame.
+/// Maximum length of a line in bytes, newline included: 1 MiB of data as base64, plus the JSON
+/// around it.
 pub const MAX_LIVE_LINE: usize = 2 * 1024 * 1024;

@@ -1,55 +1,56 @@
-//! What a sandbox says in a conversation.
+//! Replies from a sandbox to a client of the live protocol.
 
 use super::StdinFlow;
 use crate::{ErrorBody, ExecutionId, OutputStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line back.
+/// One line from the sandbox to the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LiveReply {
-    /// The program runs under this id, which its events carry too.
+    /// The program started. Its events in the journal carry the same execution id.
     Started {
-        /// Key of its events.
+        /// Execution id of the program.
         execution_id: ExecutionId,
-        /// How standard input is taken: `credit` only when the client asked for it.
+        /// Flow control of standard input: `credit` only if the client requested it.
         #[serde(default, skip_serializing_if = "StdinFlow::is_plain")]
         stdin: StdinFlow,
     },
-    /// So many further bytes of standard input may be sent, counted after base64.
+    /// The client may send this many more bytes of standard input, counted after base64
+    /// decoding.
     StdinCredit {
-        /// Added to what is left of earlier credit.
+        /// Additional bytes, added to the remaining credit.
         bytes: u64,
     },
-    /// The program closed its standard input: further bytes are dropped.
+    /// The program closed its standard input; further input is dropped.
     StdinClosed,
-    /// It printed something; a terminal has only `stdout`.
+    /// The program printed output; with a terminal all output is `stdout`.
     Output {
-        /// Which stream.
+        /// Output stream.
         stream: OutputStream,
-        /// Text, when it is UTF-8.
+        /// The output as text, if it is valid UTF-8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// Otherwise base64.
+        /// The output as base64, if it is not valid UTF-8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base64: Option<String>,
     },
-    /// One event of the journal, in the words asked for.
+    /// One event of the journal, in the requested projection.
     Event {
-        /// It.
+        /// The event.
         event: Value,
     },
-    /// The program ended. Last line of an exec.
+    /// The program ended. Final reply to `exec`.
     Exited(LiveEnd),
-    /// The answer. Last line of everything else.
+    /// Final reply to every request except `exec` and `events`.
     Answer {
-        /// By request: `sandbox/v1`, an observation, …
+        /// Result document, by request: `sandbox/v1`, an observation, …
         answer: Value,
     },
-    /// It was refused or failed. Last line.
+    /// The request was refused or failed. Final reply.
     Error {
-        /// Why.
+        /// Error of the request.
         error: ErrorBody,
     },
 }
@@ -57,27 +58,29 @@ pub enum LiveReply {
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveEnd {
-    /// Exit code, when it exited.
+    /// Exit code, if the program exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// Signal, when it was killed.
+    /// Signal, if a signal killed the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`, `guest-died` or `not-started`.
+    /// `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`, `guest-died` or
+    /// `not-started`.
     pub end: String,
-    /// What reached its limit, or which process of the sandbox ended and by what; else empty.
+    /// The exceeded limit, or the sandbox process that ended and its cause; otherwise empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Milliseconds.
+    /// Run time of the program in milliseconds.
     pub duration_ms: u64,
-    /// Whether the end of the output was dropped: a process that the program left behind went on
-    /// printing. From `Sandbox::ask()` also: more came than the answer holds.
+    /// Whether the end of the output was dropped because a background process of the program
+    /// kept printing. In results of `Sandbox::ask()` also: the output was longer than the
+    /// result can hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_truncated: bool,
 }
 
 impl LiveReply {
-    /// Whether nothing follows.
+    /// Returns whether no further reply follows.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {

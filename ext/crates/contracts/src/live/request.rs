@@ -1,24 +1,25 @@
-//! Requests, and what a client says while one goes on.
+//! Requests of the live protocol, and the client's input while a request is in progress.
 
 use crate::{ActionRequest, CommandCall, GuestPath, ObservationSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// First line of a conversation.
+/// First line of a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveCall {
     /// [`super::LIVE_PROTOCOL`] of the client.
     pub live: u32,
-    /// Who asks, in a few words such as `cli:deploy`; recorded, never an authorisation.
+    /// Name of the requesting actor, e.g. `cli:deploy`; recorded in the journal, never used for
+    /// authorisation.
     pub actor: String,
-    /// What.
+    /// The request.
     pub request: LiveRequest,
 }
 
-/// The parser's sentence about a request, when it names a member that is not known. Its other
-/// sentences may quote a value, and a value may be a secret.
+/// Returns the parser's message if the request has an unknown member. Other parser messages are
+/// withheld because they may quote a value, and a value may be a secret.
 #[must_use]
 pub fn unknown_member(error: &serde_json::Error) -> Option<String> {
     let said = error.to_string();
@@ -27,9 +28,9 @@ pub fn unknown_member(error: &serde_json::Error) -> Option<String> {
         .then(|| said.chars().take(400).collect())
 }
 
-/// What can be asked. A member that is not known is an error: `timeout` of an exec would be a limit
-/// that nothing keeps. Requests without members are written `{}` because serde lets unit variants
-/// have any.
+/// Requests. Unknown members are errors: a caller who writes `timeout` instead of `timeout_ms`
+/// would believe in a limit that is not enforced. Requests without members are declared with
+/// `{}` because serde accepts any members for unit variants.
 #[allow(
     clippy::large_enum_variant,
     reason = "one per conversation, never kept in numbers"
@@ -37,67 +38,67 @@ pub fn unknown_member(error: &serde_json::Error) -> Option<String> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LiveRequest {
-    /// Run a program, streaming. Needs `command-agent-run` in the policy.
+    /// Runs a program and streams its output. The policy must allow `command-agent-run`.
     Exec(LiveExec),
-    /// Run a registry command; the answer is its `runtime-command-result/v1`.
+    /// Runs a registry command; the reply is its `runtime-command-result/v1`.
     Command {
-        /// Which, judged by the sandbox's policy.
+        /// The command; the sandbox's policy must allow it.
         call: CommandCall,
-        /// Milliseconds until it is ended.
+        /// Timeout in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
     },
-    /// Look at something; the answer is the observation.
+    /// Makes an observation; the reply is the observation.
     Observe {
-        /// At what.
+        /// What to observe.
         spec: ObservationSpec,
     },
-    /// Take a step of the episode that a held sandbox is: run the command of an action and look
-    /// at something afterwards. The answer is the step as its trace has it.
+    /// Executes one step of the held sandbox's episode: runs the action's command, then makes
+    /// an observation. The reply is the step as the trace records it.
     Step {
-        /// What to do.
+        /// Action to execute.
         action: ActionRequest,
-        /// At what to look afterwards; absent: at nothing.
+        /// What to observe afterwards; absent: no observation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         observation: Option<ObservationSpec>,
     },
-    /// The trace of the episode so far; the answer is `runtime-episode-trace/v1`.
+    /// Returns the trace of the episode so far, `runtime-episode-trace/v1`.
     Trace {},
-    /// Write a file into a writable mount.
+    /// Writes a file into a writable mount.
     SyncIn(SyncIn),
-    /// Read what a writable mount holds by now.
+    /// Reads the current files of a writable mount.
     SyncOut(SyncOut),
-    /// Keep the state: files and database.
+    /// Creates a snapshot of files and database.
     Snapshot(SnapshotRequest),
-    /// Replace the guest by one with the state of a snapshot.
+    /// Replaces the guest by one with the state of a snapshot.
     Restore {
         /// Id of the snapshot.
         id: String,
     },
-    /// Replace the guest by a fresh one.
+    /// Replaces the guest by a fresh one.
     Reset {},
-    /// The snapshots of this sandbox.
+    /// Lists the snapshots of this sandbox.
     Snapshots {},
-    /// The mails that were captured so far; with a number that one, with what is kept of it.
+    /// Lists the captured mails; with a number, returns that mail and its stored parts.
     Mail {
-        /// From 1.
+        /// Number of the mail, from 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
     },
-    /// Open, look at or close the preview.
+    /// Opens, describes or closes the preview.
     Preview(PreviewRequest),
-    /// The journal, event by event; taken by every run, held or not.
+    /// Streams the events of the journal; every run accepts this request, held or not.
     Events(EventsRequest),
-    /// State, times and what runs: `sandbox/v1`.
+    /// Returns state, times and running programs: `sandbox/v1`.
     Status {},
-    /// Live longer, counted from now.
+    /// Sets a new time to live, counted from now.
     ExtendTtl {
-        /// Milliseconds.
+        /// Time to live in milliseconds.
         ttl_ms: u64,
     },
-    /// Capture, write the bundle and end.
+    /// Captures the changes, writes the bundle and ends the sandbox.
     Close {
-        /// Why, one sentence.
+        /// Reason for the journal, one sentence.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
@@ -109,166 +110,170 @@ pub enum LiveRequest {
 pub struct LiveExec {
     /// Program and arguments; no shell.
     pub argv: Vec<String>,
-    /// Added to the guest's environment.
+    /// Environment variables added to the guest's environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Working directory; absent: the first writable mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<GuestPath>,
-    /// Give it a terminal of this size; absent: pipes.
+    /// Size of the program's terminal; absent: no terminal, but pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// Milliseconds until it is ended; absent: as long as the sandbox lives.
+    /// Timeout in milliseconds; absent: the remaining lifetime of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What becomes of it when the client goes away.
+    /// What happens to the program when the client disconnects.
     #[serde(default)]
     pub disconnect: Disconnect,
-    /// How the client sends standard input.
+    /// Flow control of standard input.
     #[serde(default, skip_serializing_if = "StdinFlow::is_plain")]
     pub stdin: StdinFlow,
 }
 
-/// How a client sends standard input.
+/// Flow control of a client's standard input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StdinFlow {
-    /// At any time. The sandbox stops reading while the program does, signals included.
+    /// The client may send at any time. While the program reads no input, the sandbox reads
+    /// nothing from the connection, not even signals.
     #[default]
     Plain,
-    /// Never more than [`LiveReply::StdinCredit`] allows, so the sandbox always reads.
+    /// The client never sends more than [`LiveReply::StdinCredit`] allows, so the sandbox keeps
+    /// reading from the connection.
     ///
     /// [`LiveReply::StdinCredit`]: super::LiveReply::StdinCredit
     Credit,
 }
 
 impl StdinFlow {
-    /// Whether it is the default, which older sides neither send nor know.
+    /// Returns whether this is the default value, which is omitted because older versions do
+    /// not know the member.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == StdinFlow::Plain
     }
 }
 
-/// Which events of the journal.
+/// Selection of journal events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventsRequest {
-    /// Sequence number after which they begin.
+    /// Sequence number after which the events begin.
     #[serde(default)]
     pub after: u64,
-    /// In which words.
+    /// Format of the events.
     #[serde(default)]
     pub projection: EventProjection,
-    /// Whether to stay for those that are still to come.
+    /// Whether to wait for further events.
     #[serde(default)]
     pub follow: Follow,
 }
 
-/// The words of events.
+/// Format of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventProjection {
-    /// The journal's own.
+    /// Lifecycle events as in the journal.
     #[default]
     Journal,
-    /// Those of an event bus.
+    /// Events of an event bus.
     Bus,
 }
 
-/// Whether to stay.
+/// Whether to wait for further events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
-    /// Until the end of the run.
+    /// Waits for events until the run ends.
     #[default]
     End,
-    /// Only what is there now.
+    /// Returns only the events that exist now.
     Now,
 }
 
-/// What becomes of a program whose client goes away.
+/// What happens to a program whose client disconnects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Disconnect {
-    /// It is ended: its terminal hangs up, or it is killed.
+    /// The program ends: its terminal hangs up (SIGHUP), or it is killed.
     #[default]
     End,
-    /// It runs on; its output goes to the journal only.
+    /// The program continues; only the journal receives its output.
     Leave,
 }
 
-/// Size of a terminal, characters.
+/// Size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
-    /// Width.
+    /// Number of columns.
     pub columns: u16,
-    /// Height.
+    /// Number of rows.
     pub rows: u16,
 }
 
-/// What a client says while its program runs.
+/// Line from the client while its program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum LiveInput {
-    /// Bytes for its standard input.
+    /// Bytes for the program's standard input.
     Stdin {
-        /// Base64.
+        /// The bytes as base64.
         base64: String,
     },
-    /// Its standard input ends.
+    /// End of file on the program's standard input.
     StdinEnd,
-    /// Its terminal changed.
+    /// New size of the program's terminal.
     Resize(TerminalSize),
-    /// A signal for its process group: `INT`, `TERM`, `HUP`, `QUIT`, `KILL`, `USR1`, `USR2`, `STOP`, `CONT`.
+    /// Signal for the program's process group: `INT`, `TERM`, `HUP`, `QUIT`, `KILL`, `USR1`,
+    /// `USR2`, `STOP` or `CONT`.
     Signal {
-        /// Name without SIG.
+        /// Name of the signal, without SIG.
         signal: String,
     },
 }
 
-/// One file into the sandbox.
+/// A file to write into the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncIn {
-    /// Where, below a writable mount.
+    /// Path below a writable mount.
     pub path: GuestPath,
-    /// Content; absent: the file is deleted.
+    /// Content as base64; absent: the file is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// Whether it is executable.
+    /// Whether the file is executable.
     #[serde(default)]
     pub executable: bool,
-    /// sha256 the file must have now (empty: it must not exist); anything else is a conflict.
-    /// Absent: whatever is there is replaced.
+    /// Expected SHA-256 of the existing file (empty: no file may exist); otherwise the request
+    /// fails with a conflict. Absent: any existing file is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_sha256: Option<String>,
 }
 
-/// What changed in the sandbox.
+/// Request for the files that changed in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncOut {
-    /// A writable mount or a path below it; absent: all of them.
+    /// A writable mount or a path below it; absent: all writable mounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<GuestPath>,
-    /// Whether the content comes along, or only names and digests.
+    /// Whether the reply includes file contents, or only names and digests.
     #[serde(default)]
     pub content: bool,
-    /// Every regular file as it is now, and not only what differs from the mount's source. The
-    /// digests are then the guest's word.
+    /// Whether to list every regular file instead of only those that differ from the mount's
+    /// source. The digests then come from the guest and are not verified.
     #[serde(default)]
     pub everything: bool,
 }
 
-/// A snapshot to make.
+/// Request for a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotRequest {
-    /// Name, unique in the sandbox.
+    /// Name of the snapshot, unique in the sandbox.
     pub name: String,
-    /// Free data.
+    /// Free-form data from the caller.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -280,36 +285,36 @@ pub struct PreviewRequest {
     /// `open` (default), `status` or `close`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// Address to listen on; absent: 127.0.0.1.
+    /// Address to listen on; default 127.0.0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind: Option<String>,
-    /// Port; absent: one that is free.
+    /// Port to listen on; absent: any free port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The address that visitors use, e.g. of a proxy in front; an origin of its own.
+    /// Origin that visitors use, e.g. of a reverse proxy; no other site may share this origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
-    /// What visitors must bring, 16 to 256 letters, digits, `-` or `_`; absent: nothing on a
-    /// loopback address, a random one on any other. It is kept in memory only.
+    /// Access token that visitors must present, 16 to 256 letters, digits, `-` or `_`. Absent:
+    /// no token on a loopback address, a random one on any other. Stored in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// Milliseconds until it closes; absent: with the sandbox.
+    /// Time to live in milliseconds; absent: the preview closes with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Offers a link that signs its first visitor in; one that was offered before and not used
-    /// is void.
+    /// Creates a link that logs its first visitor in; an earlier unused link becomes invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<PreviewLogin>,
 }
 
-/// A link that signs one visitor of a preview in.
+/// A link that logs one visitor of a preview in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewLogin {
-    /// What the link carries, like `token`; absent: random. It is kept in memory only.
+    /// Key in the link, with the same format as `token`; absent: a random one. Stored in memory
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Login name of a user of the guest's site; absent: its first administrator.
+    /// Login name of the guest site's user; absent: the first administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
@@ -322,7 +327,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_request_refuses_a_member_it_does_not_have() {
+    fn live_requests_with_unknown_members_are_refused_without_quoting_values() {
         for good in [
             json!({"type": "exec", "argv": ["true"], "terminal": {"columns": 80, "rows": 24}}),
             json!({"type": "command", "call": {"command": "wordpress.wp-cli", "args": []}}),

@@ -1,82 +1,84 @@
-//! A snapshot: the state of a sandbox's files and database, as it is listed and told.
+//! Metadata of a snapshot, which stores a sandbox's files and database.
 
 use crate::{InodeId, MountAccess, RunId, Sha256Hex, SiteId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// `wp-codebox/sandbox-snapshot/v1`: written last, beside the layers it speaks of.
+/// `wp-codebox/sandbox-snapshot/v1`: written last, in the directory of the layers it describes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SandboxSnapshot {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// `snap_` and 32 hex digits.
+    /// Id of the snapshot: `snap_` and 32 hex digits.
     pub id: String,
-    /// Name, unique in its sandbox.
+    /// Name of the snapshot, unique in its sandbox.
     pub name: String,
-    /// RFC 3339.
+    /// RFC 3339 timestamp.
     pub created_at: String,
-    /// Who asked for it.
+    /// Actor that requested the snapshot.
     pub actor: String,
-    /// The sandbox it was made of.
+    /// Run id of the sandbox.
     pub run_id: RunId,
-    /// Whose.
+    /// Site that owns the snapshot.
     pub site: SiteId,
-    /// `runtime-state-artifact`: bytes of files and database, not steps to make them again.
+    /// Always `runtime-state-artifact`: the snapshot stores the bytes of files and database,
+    /// not steps for a replay.
     pub semantics: String,
-    /// What it lies on.
+    /// WordPress template below the snapshot's layers.
     pub template: SnapshotTemplate,
-    /// The mounts of its sandbox, in order.
+    /// Mounts of the sandbox, in order.
     pub mounts: Vec<SnapshotMount>,
-    /// What was kept: of `wp-content` with the database, and of each writable mount.
+    /// Stored layers: one for `wp-content` with the database, and one for each writable mount.
     pub layers: Vec<SnapshotLayer>,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub total_bytes: u64,
-    /// Free data of who asked for it.
+    /// Free-form data from the requester.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// sha256 over the schema id, a newline and the canonical JSON of all other members.
+    /// SHA-256 over the schema id, a newline and the canonical JSON of all other members.
     pub digest: Sha256Hex,
 }
 
-/// The WordPress below a snapshot.
+/// WordPress template below a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotTemplate {
     /// Key of the template.
     pub key: String,
-    /// `$wp_version`.
+    /// `$wp_version` of the template.
     pub wordpress_version: String,
-    /// `PHP_VERSION`.
+    /// `PHP_VERSION` of the template.
     pub php_version: String,
 }
 
-/// A mount below a snapshot.
+/// A mount of the sandbox when the snapshot was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotMount {
-    /// Where the guest sees it.
+    /// Path of the mount in the guest.
     pub target: String,
-    /// What the guest may do.
+    /// Access of the guest to the mount.
     pub mode: MountAccess,
-    /// Names that take no part.
+    /// File names excluded from capture.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// The directory of the host.
+    /// Inode of the host directory.
     pub source: InodeId,
-    /// What it held: sha256 over paths, inodes, sizes, times, modes and owners.
+    /// State of the host directory: SHA-256 over paths, inodes, sizes, times, modes and owners.
     pub baseline_sha256: Sha256Hex,
 }
 
-/// One kept layer.
+/// One stored layer of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotLayer {
-    /// `content`, or `mount-` and the position of its mount; the directory beside this document.
+    /// Name of the layer and of its directory beside this document: `content`, or `mount-` and
+    /// the mount's index.
     pub name: String,
-    /// Entries of its list `<name>.jsonl`.
+    /// Number of entries in the layer's list `<name>.jsonl`.
     pub entries: u64,
-    /// Digest of its list, in which each file stands with its own.
+    /// Digest of the layer's list, which contains the digest of each file.
     pub list_sha256: Sha256Hex,
-    /// Bytes of its files.
+    /// Total size of the layer's files in bytes.
     pub bytes: u64,
-    /// Sockets, FIFOs and devices that were left out.
+    /// Number of sockets, FIFOs and devices that the snapshot omits.
     #[serde(default)]
     pub left_out: u64,
 }

@@ -1,20 +1,22 @@
-//! Journal events in the names of an event bus between an agent, its runtime and a screen.
+//! Converts journal events to events of a bus between an agent, its runtime and a user
+//! interface.
 //!
-//! Output keeps its pieces: a piece that is not UTF-8 (a character may be cut between two
-//! pieces) stays base64, so joining the pieces of one execution and stream gives its bytes.
+//! Each journal event with output becomes one bus event. Output that is not valid UTF-8 (a
+//! character may be split over two events) stays base64, so a reader can join the output events
+//! of one execution and stream to get the exact bytes.
 
-use crate::{EventType, ExecutionId, LifecycleEvent, words};
+use crate::{EventType, ExecutionId, LifecycleEvent, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-words! {
+string_enum! {
     /// Type of an event on the bus.
     pub enum BusEventType {
-        /// A command begins: {command, args, phase?}.
+        /// A command starts: {command, args, phase?}.
         AgentExecCmd = "AGENT_EXEC_CMD",
-        /// It printed something: {stream, text | base64, truncated?}.
+        /// A command printed output: {stream, text | base64, truncated?}.
         RuntimeOutput = "RUNTIME_OUTPUT",
-        /// It ended: {exitCode (null when it came to none), end?, signal?, durationMs?}.
+        /// A command ended: {exitCode (null without an exit code), end?, signal?, durationMs?}.
         RuntimeExit = "RUNTIME_EXIT",
         /// A guest is ready: {level?, network?}.
         RuntimeReady = "RUNTIME_READY",
@@ -26,34 +28,34 @@ words! {
 /// One event on the bus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BusEvent {
-    /// Type.
+    /// Type of the event.
     #[serde(rename = "type")]
     pub kind: BusEventType,
-    /// Position of its source in the journal.
+    /// Sequence number of the journal event.
     pub seq: u64,
-    /// RFC 3339.
+    /// RFC 3339 timestamp.
     pub timestamp: String,
-    /// The execution it belongs to.
+    /// Execution that the event belongs to.
     #[serde(
         rename = "executionId",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub execution_id: Option<ExecutionId>,
-    /// Detail, by type.
+    /// Detail; its members depend on the type of the event.
     pub payload: Map<String, Value>,
 }
 
-/// What the bus hears of a journal event.
+/// Bus event for a journal event, if there is one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BusProjection {
-    /// This.
+    /// The bus event.
     Event(BusEvent),
-    /// Nothing, and why.
+    /// The bus has no such event, for this reason.
     Nothing(&'static str),
 }
 
-/// The one table of what the bus hears.
+/// Converts a journal event; this match is the only table of the mapping.
 #[must_use]
 pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
     let data = &event.data;
@@ -68,7 +70,8 @@ pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
         ),
         EventType::CommandFinished => {
             let mut payload = pick(data, &["exitCode", "end", "signal", "durationMs"]);
-            // Whoever waits for the exit must not have to guess whether it is still to come.
+            // Clients that wait for the exit event need `exitCode` in it even if the program
+            // never exited.
             payload.entry("exitCode").or_insert(Value::Null);
             (BusEventType::RuntimeExit, payload)
         }
@@ -151,9 +154,9 @@ mod tests {
         }
     }
 
-    /// Every type of the journal with what it says, and what the bus hears of it.
+    /// Every type of journal event with example data and the expected bus event.
     #[test]
-    fn table() {
+    fn every_journal_event_type_maps_to_its_bus_event() {
         let rows = [
             (
                 EventType::Created,
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn other_observations_do_not_make_a_guest_ready() {
+    fn observations_of_other_types_produce_no_runtime_ready_event() {
         for kind in ["egress", "agent-turn", "runtime-infos"] {
             let seen = event(EventType::Observed, json!({"type": kind}));
             assert!(matches!(project_to_bus(&seen), BusProjection::Nothing(_)));
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_to_no_exit_says_so() {
+    fn finished_command_without_exit_code_has_null_exit_code_on_the_bus() {
         let ended = event(
             EventType::CommandFinished,
             json!({"end": "timed-out", "durationMs": 9}),
@@ -268,9 +271,9 @@ mod tests {
         );
     }
 
-    /// `é` cut in two: neither half is text, and both stay what they are.
+    /// `é` split into two bytes: neither is valid UTF-8, and both stay base64.
     #[test]
-    fn pieces_that_are_no_text_stay_bytes() {
+    fn output_split_inside_a_utf8_character_stays_base64_on_the_bus() {
         let pieces = [
             json!({"stream": "stdout", "base64": "Y2Fmww=="}),
             json!({"stream": "stdout", "base64": "qQo="}),

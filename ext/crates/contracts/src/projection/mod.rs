@@ -1,7 +1,7 @@
-//! The journal in other vocabularies: names of an event bus, and server-sent events.
+//! The journal in other formats: event bus names, and server-sent events.
 //!
-//! Projections are pure: one event in, one out or none, and nothing is kept between two calls.
-//! The journal stays the record; whoever needs what a projection leaves out reads that.
+//! Projections are pure and stateless: one event in, one event or none out. The journal remains
+//! the complete record; readers who need an omitted event read the journal.
 
 mod bus;
 mod sse;

@@ -1,18 +1,18 @@
 //! Server-sent events: the text of one frame (WHATWG HTML, "Server-sent events").
 //!
-//! `id` is the position in the journal, so that a client which comes back with
-//! `Last-Event-ID` goes on where it was. `data` is JSON on one line.
+//! The frame's `id` is the sequence number in the journal, so a client that reconnects with
+//! `Last-Event-ID` continues after its last event. `data` is JSON on one line.
 
 use super::{BusEvent, BusProjection, project_to_bus};
 use crate::{ErrorCode, LifecycleEvent};
 
-/// A `Last-Event-ID` that is no position in a journal.
+/// Error for a `Last-Event-ID` that is not a sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Last-Event-ID must be the id of an event of this stream, a whole number")]
 pub struct SseError;
 
 impl SseError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::InputInvalid
@@ -24,20 +24,20 @@ impl SseError {
 pub struct SseFrame(String);
 
 impl SseFrame {
-    /// A journal event under its own name.
+    /// Formats a journal event under its own name.
     #[must_use]
     pub fn of_event(event: &LifecycleEvent) -> Self {
         Self::frame(event.seq, event.kind.as_str(), &json(event))
     }
 
-    /// An event of the bus.
+    /// Formats an event of the bus.
     #[must_use]
     pub fn of_bus(event: &BusEvent) -> Self {
         Self::frame(event.seq, event.kind.as_str(), &json(event))
     }
 
-    /// A journal event as the bus hears it. What it does not hear still moves the client's
-    /// position: a frame with an id and no data dispatches nothing.
+    /// Formats the bus event for a journal event. A journal event without a bus event becomes a
+    /// frame with an id and no data: clients dispatch nothing and still advance their position.
     #[must_use]
     pub fn of_projection(event: &LifecycleEvent) -> Self {
         match project_to_bus(event) {
@@ -46,25 +46,26 @@ impl SseFrame {
         }
     }
 
-    /// What keeps a silent connection open.
+    /// Returns a comment frame that prevents timeouts of an idle connection.
     #[must_use]
     pub fn keep_alive() -> Self {
         Self(":\n\n".to_owned())
     }
 
-    /// How long a client waits before it comes back, milliseconds.
+    /// Returns a frame that sets the client's reconnection delay in milliseconds.
     #[must_use]
     pub fn retry(milliseconds: u32) -> Self {
         Self(format!("retry: {milliseconds}\n\n"))
     }
 
-    /// The text, ready to be written.
+    /// Returns the text to send.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Names are ours and hold no line end; data may hold any, each begins a line of its own.
+    /// Event names come from fixed tables and contain no line break. Data may contain line
+    /// breaks; each line gets its own `data:` prefix.
     fn frame(seq: u64, name: &str, data: &str) -> Self {
         let mut text = format!("id: {seq}\nevent: {name}\n");
         for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
@@ -77,18 +78,19 @@ impl SseFrame {
     }
 }
 
-/// These types have string keys only and cannot fail; JSON escapes every line end.
+/// Serialisation cannot fail because these types have string keys only. JSON escapes every line
+/// break.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The cursor that a `Last-Event-ID` header stands for; an empty one is the beginning.
+/// Parses a `Last-Event-ID` header; an empty header means 0, the beginning.
 pub fn last_event_id(header: &str) -> Result<u64, SseError> {
     let text = header.trim_matches([' ', '\t']);
     if text.is_empty() {
         return Ok(0);
     }
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(SseError);
     }
@@ -113,8 +115,8 @@ mod tests {
         }
     }
 
-    /// A client as the specification describes it: (id, event, data) of what it dispatches, and
-    /// the last id it has.
+    /// A client as in the specification. Returns the dispatched events as (id, event, data),
+    /// and the last event id.
     fn client(stream: &str) -> (Vec<(String, String, String)>, String) {
         let (mut heard, mut last) = (Vec::new(), String::new());
         let (mut name, mut data) = (String::new(), Vec::new());
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_hears_every_event_whole() {
+    fn sse_client_receives_every_event_unchanged() {
         let hostile = "a\nb\r\nc\rd\u{2028}\u{0}\n\ndata: forged\n\nid: 99\n\n:x é😀";
         let journal: Vec<LifecycleEvent> = EventType::ALL
             .iter()
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_several_lines_stays_one_message() {
+    fn sse_data_with_line_breaks_is_one_message() {
         let frame = SseFrame::frame(3, "x", "a\r\nb\rc\n\nd: e");
         assert_eq!(
             frame.as_str(),
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bus_does_not_hear_moves_the_position_only() {
+    fn event_without_bus_event_only_advances_the_last_event_id() {
         let journal = [
             event(
                 4,
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_comes_back_where_it_was() {
+    fn last_event_id_header_must_be_an_unsigned_decimal_number() {
         for (header, cursor) in [
             ("", Ok(0)),
             ("0", Ok(0)),

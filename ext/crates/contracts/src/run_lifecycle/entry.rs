@@ -1,85 +1,85 @@
 //! `run-registry-entry/v1`, `run-lifecycle/v1` and `run-cancellation-request/v1`.
 //!
-//! Every member is read off what is known: an entry holds no host path, and what was not
-//! observed is absent rather than made up.
+//! Entries are computed from a run's stored state. They contain no host path, and members
+//! without a known value are absent.
 
 use super::{RunPhase, RunProgress, RunState};
 use crate::{
-    BundleId, CancelAnswer, ErrorBody, FileDigest, Outcome, RunCancellation, RunId, RunStatus,
+    BundleId, CancelEffect, ErrorBody, FileDigest, Outcome, RunCancellation, RunId, RunStatus,
     RunView, Sha256Hex, TraceRef, TraceRefKind, schema_id,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A cancellation that is known of.
+/// A recorded cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancellationNote {
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the cancellation.
     pub requested_at: String,
-    /// Why, redacted.
+    /// Reason, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who asked, in a few words such as `cli`, redacted: recorded, never an authorisation.
+    /// Name of the actor, e.g. `cli`, redacted; recorded, never used for authorisation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
 }
 
-/// Whether somebody asked for the end of a run.
+/// Whether a cancellation of the run is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum SeenCancellation {
-    /// Nobody that is known of.
+pub enum RecordedCancellation {
+    /// No cancellation is recorded.
     #[default]
     None,
-    /// Somebody did.
+    /// A cancellation is recorded.
     Requested(CancellationNote),
 }
 
-/// Whether the scratch directory of a run is there.
+/// State of a run's scratch directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenScratch {
-    /// It is, and the run is not settled: it may still be removed.
+pub enum ScratchState {
+    /// The directory exists and the run is not settled: it may still be removed.
     Unsettled,
-    /// It is, and the run is settled: it stays.
+    /// The directory exists and the run is settled: it will not be removed.
     Present,
-    /// It is not.
+    /// The directory does not exist.
     Gone,
 }
 
-/// What whoever looks at a run saw beside its view.
+/// Observations about a run in addition to its view.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunSeen {
-    /// How far its journal says it came.
+pub struct RunObservations {
+    /// Progress according to the journal.
     pub progress: RunProgress,
-    /// Whether its scratch is there.
-    pub scratch: SeenScratch,
-    /// Whether somebody asked for its end.
-    pub cancellation: SeenCancellation,
-    /// RFC 3339: when this was seen. A supervisor that lives holds its locks, so for a
-    /// running run this is its heartbeat.
+    /// State of the scratch directory.
+    pub scratch: ScratchState,
+    /// Whether a cancellation is recorded.
+    pub cancellation: RecordedCancellation,
+    /// RFC 3339 timestamp of the observation. A live supervisor holds the run's locks, so for a
+    /// running run this time is its heartbeat.
     pub at: String,
 }
 
-/// How far the scratch of a run is removed.
+/// Progress of the removal of a run's scratch directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LifecycleCleanupStatus {
-    /// There is nothing to remove yet.
+    /// The run needs no cleanup yet.
     NotStarted,
-    /// It is going on, or the next look at the state directory does it.
+    /// Cleanup is in progress, or the next scan of the state directory will do it.
     Running,
-    /// It is done.
+    /// Cleanup is complete.
     Succeeded,
-    /// Something is left, or was kept because it is all there is of the work.
+    /// Files remain, or were preserved because they are the only copy of the changes.
     Failed,
 }
 
 /// Cleanup of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifecycleCleanup {
-    /// How far it is.
+    /// Progress of the cleanup.
     pub status: LifecycleCleanupStatus,
-    /// How often it was begun, as far as the record tells.
+    /// Number of recorded attempts.
     pub attempts: u32,
 }
 
@@ -87,47 +87,47 @@ pub struct LifecycleCleanup {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLifecycle {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// State.
+    /// State of the run.
     pub status: RunState,
-    /// What it is a part of.
+    /// Phase that the state belongs to.
     pub phase: RunPhase,
-    /// Whether nothing follows.
+    /// Whether the state is final.
     pub terminal: bool,
-    /// Whether a cancellation would do something.
+    /// Whether a cancellation would have an effect.
     pub cancellable: bool,
-    /// Whether somebody asked for the end, as far as is known.
+    /// Whether a cancellation is recorded.
     pub cancel_requested: bool,
-    /// That, when it is known.
+    /// The recorded cancellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancellation: Option<CancellationNote>,
-    /// Whether it did what was asked for.
+    /// Whether the run succeeded.
     pub successful: bool,
-    /// Whether it failed, or ended without anything to say for itself.
+    /// Whether the run failed, or ended without an outcome.
     pub failed: bool,
-    /// Whether it was told to stop and did.
+    /// Whether the run ended because of a cancellation.
     pub cancelled: bool,
-    /// What it came to, in the words of the outcome table.
+    /// Outcome of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Its scratch.
+    /// Cleanup of the scratch directory.
     pub cleanup: LifecycleCleanup,
 }
 
 impl RunLifecycle {
-    /// What is known of a run, as a lifecycle.
+    /// Computes the lifecycle of a run from its view and further observations.
     #[must_use]
-    pub fn of(view: &RunView, seen: &RunSeen) -> Self {
+    pub fn of(view: &RunView, seen: &RunObservations) -> Self {
         let status = match (view.status, view.outcome) {
             (RunStatus::Running, _) => seen.progress.state(),
             (RunStatus::Ended, Some(outcome)) => RunState::of_outcome(outcome),
-            // Nobody could write what it came to: that is no success.
+            // The supervisor died before it could write an outcome, so the run did not succeed.
             (RunStatus::Ended, None) => RunState::Failed,
         };
         let cancellation = match &seen.cancellation {
-            SeenCancellation::None => None,
-            SeenCancellation::Requested(note) => Some(note.clone()),
+            RecordedCancellation::None => None,
+            RecordedCancellation::Requested(note) => Some(note.clone()),
         };
         Self {
             schema: schema_id::RUN_LIFECYCLE.to_owned(),
@@ -146,36 +146,39 @@ impl RunLifecycle {
     }
 }
 
-fn cleanup(view: &RunView, seen: &RunSeen) -> LifecycleCleanup {
+fn cleanup(view: &RunView, seen: &RunObservations) -> LifecycleCleanup {
     use LifecycleCleanupStatus as C;
     let (status, attempts) = match (view.status, view.outcome, seen.scratch) {
         (RunStatus::Running, _, _) => match seen.progress {
             RunProgress::Booting | RunProgress::Running => (C::NotStarted, 0),
             RunProgress::Collecting => (C::Running, 1),
         },
-        (RunStatus::Ended, _, SeenScratch::Gone) => (C::Succeeded, 1),
-        (RunStatus::Ended, Some(_), SeenScratch::Present) => (C::Failed, 1),
-        // The terminal record is written before the scratch is removed.
-        (RunStatus::Ended, Some(_), SeenScratch::Unsettled) => (C::Running, 1),
-        // Its supervisor died: the process that settles its record removes its scratch.
-        (RunStatus::Ended, None, SeenScratch::Present | SeenScratch::Unsettled) => (C::Running, 1),
+        (RunStatus::Ended, _, ScratchState::Gone) => (C::Succeeded, 1),
+        (RunStatus::Ended, Some(_), ScratchState::Present) => (C::Failed, 1),
+        // The supervisor writes the final record before it removes the scratch directory.
+        (RunStatus::Ended, Some(_), ScratchState::Unsettled) => (C::Running, 1),
+        // The supervisor died: the process that settles the run's record also removes its
+        // scratch directory.
+        (RunStatus::Ended, None, ScratchState::Present | ScratchState::Unsettled) => {
+            (C::Running, 1)
+        }
     };
     LifecycleCleanup { status, attempts }
 }
 
-/// `wp-codebox/runtime-run-result/v1`: what a run came to, without host paths.
+/// `wp-codebox/runtime-run-result/v1`: result of a run, without host paths.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RuntimeRunResult {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// State it ended in.
+    /// Final state of the run.
     pub status: RunState,
-    /// What it came to.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// That in one sentence.
+    /// The outcome in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Its bundle.
+    /// Reference to the run's bundle.
     pub artifacts: Vec<TraceRef>,
 }
 
@@ -183,37 +186,37 @@ pub struct RuntimeRunResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRegistryEntry {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// State, as in the lifecycle.
+    /// State of the run, as in the lifecycle.
     pub status: RunState,
-    /// All of it.
+    /// Lifecycle of the run.
     pub lifecycle: RunLifecycle,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the run's start.
     pub created_at: String,
-    /// RFC 3339.
+    /// RFC 3339 timestamp of the last change.
     pub updated_at: String,
-    /// RFC 3339: when it was last known to be alive, or to have ended.
+    /// RFC 3339 timestamp at which the run was last known to be alive, or ended.
     pub heartbeat_at: String,
-    /// Who asked and for what, redacted.
+    /// Requesting user or program and goal, redacted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What it came to.
+    /// Result of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RuntimeRunResult>,
-    /// Its bundle.
+    /// Reference to the run's bundle.
     pub artifact_refs: Vec<TraceRef>,
-    /// Why it is not what was asked for.
+    /// Error of a run that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
 }
 
 impl RunRegistryEntry {
-    /// What is known of a run, as an entry of the registry.
+    /// Computes the registry entry of a run from its view and further observations.
     #[must_use]
-    pub fn of(view: &RunView, seen: &RunSeen) -> Self {
+    pub fn of(view: &RunView, seen: &RunObservations) -> Self {
         let lifecycle = RunLifecycle::of(view, seen);
         let artifact_refs: Vec<TraceRef> = view.bundle_id.iter().map(|id| bundle_ref(id)).collect();
         let result = match (view.status, view.outcome) {
@@ -256,7 +259,7 @@ impl RunRegistryEntry {
     }
 }
 
-/// The digest is the id's own; an id of another kind has none.
+/// Takes the reference's digest from the bundle id; an id of another kind has none.
 fn bundle_ref(id: &str) -> TraceRef {
     let digest = BundleId::new(id)
         .ok()
@@ -278,37 +281,37 @@ fn bundle_ref(id: &str) -> TraceRef {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunCancellationRequest {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// State after the request, as far as can be told now.
+    /// State after the cancellation, as last observed.
     pub status: RunState,
-    /// Whether its supervisor was told by this request.
+    /// Whether this request reached the supervisor.
     pub cancellation_requested: bool,
-    /// Whether somebody had asked before.
+    /// Whether an earlier cancellation is recorded.
     pub already_requested: bool,
-    /// Whether the run was over, so that there was nothing to cancel.
+    /// Whether the run had already ended and could not be cancelled.
     pub terminal: bool,
-    /// The run.
+    /// Registry entry of the run.
     pub record: RunRegistryEntry,
 }
 
 impl RunCancellationRequest {
-    /// What a cancellation met. `before` is what was seen before it was sent, `record` the run
-    /// after it.
+    /// Creates the reply to a cancellation. `before` was observed before the cancellation was
+    /// sent, `record` describes the run after it.
     #[must_use]
     pub fn of(
         answer: &RunCancellation,
-        before: &SeenCancellation,
+        before: &RecordedCancellation,
         record: RunRegistryEntry,
     ) -> Self {
         Self {
             schema: schema_id::RUN_CANCELLATION_REQUEST.to_owned(),
             run_id: answer.run_id.clone(),
             status: record.status,
-            cancellation_requested: answer.answer == CancelAnswer::Requested,
-            already_requested: matches!(before, SeenCancellation::Requested(_)),
+            cancellation_requested: answer.answer == CancelEffect::Requested,
+            already_requested: matches!(before, RecordedCancellation::Requested(_)),
             terminal: record.lifecycle.terminal,
             record,
         }

@@ -1,4 +1,4 @@
-//! Lists of runs, and of what a run left, in the words of the run registry.
+//! Lists of runs and of their artifacts, in the format of the run registry.
 
 use super::{RunRegistryEntry, RunState};
 use crate::{ManifestFile, RunId, Sha256Hex, TraceRef};
@@ -7,45 +7,46 @@ use serde::{Deserialize, Serialize};
 /// `wp-codebox/run-registry/v1`: runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRegistryPage {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// How many match, whatever the page.
+    /// Number of matching runs on all pages.
     pub total: u64,
-    /// One page.
+    /// Runs on this page.
     pub runs: Vec<RunRegistryEntry>,
 }
 
-/// `wp-codebox/run-artifacts/v1`: the bundle of a run. Holds a host path, for its caller.
+/// `wp-codebox/run-artifacts/v1`: the bundle of a run. Contains a host path for the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunArtifactList {
-    /// The schema id.
+    /// Schema id of the document.
     pub schema: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Its state.
+    /// State of the run.
     pub status: RunState,
-    /// Whether nothing follows.
+    /// Whether the state is final.
     pub terminal: bool,
-    /// As in the entry of the registry.
+    /// Reference to the bundle, as in the registry entry.
     pub artifact_refs: Vec<TraceRef>,
-    /// The bundle; absent before it is written, without one, and when it was discarded.
+    /// The bundle; absent before it is written, after it is discarded, and for runs without
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<RunBundle>,
 }
 
-/// A bundle that lies in the store.
+/// A bundle in the artifact store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunBundle {
-    /// Its id.
+    /// Id of the bundle.
     pub id: String,
-    /// Host directory.
+    /// Host path of the bundle directory.
     pub directory: String,
-    /// sha256 of its manifest: what an approval binds.
+    /// SHA-256 of the manifest; an approval refers to this digest.
     pub manifest_sha256: Sha256Hex,
-    /// Whether it was saved from a run whose supervisor died.
+    /// Whether this is a recovery bundle of a run whose supervisor died.
     pub salvaged: bool,
-    /// Its files, as its manifest lists them; nothing here was verified.
+    /// Files as listed in the manifest; not verified.
     pub files: Vec<ManifestFile>,
 }

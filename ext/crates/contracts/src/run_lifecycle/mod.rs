@@ -1,9 +1,9 @@
-//! Runs in the words of the run registry: a projection of [`RunView`](crate::RunView), never a
+//! Runs in the format of the run registry: a projection of [`RunView`](crate::RunView), not a
 //! second record.
 //!
-//! A run here is a process handle. It begins when it is asked for, so `queued` is a word of
-//! the table that no run of ours is ever in; what a run is doing now is read from its journal.
-//! Nothing here does I/O: whoever asks says what was seen and when.
+//! A run refers to a process that starts with the request, so no run is ever in the state
+//! `queued`; the state exists only in the table. The journal tells the current state of a run.
+//! This module does no I/O; its callers pass observations and their time.
 
 mod entry;
 mod listing;
@@ -11,8 +11,9 @@ mod progress;
 mod state;
 
 pub use entry::{
-    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunCancellationRequest,
-    RunLifecycle, RunRegistryEntry, RunSeen, RuntimeRunResult, SeenCancellation, SeenScratch,
+    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RecordedCancellation,
+    RunCancellationRequest, RunLifecycle, RunObservations, RunRegistryEntry, RuntimeRunResult,
+    ScratchState,
 };
 pub use listing::{RunArtifactList, RunBundle, RunRegistryPage};
 pub use progress::RunProgress;

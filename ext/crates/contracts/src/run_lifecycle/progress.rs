@@ -1,27 +1,28 @@
-//! How far a living run has come, read from its journal.
+//! Progress of a run in progress, computed from its journal.
 
 use super::RunState;
 use crate::EventType;
 
-/// How far a run has come. It only ever goes on: a fresh guest for checks is still `Running`.
+/// Progress of a run. Progress never goes backwards: a fresh guest for checks is still
+/// `Running`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunProgress {
-    /// Its guest is being made.
+    /// The guest is being created.
     #[default]
     Booting,
-    /// Its guest is ready or has run something.
+    /// The guest is ready or has run a program.
     Running,
-    /// Its guests are gone.
+    /// The guests have ended.
     Collecting,
 }
 
 impl RunProgress {
-    /// The same after one more event.
+    /// Returns the progress after one more event.
     #[must_use]
     pub fn after(self, event: EventType) -> Self {
         let reached = match event {
             EventType::Created | EventType::Mounted => RunProgress::Booting,
-            // The first observation is the guest's own: it is made when the guest is ready.
+            // The first observation comes from the guest itself, when the guest is ready.
             EventType::Observed
             | EventType::CommandStarted
             | EventType::CommandOutput
@@ -32,20 +33,20 @@ impl RunProgress {
             | EventType::CheckpointRestored
             | EventType::FilesSynced
             | EventType::BrowserProgress => RunProgress::Running,
-            // Which of its states is in the data; how far the run is, the others tell.
+            // The event does not tell the progress of the run; other events do.
             EventType::StateChanged => RunProgress::Booting,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };
         self.max(reached)
     }
 
-    /// After all events of a journal.
+    /// Returns the progress after all events of a journal.
     #[must_use]
     pub fn of(events: impl IntoIterator<Item = EventType>) -> Self {
         events.into_iter().fold(Self::default(), Self::after)
     }
 
-    /// The state of a living run that has come this far.
+    /// Returns the state of a run in progress with this progress.
     #[must_use]
     pub const fn state(self) -> RunState {
         match self {
@@ -62,7 +63,7 @@ mod tests {
     use crate::Outcome;
 
     #[test]
-    fn a_whole_run() {
+    fn progress_follows_the_events_of_a_complete_run() {
         use EventType as E;
         let run = [
             (E::Created, RunState::Booting),
@@ -86,9 +87,10 @@ mod tests {
         );
     }
 
-    /// Whatever a journal holds in whatever order, each look follows the one before it by the table.
+    /// The progress after any journal, in any order of events, follows transitions of the
+    /// table.
     #[test]
-    fn every_journal_is_a_way_through_the_table() {
+    fn progress_after_any_journal_follows_allowed_transitions() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = |below: usize| {
             seed ^= seed << 13;
@@ -105,7 +107,7 @@ mod tests {
             }
             let outcome = Outcome::ALL[random(Outcome::ALL.len())];
             let end = RunState::of_outcome(outcome);
-            // The table knows no success of what never ran.
+            // The table has no transition from `booting` to `succeeded`.
             if progress > RunProgress::Booting || end != RunState::Succeeded {
                 state.advance(end).unwrap();
                 assert!(state.is_terminal());

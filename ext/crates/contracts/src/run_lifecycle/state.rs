@@ -1,56 +1,56 @@
-//! The states of a run, the one table of their transitions, and what each means.
+//! States of a run, the table of their transitions, and their meaning.
 
-use crate::{ErrorCode, Outcome, words};
+use crate::{ErrorCode, Outcome, string_enum};
 use serde::{Deserialize, Serialize};
 
-words! {
+string_enum! {
     /// State of a run.
     pub enum RunState {
-        /// It waits. Nothing here does.
+        /// The run waits to start. No run is ever in this state.
         Queued = "queued",
-        /// Its guest is being made.
+        /// The run's guest is being created.
         Booting = "booting",
-        /// Programs run.
+        /// Programs run in the guest.
         Running = "running",
-        /// Its guest is gone and its bundle is being written.
+        /// The guest has ended and the bundle is being written.
         CollectingArtifacts = "collecting_artifacts",
-        /// It did what was asked for.
+        /// The run succeeded.
         Succeeded = "succeeded",
-        /// It did not.
+        /// The run failed.
         Failed = "failed",
-        /// It was told to stop.
+        /// The run was cancelled.
         Cancelled = "cancelled",
-        /// Its time was up.
+        /// The run reached its deadline.
         TimedOut = "timed_out",
     }
 }
 
-/// What a state is a part of.
+/// Phase of a run's lifecycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunPhase {
-    /// It has not begun.
+    /// The run has not started.
     Pending,
-    /// It goes on.
+    /// The run is in progress.
     Active,
-    /// It is being wound up.
+    /// The run is collecting its artifacts.
     Finalizing,
-    /// It is over.
+    /// The run has ended.
     Terminal,
 }
 
-/// A transition that the table does not have.
+/// Error for a transition that is not in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a run cannot go from {} to {}", from.as_str(), to.as_str())]
 pub struct RunTransitionError {
-    /// Where it is.
+    /// State before the transition.
     pub from: RunState,
-    /// Where it cannot go.
+    /// Requested state.
     pub to: RunState,
 }
 
 impl RunTransitionError {
-    /// The stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         ErrorCode::Internal
@@ -58,7 +58,8 @@ impl RunTransitionError {
 }
 
 impl RunState {
-    /// The table: states that may follow this one. Only those that did something can succeed.
+    /// Returns the states that may follow this one. `queued` and `booting` cannot become
+    /// `succeeded` directly.
     #[must_use]
     pub const fn next(self) -> &'static [RunState] {
         use RunState as S;
@@ -90,7 +91,7 @@ impl RunState {
         }
     }
 
-    /// Moves on; staying is legal, what is over stays as it is.
+    /// Changes the state. Staying in the same state is valid; a final state cannot change.
     pub fn advance(&mut self, to: RunState) -> Result<(), RunTransitionError> {
         if *self != to && !self.next().contains(&to) {
             return Err(RunTransitionError { from: *self, to });
@@ -99,7 +100,7 @@ impl RunState {
         Ok(())
     }
 
-    /// What it is a part of.
+    /// Returns the phase that the state belongs to.
     #[must_use]
     pub const fn phase(self) -> RunPhase {
         match self {
@@ -112,13 +113,14 @@ impl RunState {
         }
     }
 
-    /// Whether nothing follows.
+    /// Returns whether the state is final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self.phase(), RunPhase::Terminal)
     }
 
-    /// Where an outcome ends. What is not good in the outcome table has not succeeded.
+    /// Returns the final state for an outcome. Only outcomes that `Outcome::is_success` accepts
+    /// become `succeeded`.
     #[must_use]
     pub const fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
@@ -136,7 +138,7 @@ impl RunState {
 mod tests {
     use super::*;
 
-    /// The table as text: rows are where a run is, columns where it may go.
+    /// The transition table as text: one row per current state, one column per next state.
     const TABLE: &str = "
                              queued booting running collecting_artifacts succeeded failed cancelled timed_out
         queued               yes    yes     yes     yes                  no        yes    yes       yes
@@ -150,7 +152,7 @@ mod tests {
     ";
 
     #[test]
-    fn transitions() {
+    fn state_transitions_match_the_table() {
         let rows: Vec<Vec<&str>> = TABLE
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_a_success_in_both_tables_or_in_none() {
+    fn outcome_is_success_if_and_only_if_its_state_is_succeeded() {
         for outcome in Outcome::ALL {
             let state = RunState::of_outcome(*outcome);
             assert!(state.is_terminal(), "{outcome:?}");

@@ -1,19 +1,19 @@
-//! Lines of an agent's protocol as people read them, by the rules of its preset.
+//! Converts JSON lines of an agent's output to readable text by the rules of its preset.
 //!
-//! The lines are the guest's: a value is cleaned of secrets once it is decoded and before it is
-//! cut, because half of a secret is no find of the redactor.
+//! The guest controls these lines. Each value is redacted after JSON decoding and before it is
+//! cut, because the redactor cannot recognise half of a secret.
 
 use crate::Redactor;
 use serde_json::Value;
 use wp_codebox_contracts::PresetStep;
 
-/// Characters of a value that is shown on one line.
+/// Maximum number of characters of a value shown on one line.
 const LINE_CHARS: usize = 200;
-/// Characters of a value that is shown as text.
+/// Maximum number of characters of a value shown as multi-line text.
 const TEXT_CHARS: usize = 4_000;
-/// Entries of a list that are shown: each may repeat members of the whole line.
+/// Maximum number of list entries shown, because each may repeat members of the whole line.
 const ENTRIES: usize = 64;
-/// The entry of a list, in paths of a step with `each`.
+/// Name of the current list entry in paths of a rule with `each`.
 const EACH: &str = "each";
 
 /// A part of a template.
@@ -22,14 +22,14 @@ enum Part<'a> {
     Member { path: &'a str, form: Form },
 }
 
-/// How a value is shown.
+/// Format of an inserted value.
 #[derive(Clone, Copy)]
 enum Form {
     Line,
     Text,
 }
 
-/// What is wrong with a step.
+/// Returns the first fault of a display rule.
 pub(super) fn fault(step: &PresetStep) -> Option<String> {
     if step.when.is_empty() {
         return Some("a step must say when it applies".to_owned());
@@ -60,7 +60,7 @@ pub(super) fn fault(step: &PresetStep) -> Option<String> {
         .map(|path| format!("{path:?} is no path of a member"))
 }
 
-/// A template as its parts.
+/// Splits a template into its parts.
 fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
     let mut out = Vec::new();
     let mut rest = template;
@@ -87,8 +87,8 @@ fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
     Ok(out)
 }
 
-/// What people read of one line of an agent's output, without its line end; none where no step
-/// matches.
+/// Returns the text to display for one line of an agent's output, without line end; `None` if
+/// no rule matches.
 #[must_use]
 pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Option<String> {
     if steps.is_empty() || line.first() != Some(&b'{') {
@@ -99,7 +99,8 @@ pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Opti
         None => filled(step, &row, None, redactor),
         Some(path) => {
             let entries = member(&row, path)?.as_array()?;
-            // The list is this step's if an entry is; the other entries have steps of their own.
+            // The rule applies to the list if any entry matches; other rules handle the
+            // remaining entries.
             let here = |entry| filled(step, &row, Some(entry), redactor);
             entries.iter().find_map(here)?;
             let lines = entries.iter().take(ENTRIES).map(|entry| {
@@ -117,7 +118,7 @@ pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Opti
     })
 }
 
-/// The line of a step; none where it does not match.
+/// Expands the template of a rule; `None` if the rule does not match.
 fn filled(
     step: &PresetStep,
     row: &Value,
@@ -160,7 +161,7 @@ fn shown(value: &Value, form: Form, redactor: &Redactor) -> Option<String> {
     })
 }
 
-/// The member of a row that a path of names, separated by dots, leads to.
+/// Returns the member at a dot-separated path.
 pub(super) fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(row, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),

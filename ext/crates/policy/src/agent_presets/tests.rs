@@ -43,7 +43,7 @@ fn resolved(goal: &str, model: &ModelEndpoint) -> Result<ResolvedPreset, PresetE
 }
 
 #[test]
-fn a_goal_stays_one_argument_whatever_is_in_it() {
+fn goal_with_quotes_and_placeholders_stays_one_argument() {
     let goal = "{key} $(id) `id` \"'; {{ --yes\n{goal}";
     let found = resolved(goal, &model("openai-chat", "gpt \"{key}\"")).unwrap();
     assert_eq!(
@@ -64,7 +64,7 @@ fn a_goal_stays_one_argument_whatever_is_in_it() {
 }
 
 #[test]
-fn a_goal_may_go_to_standard_input() {
+fn goal_is_written_to_standard_input_if_the_preset_says_so() {
     let mut document = document();
     document["goal"] = json!("stdin");
     assert!(parsed(&document).is_err(), "argv still has the goal");
@@ -85,7 +85,7 @@ fn a_goal_may_go_to_standard_input() {
 }
 
 #[test]
-fn what_a_preset_must_not_say() {
+fn invalid_presets_are_refused() {
     parsed(&document()).unwrap();
     for (pointer, value) in [
         ("/schema", json!("wp-codebox/agent-preset/v2")),
@@ -146,7 +146,7 @@ fn what_a_preset_must_not_say() {
 }
 
 #[test]
-fn a_model_must_be_one_it_can_speak_to() {
+fn preset_refuses_a_model_with_an_unsupported_api() {
     let error = resolved("x", &model("anthropic-messages", "m")).unwrap_err();
     assert_eq!(error.body().code, ErrorCode::ModelInvalid);
     let long = "x".repeat(MAX_ARGUMENT + 1);
@@ -156,30 +156,30 @@ fn a_model_must_be_one_it_can_speak_to() {
 }
 
 #[test]
-fn the_last_word_is_found() {
+fn final_message_is_extracted_from_the_output() {
     let lines = PresetResult::JsonLines {
         when: BTreeMap::from([("item.type".to_owned(), "message".to_owned())]),
         text: "item.text".to_owned(),
     };
     let printed = "no json\n{\"item\":{\"type\":\"message\",\"text\":\"first\"}}\n\
         {\"item\":{\"type\":\"message\",\"text\":\"last\"}}\n{\"item\":{\"type\":\"other\",\"text\":\"x\"}}\n";
-    assert_eq!(last_word(&lines, printed).as_deref(), Some("last"));
-    assert_eq!(last_word(&lines, "nothing"), None);
+    assert_eq!(final_message(&lines, printed).as_deref(), Some("last"));
+    assert_eq!(final_message(&lines, "nothing"), None);
     assert_eq!(
-        last_word(&PresetResult::Stdout, " a\n"),
+        final_message(&PresetResult::Stdout, " a\n"),
         Some("a".to_owned())
     );
-    assert_eq!(last_word(&PresetResult::Stdout, "\n"), None);
+    assert_eq!(final_message(&PresetResult::Stdout, "\n"), None);
     let long = format!("é{}", "x".repeat(MAX_RESULT - 1));
     assert_eq!(
-        last_word(&PresetResult::Stdout, &long).unwrap().len(),
+        final_message(&PresetResult::Stdout, &long).unwrap().len(),
         MAX_RESULT - 1
     );
 }
 
-/// The presets that are shipped: each is sound, and filled in it names no template any more.
+/// Every shipped preset is valid, and no placeholder remains after expansion.
 #[test]
-fn the_shipped_presets_are_sound() {
+fn shipped_presets_are_valid_and_leave_no_placeholder() {
     let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../share/agents");
     let mut names = Vec::new();
@@ -234,9 +234,9 @@ fn read_shipped(name: &str) -> AgentPreset {
     parse_preset(name, &bytes).unwrap()
 }
 
-/// One line of each kind that the programs print, and what people read of it.
+/// One example line of each kind that the agents print, and the expected text.
 #[test]
-fn protocol_lines_are_shown_as_steps() {
+fn json_lines_of_agents_are_displayed_by_preset_rules() {
     let codex = [
         (
             json!({"type": "thread.started", "thread_id": "t1"}),
@@ -348,7 +348,7 @@ fn protocol_lines_are_shown_as_steps() {
         &redactor,
     );
     assert_eq!(shown.unwrap(), "x\n".repeat(64) + "… (936 entries more)");
-    // A secret that JSON spells in its own way, and one that the cut at 200 characters halves.
+    // A secret with JSON escapes, and a secret that the cut at 200 characters would split.
     let secret = "correct-horse-battery";
     let cleaning = Redactor::with_secrets(&[], [secret]);
     for begin in ["", &"y".repeat(190)] {

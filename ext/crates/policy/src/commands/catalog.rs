@@ -1,18 +1,18 @@
-//! The table as a document.
+//! The command table as a JSON document.
 
 use super::model::CommandDescriptor;
 use super::registry;
 use serde_json::{Value, json};
 use wp_codebox_contracts::schema_id;
 
-/// The catalogue as JSON, `wp-codebox/command-catalog/v1`.
+/// Returns the catalogue, `wp-codebox/command-catalog/v1`.
 #[must_use]
 pub fn catalog() -> Value {
     let commands: Vec<Value> = registry().map(catalog_entry).collect();
     json!({"schema": schema_id::COMMAND_CATALOG, "commands": commands})
 }
 
-/// One row of it.
+/// Returns the catalogue entry of one command.
 #[must_use]
 pub fn catalog_entry(command: &CommandDescriptor) -> Value {
     let mut row = json!({

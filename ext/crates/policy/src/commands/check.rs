@@ -1,4 +1,4 @@
-//! Judges a call against policy and registry, before anything starts.
+//! Checks a command call against policy and registry before anything starts.
 
 use super::descriptor;
 use super::model::CommandDescriptor;
@@ -9,47 +9,47 @@ use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The id is not in the registry.
+    /// The registry has no command with this id.
     #[error("there is no command {command:?}; `wp-codebox commands` lists them")]
     Unknown {
-        /// As given.
+        /// Requested command id.
         command: String,
     },
-    /// It is in the registry, but this backend cannot do it.
+    /// The registry lists the command, but this backend does not support it.
     #[error("{command} is not offered by this backend: {reason}")]
     Unsupported {
-        /// As given.
+        /// Requested command id.
         command: String,
-        /// Why.
+        /// Reason, one sentence.
         reason: &'static str,
     },
-    /// The policy does not list it.
+    /// The policy does not list the command.
     #[error("the policy does not allow {command:?}; it allows {}", list(.allowed))]
     Disallowed {
-        /// As given.
+        /// Requested command id.
         command: String,
-        /// What the policy lists.
+        /// Commands that the policy lists.
         allowed: Vec<String>,
     },
-    /// The policy lists it, but not everything it comes down to.
+    /// The policy lists the command, but not all commands that it requires.
     #[error(
-        "the policy allows {command:?} but not {}, which it comes down to; add them to the policy's commands",
+        "the policy allows {command:?} but not {}, which it requires; add them to the policy's commands",
         list(.missing)
     )]
     Incomplete {
-        /// As given.
+        /// Requested command id.
         command: String,
-        /// What the policy lacks.
+        /// Required commands that the policy does not list.
         missing: Vec<String>,
-        /// What the policy lists.
+        /// Commands that the policy lists.
         allowed: Vec<String>,
     },
-    /// An argument is not `name=value`, unknown, repeated, missing or of another form.
+    /// An argument is not `name=value`, unknown, repeated, missing or malformed.
     #[error("{command}: {reason}")]
     Argument {
-        /// The command.
+        /// Command id.
         command: String,
-        /// What is wrong and what is accepted.
+        /// What is wrong and which values are accepted.
         reason: String,
     },
 }
@@ -63,7 +63,7 @@ fn list(items: &[String]) -> String {
 }
 
 impl CommandError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = |code| ErrorBody::new(code, self.to_string());
@@ -92,21 +92,21 @@ impl CommandError {
     }
 }
 
-/// The value of an argument: the text after the first `=` of the first match.
+/// Returns the value of an argument: the text after the first `=` of the first match.
 #[must_use]
 pub fn arg_value<'a>(call: &'a CommandCall, name: &str) -> Option<&'a str> {
     arg_values(call, name).next()
 }
 
-/// Every value of an argument, in the order given.
+/// Returns every value of an argument, in the given order.
 pub fn arg_values<'a>(call: &'a CommandCall, name: &str) -> impl Iterator<Item = &'a str> {
     call.args
         .iter()
         .filter_map(move |a| a.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Everything a policy must list for a command: its id and, to the end, what it comes down to.
-/// An id that is not in the registry stands for itself.
+/// Returns all command ids that a policy must list for a command: its own id and, transitively,
+/// the commands that it requires. An id that is not in the registry is returned alone.
 #[must_use]
 pub fn required_commands(id: &str) -> Vec<&str> {
     let mut found = vec![id];
@@ -122,7 +122,7 @@ pub fn required_commands(id: &str) -> Vec<&str> {
     found
 }
 
-/// Checks a call against registry and policy, exact match. Runs before dispatch.
+/// Checks a call against registry and policy (exact match). Must run before dispatch.
 pub fn assert_command(
     policy: &RuntimePolicy,
     call: &CommandCall,
@@ -182,7 +182,7 @@ fn check_arguments(found: &CommandDescriptor, call: &CommandCall) -> Result<(), 
             return Err(format!("argument {name:?} is given twice"));
         }
         arg.format
-            .judge(value)
+            .check(value)
             .map_err(|accepted| format!("argument {name:?} {accepted}"))?;
     }
     match found

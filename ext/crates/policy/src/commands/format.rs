@@ -1,14 +1,14 @@
-//! What the value of an argument must look like.
+//! Formats of argument values.
 
 use serde_json::Value;
 use std::fmt;
 use wp_codebox_contracts::GuestPath;
 
-/// Words that mean yes, then those that mean no.
+/// Texts that mean true, then those that mean false.
 const YES: [&str; 4] = ["1", "true", "yes", "on"];
 const NO: [&str; 4] = ["0", "false", "no", "off"];
 
-/// Form of a value. Its `Display` is what the catalogue shows.
+/// Format of an argument value. Its `Display` text appears in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Any text.
@@ -21,31 +21,31 @@ pub enum Format {
     JsonList,
     /// 1, true, yes, on or 0, false, no, off.
     Boolean,
-    /// A whole number.
+    /// An integer.
     Integer {
-        /// Least value.
+        /// Minimum.
         least: i64,
-        /// Greatest value.
+        /// Maximum.
         most: i64,
     },
     /// A number with or without decimals.
     Number {
-        /// Least value.
+        /// Minimum.
         least: i32,
-        /// Greatest value.
+        /// Maximum.
         most: i32,
     },
     /// A number with `ms` or `s`.
     Duration,
     /// Width and height in pixels, `1280x720`.
     Viewport,
-    /// One of these words.
+    /// One of these strings.
     OneOf(&'static [&'static str]),
-    /// Words of these, separated by commas.
+    /// A comma-separated list of these strings.
     ListOf(&'static [&'static str]),
-    /// An absolute path of the guest.
+    /// An absolute path in the guest.
     GuestPath,
-    /// A short name that is safe in any output.
+    /// A short name without characters that need escaping in any output.
     Label,
 }
 
@@ -70,12 +70,12 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// What is wrong with a value, as the end of a sentence that names the argument.
+    /// Checks a value. The error is the end of a sentence that begins with the argument's name.
     ///
     /// # Errors
     ///
-    /// The value does not have this form.
-    pub fn judge(self, value: &str) -> Result<(), String> {
+    /// The value does not have this format.
+    pub fn check(self, value: &str) -> Result<(), String> {
         let good = match self {
             Format::Text => true,
             Format::Json => serde_json::from_str::<Value>(value).is_ok(),
@@ -127,13 +127,13 @@ impl Format {
     }
 }
 
-/// Whether the value of a boolean argument, judged before, means yes.
+/// Returns whether a valid boolean argument means true.
 #[must_use]
 pub fn is_true(value: &str) -> bool {
     YES.contains(&value)
 }
 
-/// `^\d+(\.\d+)?(ms|s)$`
+/// Matches `^\d+(\.\d+)?(ms|s)$`.
 pub(super) fn duration_form(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let number = value.strip_suffix("ms").or_else(|| value.strip_suffix('s'));
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_takes_what_it_says_and_nothing_else() {
+    fn argument_formats_accept_valid_values_and_refuse_others() {
         let word = Format::OneOf(&["a", "b"]);
         let words = Format::ListOf(&["a", "b"]);
         let count = Format::Integer { least: 1, most: 9 };
@@ -205,10 +205,10 @@ mod tests {
             (Format::GuestPath, &["/tmp/x"], &["x", "/../x", ""]),
         ] {
             for value in good {
-                assert_eq!(format.judge(value), Ok(()), "{format} {value:?}");
+                assert_eq!(format.check(value), Ok(()), "{format} {value:?}");
             }
             for value in bad {
-                assert!(format.judge(value).is_err(), "{format} {value:?}");
+                assert!(format.check(value).is_err(), "{format} {value:?}");
             }
         }
         assert!(is_true("yes") && !is_true("no"));

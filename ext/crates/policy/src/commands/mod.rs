@@ -1,8 +1,8 @@
-//! The command registry: one table drives discovery, policy and dispatch.
+//! The command registry: discovery, policy checks and dispatch use one table.
 //!
-//! The table is data (`table`), its rows are described in `model`, what an argument's value must
-//! look like in `format`, what a browser's steps have in `browser_steps`. `check` judges a call
-//! before anything starts, `catalog` shows the table.
+//! `table` holds the rows, `model` their types, `format` the formats of argument values,
+//! `browser_steps` the members of browser steps. `check` validates a call before anything
+//! starts, and `catalog` exports the table as JSON.
 
 mod browser_steps;
 mod catalog;
@@ -20,7 +20,7 @@ pub use model::{
 };
 pub use table::registry;
 
-/// The descriptor of a command id.
+/// Returns the descriptor of a command id.
 #[must_use]
 pub fn descriptor(id: &str) -> Option<&'static CommandDescriptor> {
     registry().find(|c| c.id == id)

@@ -1,4 +1,4 @@
-//! What a row of the registry says.
+//! Types of the registry's rows.
 
 use super::format::Format;
 use serde::Serialize;
@@ -9,18 +9,18 @@ use serde::ser::{SerializeMap, Serializer};
 pub struct AcceptedArg {
     /// Name before the first `=`.
     pub name: &'static str,
-    /// What it means.
+    /// Meaning of the argument.
     pub description: &'static str,
-    /// Whether it must be there.
+    /// Whether the argument is required.
     pub required: bool,
-    /// Whether it may be given several times.
+    /// Whether the argument may be given several times.
     pub repeatable: bool,
-    /// What its value must look like.
+    /// Format of the value.
     pub format: Format,
 }
 
 impl AcceptedArg {
-    /// It must be there.
+    /// Marks the argument as required.
     pub(super) const fn required(self) -> Self {
         Self {
             required: true,
@@ -28,7 +28,7 @@ impl AcceptedArg {
         }
     }
 
-    /// It may be given several times.
+    /// Marks the argument as repeatable.
     pub(super) const fn repeatable(self) -> Self {
         Self {
             repeatable: true,
@@ -55,95 +55,95 @@ impl Serialize for AcceptedArg {
     }
 }
 
-/// What a command is about; the catalogue is ordered by it.
+/// Group of a command; the catalogue is ordered by group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CommandGroup {
     /// Programs, PHP, WP-CLI, requests, sessions, tests.
     Core,
-    /// The state of the sandbox, kept and brought back.
+    /// Saving and restoring the state of the sandbox.
     Checkpoint,
-    /// Looks at and changes one thing of the site.
+    /// Reading and changing one object of the site.
     State,
-    /// Lists what the site has.
+    /// Listing what the site has registered.
     Discovery,
-    /// Measures one request.
+    /// Measuring one request.
     Observation,
-    /// Measures workloads.
+    /// Measuring workloads.
     Benchmark,
-    /// Tries out many inputs.
+    /// Fuzzing with many inputs.
     Fuzz,
-    /// A browser on the site.
+    /// Opening the site in a browser.
     Browser,
-    /// Programs of the host, agents.
+    /// Programs of the host, and agents.
     Host,
 }
 
-/// The program of the guest that carries a command out.
+/// Program in the guest that executes a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestProgram {
-    /// The runner makes its command line of the arguments: PHP, WP-CLI, any program.
+    /// The runner builds the command line from the arguments: PHP, WP-CLI or any program.
     Direct,
-    /// A file below `guest/commands/` of the share directory. It takes the call as JSON on
-    /// standard input and prints one JSON document.
+    /// A PHP file below `guest/commands/` of the share directory. It reads the call as JSON
+    /// from standard input and prints one JSON document.
     File(&'static str),
 }
 
-/// What a command does with the captured mails of a run.
+/// Operation of a command on the captured mails of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailOperation {
-    /// Shows those that came since the last reset.
+    /// Lists the mails since the last reset.
     Inspect,
-    /// Lets later inspections begin after those that are there.
+    /// Excludes the present mails from later inspections.
     Reset,
 }
 
-/// Who carries a command out.
+/// Component that executes a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
-    /// A program of the working guest.
+    /// A program in the working guest.
     Program(GuestProgram),
-    /// A browser in a guest of its own, looking at the working guest's site.
+    /// A browser in a separate guest that opens the working guest's site.
     Browser,
-    /// The runner, which keeps and replaces the state of the working guest.
+    /// The runner, which saves and restores the state of the working guest.
     Checkpoint,
-    /// The runner, which has the mails that the run's guests sent.
+    /// The runner, which captured the mails of the run's guests.
     Mail(MailOperation),
-    /// Nobody: the id stands for a right in a policy's list and cannot be called.
+    /// None: the id is only a permission in a policy's list and cannot be called.
     Right {
-        /// The command that needs it.
+        /// Command that needs the permission.
         of: &'static str,
     },
-    /// Nobody here.
+    /// None: this backend does not support the command.
     Unsupported {
-        /// Why, one sentence.
+        /// Reason, one sentence.
         reason: &'static str,
     },
 }
 
-/// One command.
+/// A command of the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandDescriptor {
     /// Stable id.
     pub id: &'static str,
-    /// What it is about.
+    /// Group of the command.
     pub group: CommandGroup,
-    /// One sentence.
+    /// Description, one sentence.
     pub description: &'static str,
     /// Arguments; any other name is refused.
     pub accepted_args: &'static [AcceptedArg],
-    /// Who carries it out.
+    /// Component that executes the command.
     pub handler: Handler,
-    /// What it prints.
+    /// Format of the output.
     pub output_shape: &'static str,
-    /// Schema of its output, when it has one.
+    /// Schema id of the output, if it has one.
     pub output_schema: Option<&'static str>,
-    /// Commands that a policy must list beside it, because it comes down to them.
+    /// Commands that a policy must also list, because this command executes them.
     pub requires: &'static [&'static str],
 }
 
 impl CommandDescriptor {
-    /// Why it cannot be called here; nothing when it can.
+    /// Returns why the command cannot be called on this backend; `None` if it can.
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         match self.handler {
@@ -153,13 +153,13 @@ impl CommandDescriptor {
         }
     }
 
-    /// Whether a step of a recipe may be this command.
+    /// Returns whether a step of a recipe may use the command.
     #[must_use]
     pub fn in_recipes(&self) -> bool {
         !matches!(self.handler, Handler::Right { .. })
     }
 
-    /// What a policy must list for it, as a sentence.
+    /// Returns what a policy must list for the command, as a sentence.
     #[must_use]
     pub fn policy_requirement(&self) -> String {
         let mut sentence = format!("Runtime policy commands must include {}", self.id);

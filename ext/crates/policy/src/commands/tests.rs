@@ -15,7 +15,7 @@ fn everything() -> wp_codebox_contracts::RuntimePolicy {
 }
 
 #[test]
-fn policy_comes_before_the_registry() {
+fn command_missing_in_the_policy_is_refused_before_its_arguments_are_checked() {
     let policy = defaults(vec!["wordpress.run-php".to_owned(), "nope".to_owned()]);
     assert!(assert_command(&policy, &call("wordpress.run-php", &["code=echo 1=1;"])).is_ok());
     let denied =
@@ -27,9 +27,10 @@ fn policy_comes_before_the_registry() {
     assert_eq!(prefix.body().code, ErrorCode::CommandDisallowed);
 }
 
-/// The program of workloads runs in the guest and has its own list of arguments.
+/// The workload program in the guest has its own list of arguments, which must match the
+/// registry.
 #[test]
-fn steps_of_workloads_take_the_arguments_of_the_registry() {
+fn workload_steps_accept_the_same_arguments_as_the_registry() {
     let source = include_str!("../../../../../share/guest/commands/lib/workload.php");
     for id in [
         "wordpress.ability",
@@ -55,7 +56,7 @@ fn steps_of_workloads_take_the_arguments_of_the_registry() {
 }
 
 #[test]
-fn a_command_needs_what_it_comes_down_to() {
+fn policy_must_list_every_command_that_a_command_requires() {
     let activate = call("wordpress.ensure-plugin-active", &["plugin=hello"]);
     let alone = defaults(vec![activate.command.clone()]);
     let error = assert_command(&alone, &activate).unwrap_err().body();
@@ -76,7 +77,7 @@ fn a_command_needs_what_it_comes_down_to() {
 }
 
 #[test]
-fn what_nobody_carries_out_is_refused_with_its_reason() {
+fn unsupported_commands_and_permissions_are_refused_with_a_reason() {
     let policy = everything();
     for (command, word) in [
         ("wordpress.fuzz-admin-pages", "fuzz"),
@@ -93,7 +94,7 @@ fn what_nobody_carries_out_is_refused_with_its_reason() {
 }
 
 #[test]
-fn arguments_are_checked() {
+fn unknown_repeated_missing_and_malformed_arguments_are_refused() {
     let policy = everything();
     for (command, args, word) in [
         ("wordpress.wp-cli", vec![], "required"),
@@ -141,9 +142,9 @@ fn arguments_are_checked() {
     assert_eq!(arg_values(&repeated, "assert").count(), 2);
 }
 
-/// Every row can be called as it says, and says everything.
+/// Every row accepts a valid call and has all of its texts.
 #[test]
-fn the_table_is_consistent() {
+fn every_registry_row_is_complete_and_accepts_a_valid_call() {
     let mut ids = BTreeSet::new();
     for row in registry() {
         let id = row.id;
@@ -188,7 +189,7 @@ fn the_table_is_consistent() {
 }
 
 #[test]
-fn the_catalogue_shows_every_command_once() {
+fn catalogue_lists_every_command_once() {
     let catalogue = catalog();
     let rows = catalogue["commands"].as_array().unwrap();
     assert_eq!(rows.len(), registry().count());

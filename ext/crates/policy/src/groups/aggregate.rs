@@ -1,6 +1,6 @@
-//! What the workers of a fan-out come to together. Nothing is merged: two workers that changed
-//! the same file, and a required worker that is not completed, are conflicts of severity
-//! `error`, and any of those makes the whole what the policy says.
+//! Aggregates the results of a fan-out's workers. Changes are not merged. Two workers that
+//! changed the same file, and a required worker that did not complete, are conflicts of
+//! severity `error`. The plan's conflict policy then decides the status of the fan-out.
 
 use super::plan::{FanoutPlan, FanoutWorker};
 use super::rows::{GroupStatus, row_status};
@@ -8,35 +8,35 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ChangedFile, schema_id};
 
-/// Conflicts about files that are listed; the rest are counted.
+/// Maximum number of listed file conflicts; further ones are only counted.
 const LISTED: usize = 200;
 
-/// Files of the host that a change is about: identity to path in the bundle.
+/// Changed host files: identity of the file to its path in the bundle.
 pub type TouchedFiles = BTreeMap<String, String>;
 
-/// What is to be known of a settled worker.
+/// Result of a settled worker.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WorkerEnd {
-    /// Status of its row.
+pub(super) struct WorkerResult {
+    /// Status of the worker's row.
     pub status: GroupStatus,
-    /// Its run, when one began.
+    /// Run id, if a run started.
     pub run_id: Option<String>,
-    /// Its bundle, id and directory, when there is one.
+    /// Id and directory of the bundle, if there is one.
     pub bundle: Option<(String, String)>,
-    /// What it came to, when it came to an outcome.
+    /// Outcome of the run, if it has one.
     pub outcome: Option<String>,
-    /// The same as a sentence.
+    /// The outcome as a sentence.
     pub summary: Option<String>,
-    /// `error` of its row.
+    /// `error` of the worker's row.
     pub error: Option<Value>,
-    /// Dependencies that kept it from starting.
+    /// Failed dependencies because of which the worker did not start.
     pub lost: Vec<String>,
-    /// What it changed, when it is completed.
+    /// Files that a completed worker changed.
     pub touched: TouchedFiles,
 }
 
-impl WorkerEnd {
-    /// What the row of a worker says.
+impl WorkerResult {
+    /// Reads the result of a worker from its row.
     pub(super) fn of_row(row: &Map<String, Value>, touched: TouchedFiles) -> Self {
         let text = |key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
         let status = row_status(row);
@@ -60,8 +60,8 @@ impl WorkerEnd {
     }
 }
 
-/// Which files of the host a change is about: two workers may call one file by two names, and
-/// two files by one. `source` answers the host directory behind a target.
+/// Maps changed paths to host files, because two workers may mount one file under two names, or
+/// two files under one name. `source` returns the host directory of a mount target.
 #[must_use]
 pub fn touched_files(
     changed: &[ChangedFile],
@@ -79,9 +79,9 @@ pub fn touched_files(
     touched
 }
 
-/// The judgement: `agent-fanout-aggregation-output/v1`. Every worker of the plan has an end.
+/// Computes `agent-fanout-aggregation-output/v1`. `ends` contains every worker of the plan.
 #[must_use]
-pub(super) fn judge_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerEnd>) -> Value {
+pub(super) fn aggregate_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerResult>) -> Value {
     let mut results = Vec::new();
     let mut references = Vec::new();
     let mut conflicts = Vec::new();
@@ -134,7 +134,7 @@ pub(super) fn judge_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerEnd>
     output
 }
 
-fn bundle_reference(id: &str, end: &WorkerEnd) -> Option<Value> {
+fn bundle_reference(id: &str, end: &WorkerResult) -> Option<Value> {
     let (bundle, path) = end.bundle.as_ref()?;
     Some(json!({
         "kind": "codebox-artifact-bundle", "id": bundle, "path": path, "workerId": id,
@@ -142,7 +142,7 @@ fn bundle_reference(id: &str, end: &WorkerEnd) -> Option<Value> {
     }))
 }
 
-fn result(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Value {
+fn result(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Value {
     let mut row = Map::from_iter([
         ("workerId".to_owned(), json!(worker.id)),
         ("status".to_owned(), json!(end.status)),
@@ -162,8 +162,8 @@ fn result(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Value 
     Value::Object(row)
 }
 
-/// What a worker that is not completed means.
-fn failures(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Vec<Value> {
+/// Returns the conflicts that follow from a worker that did not complete.
+fn failures(worker: &FanoutWorker, end: &WorkerResult, own: &Option<Value>) -> Vec<Value> {
     let partial = end.outcome.as_deref() == Some("partial");
     let code = end.error.as_ref().and_then(|error| error["code"].as_str());
     let why = end.outcome.as_deref().or(code);
@@ -190,11 +190,11 @@ fn failures(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Vec<
     skipped.collect()
 }
 
-/// Files that more than one completed worker changed: conflicts, workers in them, and how many
-/// conflicts are not listed.
+/// Finds files that more than one completed worker changed. Returns the conflicts, the workers
+/// in them, and the number of conflicts that are not listed.
 fn duplicates(
     plan: &FanoutPlan,
-    ends: &BTreeMap<String, WorkerEnd>,
+    ends: &BTreeMap<String, WorkerResult>,
 ) -> (Vec<Value>, BTreeSet<String>, usize) {
     let mut files: BTreeMap<&str, (Vec<&str>, &str)> = BTreeMap::new();
     for worker in &plan.workers {
@@ -241,12 +241,12 @@ mod tests {
         FanoutPlan::read(input.as_object().unwrap(), 8).unwrap()
     }
 
-    fn end(id: &str, status: GroupStatus, files: &[&str]) -> (String, WorkerEnd) {
+    fn end(id: &str, status: GroupStatus, files: &[&str]) -> (String, WorkerResult) {
         let touched = files
             .iter()
             .map(|file| ((*file).to_owned(), format!("/workspace/{file}")))
             .collect();
-        let end = WorkerEnd {
+        let end = WorkerResult {
             status,
             run_id: Some(format!("run-{id}")),
             bundle: Some((format!("bundle-{id}"), format!("/b/{id}"))),
@@ -260,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn all_good_is_succeeded_and_offers_every_bundle() {
+    fn fanout_with_all_workers_completed_succeeds_and_lists_every_bundle() {
         let ends =
             BTreeMap::from(["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])));
-        let output = judge_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends);
         assert_eq!(output["status"], "succeeded");
         assert_eq!(output["conflicts"], json!([]));
         assert_eq!(output["finalArtifactRefs"].as_array().unwrap().len(), 4);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_changed_one_file_clash() {
+    fn two_workers_that_changed_one_file_are_a_conflict() {
         for (policy, status, left) in [
             ("fail", "failed", 0),
             ("partial", "partial", 2),
@@ -282,7 +282,7 @@ mod tests {
                 ["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])),
             );
             ends.extend([end("b", GroupStatus::Completed, &["b", "a"])]);
-            let output = judge_fanout(&plan(policy), &ends);
+            let output = aggregate_fanout(&plan(policy), &ends);
             assert_eq!(output["status"], status);
             assert_eq!(output["conflicts"][0]["workerIds"], json!(["a", "b"]));
             assert_eq!(
@@ -294,13 +294,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_required_is_a_warning_and_its_dependents_are_not() {
+    fn failed_optional_worker_is_a_warning_but_fails_required_dependents() {
         let mut ends = BTreeMap::from(["a", "b"].map(|id| end(id, GroupStatus::Completed, &[id])));
         let (id, mut lost) = end("c", GroupStatus::Failed, &[]);
         lost.outcome = Some("failed".to_owned());
         ends.insert(id, lost);
         ends.extend([end("d", GroupStatus::Completed, &["d"])]);
-        let output = judge_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends);
         assert_eq!(
             (
                 output["status"].as_str(),
@@ -312,7 +312,7 @@ mod tests {
         (skipped.outcome, skipped.run_id, skipped.bundle) = (None, None, None);
         skipped.lost = vec!["c".to_owned()];
         ends.insert(id, skipped);
-        let output = judge_fanout(&plan("fail"), &ends);
+        let output = aggregate_fanout(&plan("fail"), &ends);
         assert_eq!(output["status"], "failed");
         let conflict = &output["conflicts"][1];
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A batch in progress: every task has a sandbox and a row, none depends on another.
+//! State of a batch: every task has its own sandbox and result row, and no task depends on
+//! another.
 
 use super::fanout::{shared, unknown};
 use super::merge::merge_task;
@@ -7,28 +8,28 @@ use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_r
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
-/// One batch.
+/// A batch in progress.
 #[derive(Debug)]
 pub struct Batch {
     tasks: Vec<Value>,
     /// The input without the tasks.
     shared: Map<String, Value>,
     session: String,
-    stops: Stops,
+    stops: StopRule,
     totals: Totals,
 }
 
-/// Whether a task that is not good ends the batch.
+/// Whether a failed task stops the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stops {
+enum StopRule {
     Never,
-    AtAFailure,
+    OnFailure,
     Stopped,
 }
 
 impl Batch {
-    /// Reads the tasks, which are judged one by one when their turn comes; `session` is the id
-    /// of the whole.
+    /// Reads the tasks; each task is validated only when it starts. `session` is the session id
+    /// of the batch.
     pub fn read(input: &Map<String, Value>, session: &str) -> Result<Self, ErrorBody> {
         let tasks = rows(
             input,
@@ -42,8 +43,8 @@ impl Batch {
             ));
         }
         let stops = match given(input, "stop_on_failure") {
-            None | Some(Value::Bool(false)) => Stops::Never,
-            Some(Value::Bool(true)) => Stops::AtAFailure,
+            None | Some(Value::Bool(false)) => StopRule::Never,
+            Some(Value::Bool(true)) => StopRule::OnFailure,
             Some(_) => {
                 let message = "stop_on_failure must be true or false.";
                 return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
@@ -58,24 +59,24 @@ impl Batch {
         })
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn size(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Whether there is such a task.
+    /// Fails if the index is out of range.
     pub fn task_exists(&self, at: usize) -> Result<(), ErrorBody> {
         self.tasks.get(at).map(|_| ()).ok_or_else(|| unknown(at))
     }
 
-    /// Input of a task: its fields over those that all share.
+    /// Returns the input of a task: the shared fields, overridden by the fields of the task.
     pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
         let task = self.tasks.get(at).ok_or_else(|| unknown(at))?;
         merge_task(&self.shared, task, &format!("{}:{at}", self.session))
     }
 
-    /// Members of a task's row before those that say what became of it.
+    /// Returns the members of a task's row that are known before its result.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let goal = self.tasks.get(at).map_or("", goal);
@@ -85,23 +86,23 @@ impl Batch {
         ])
     }
 
-    /// The row of a task that will not start, once the batch has stopped.
+    /// Returns the row of a task that does not start because the batch has stopped.
     #[must_use]
     pub fn stopped(&self) -> Option<Map<String, Value>> {
         let why = "A task before it was not good, and the batch stops then.";
-        (self.stops == Stops::Stopped).then(|| skipped_row("batch-stopped", why))
+        (self.stops == StopRule::Stopped).then(|| skipped_row("batch-stopped", why))
     }
 
-    /// A task is settled.
+    /// Records the status of a task.
     pub fn settle(&mut self, status: GroupStatus) {
         self.totals.count(status);
-        if status != GroupStatus::Completed && self.stops == Stops::AtAFailure {
-            self.stops = Stops::Stopped;
+        if status != GroupStatus::Completed && self.stops == StopRule::OnFailure {
+            self.stops = StopRule::Stopped;
         }
     }
 
-    /// `agent-task-batch/v1` without `wp` and `runs`; and the exit status. `concurrency` is how
-    /// many there were at once.
+    /// Returns `agent-task-batch/v1` without `wp` and `runs`, and the exit status.
+    /// `concurrency` is the number of concurrent tasks.
     #[must_use]
     pub fn answer(&self, concurrency: u64) -> (Map<String, Value>, u8) {
         let good = self.totals.of(GroupStatus::Completed) == self.totals.total();
@@ -126,7 +127,7 @@ impl Batch {
     }
 }
 
-/// The goal of a task, as far as it has one.
+/// Returns the goal of a task; empty if the task has none.
 fn goal(task: &Value) -> &str {
     let goal = task.get("goal").unwrap_or(task);
     goal.as_str().unwrap_or_default()
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_tasks() {
+    fn batch_without_tasks_is_refused() {
         for (input, code) in [
             (json!({}), ErrorCode::TasksMissing),
             (json!({"tasks": []}), ErrorCode::TasksMissing),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_is_wrong_is_one_row_and_the_rest_goes_on() {
+    fn invalid_task_becomes_a_failed_row_and_the_batch_continues() {
         let mut batch =
             read(json!({"plugin": "p", "tasks": ["mend", 7, [], {"goal": 7}]})).unwrap();
         assert_eq!(
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_stops_when_it_shall() {
+    fn batch_with_stop_on_failure_stops_after_a_failed_task() {
         let mut batch = read(json!({"stop_on_failure": true, "tasks": ["a", "b", "c"]})).unwrap();
         batch.settle(GroupStatus::Completed);
         assert!(batch.stopped().is_none());

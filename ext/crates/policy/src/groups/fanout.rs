@@ -1,9 +1,9 @@
-//! A fan-out in progress: its plan, what became of its workers, and what they come to together.
+//! State of a fan-out: its plan, the results of its workers, and the aggregation.
 //!
-//! Whoever drives it asks who may start, says what became of each, and adds to the answer what
-//! only a driver knows: rows, times, the host's WordPress.
+//! The driver of a fan-out asks which workers may start, records each result, and adds rows,
+//! times and the host's WordPress version to the final document.
 
-use super::aggregate::{TouchedFiles, WorkerEnd, judge_fanout};
+use super::aggregate::{TouchedFiles, WorkerResult, aggregate_fanout};
 use super::merge::{GROUP, merge_task};
 use super::plan::{FanoutPlan, Settled, given, object};
 use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_row};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
-/// One fan-out.
+/// A fan-out in progress.
 #[derive(Debug)]
 pub struct Fanout {
     plan: FanoutPlan,
@@ -19,12 +19,12 @@ pub struct Fanout {
     shared: Map<String, Value>,
     session: String,
     settled: BTreeMap<String, Settled>,
-    ends: BTreeMap<String, WorkerEnd>,
+    ends: BTreeMap<String, WorkerResult>,
 }
 
 impl Fanout {
-    /// Reads the plan; `most` is the highest concurrency of the host, `session` the id of the
-    /// whole.
+    /// Reads the plan; `most` is the host's maximum concurrency, `session` the session id of
+    /// the fan-out.
     pub fn read(input: &Map<String, Value>, most: u64, session: &str) -> Result<Self, ErrorBody> {
         Ok(Self {
             plan: FanoutPlan::read(input, most)?,
@@ -35,32 +35,32 @@ impl Fanout {
         })
     }
 
-    /// How many workers at once.
+    /// Returns the number of concurrent workers.
     #[must_use]
     pub fn concurrency(&self) -> u64 {
         self.plan.concurrency
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     #[must_use]
     pub fn size(&self) -> usize {
         self.plan.workers.len()
     }
 
-    /// Id of a worker.
+    /// Returns the id of a worker.
     #[must_use]
     pub fn id(&self, at: usize) -> &str {
         self.plan.workers.get(at).map_or("", |worker| &worker.id)
     }
 
-    /// Where a worker stands in the plan.
+    /// Returns the index of a worker in the plan.
     #[must_use]
     pub fn position(&self, id: &str) -> Option<usize> {
         self.plan.workers.iter().position(|worker| worker.id == id)
     }
 
-    /// Input of the task of a worker: its fields over those that all share. Its
-    /// `timeout_seconds` is the wall clock of the limits that hold for it.
+    /// Returns the task input of a worker: the shared fields, overridden by the fields of the
+    /// worker. `timeout_seconds` of the worker becomes the wall clock limit of its task.
     pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
         let Some(worker) = self.plan.workers.get(at) else {
             return Err(unknown(at));
@@ -76,9 +76,9 @@ impl Fanout {
             None => Some(Map::new()),
             Some(limits) => object(limits),
         };
-        // Limits that are none are left as they are: whoever reads the task refuses them.
+        // Malformed limits are left unchanged; the reader of the task refuses them.
         if let Some(mut limits) = limits {
-            // PHP has no larger number.
+            // Saturates at the largest integer that PHP can represent.
             let time = worker.timeout_seconds.saturating_mul(1000);
             let time = time.min(i64::MAX.unsigned_abs());
             limits.insert("wall_clock_ms".to_owned(), time.into());
@@ -87,7 +87,7 @@ impl Fanout {
         Ok(input)
     }
 
-    /// Members of a worker's row before those that say what became of it.
+    /// Returns the members of a worker's row that are known before its result.
     #[must_use]
     pub fn head(&self, at: usize) -> Map<String, Value> {
         let Some(worker) = self.plan.workers.get(at) else {
@@ -102,13 +102,13 @@ impl Fanout {
         ])
     }
 
-    /// Positions of workers that may start, in order.
+    /// Returns the indexes of workers that may start, in order.
     #[must_use]
     pub fn ready(&self, begun: &BTreeSet<String>) -> Vec<usize> {
         self.plan.ready(&self.settled, begun)
     }
 
-    /// Positions of workers that can never start, each with its row.
+    /// Returns the indexes of workers that can never start, each with its row.
     #[must_use]
     pub fn blocked(&self) -> Vec<(usize, Map<String, Value>)> {
         let rows = self.plan.blocked(&self.settled).into_iter();
@@ -122,8 +122,8 @@ impl Fanout {
         .collect()
     }
 
-    /// A worker is settled; its row is told the namespace of its bundle. `touched` counts only
-    /// when it is completed.
+    /// Records the result of a worker and adds the namespace of its bundle to its row.
+    /// `touched` counts only if the worker completed.
     pub fn settle(&mut self, at: usize, row: &mut Map<String, Value>, touched: TouchedFiles) {
         let Some(worker) = self.plan.workers.get(at) else {
             return;
@@ -131,7 +131,7 @@ impl Fanout {
         if let Some(Value::Object(artifacts)) = row.get_mut("artifacts") {
             artifacts.insert("namespace".to_owned(), worker.id.as_str().into());
         }
-        let end = WorkerEnd::of_row(row, touched);
+        let end = WorkerResult::of_row(row, touched);
         let settled = match end.status {
             GroupStatus::Completed => Settled::Completed,
             GroupStatus::Failed
@@ -143,10 +143,11 @@ impl Fanout {
         self.ends.insert(worker.id.clone(), end);
     }
 
-    /// `agent-fanout-result/v1` without `wp`, `timings` and `runs`; and the exit status.
+    /// Returns `agent-fanout-result/v1` without `wp`, `timings` and `runs`, and the exit
+    /// status.
     #[must_use]
     pub fn answer(&self) -> (Map<String, Value>, u8) {
-        let aggregate = judge_fanout(&self.plan, &self.ends);
+        let aggregate = aggregate_fanout(&self.plan, &self.ends);
         let mut totals = Totals::default();
         self.ends.values().for_each(|end| totals.count(end.status));
         let good = aggregate["status"] == "succeeded"
@@ -175,7 +176,7 @@ impl Fanout {
         (answer, exit)
     }
 
-    /// Sessions of the workers.
+    /// Returns the sessions of the workers.
     fn children(&self) -> Vec<Value> {
         let rows = self.plan.workers.iter().filter_map(|worker| {
             let end = self.ends.get(&worker.id)?;
@@ -189,7 +190,7 @@ impl Fanout {
         rows.collect()
     }
 
-    /// Why workers were not completed.
+    /// Returns the failures of workers that did not complete.
     fn failures(&self) -> Vec<Value> {
         let rows = self.plan.workers.iter().filter_map(|worker| {
             let end = self.ends.get(&worker.id)?;
@@ -206,13 +207,13 @@ impl Fanout {
     }
 }
 
-/// What is wrong with a task of a plan is wrong with the plan.
+/// Converts an error of a worker's task to an error of the plan.
 pub fn invalid_task(id: &str, error: &ErrorBody) -> ErrorBody {
     let message = format!("Worker \"{id}\": {}", error.message);
     ErrorBody::new(ErrorCode::FanoutWorkerInvalid, message)
 }
 
-/// The input without what a group is made of.
+/// Returns the input without the fields that define the group.
 pub(super) fn shared(input: &Map<String, Value>) -> Map<String, Value> {
     let members = input.iter();
     members
@@ -238,9 +239,9 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    /// A worker with a time of its own keeps the limits that all share.
+    /// A worker's `timeout_seconds` overrides only the wall clock of the shared limits.
     #[test]
-    fn a_timeout_is_the_wall_clock_of_the_limits_that_hold() {
+    fn worker_timeout_overrides_only_the_wall_clock_of_shared_limits() {
         let input = |shared: Value, own: Value| {
             fanout(json!({"limits": shared, "workers": [
                 {"id": "a", "goal": "g", "timeout_seconds": 5, "limits": own}]}))
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_plan_to_the_answer() {
+    fn fanout_result_counts_failed_and_skipped_workers() {
         let mut group = fanout(
             json!({"concurrency": 2, "plugin": "p", "session_id": "mine",
             "orchestrator": {"id": "o"}, "workers": [{"id": "a", "goal": "g"},
@@ -313,9 +314,10 @@ mod tests {
         assert_eq!(answer["aggregate"]["status"], "failed");
     }
 
-    /// What no task has as a field is a field of the group, and nothing else is.
+    /// Fields of the JSON Schema that are not fields of a task are exactly the fields of the
+    /// group.
     #[test]
-    fn the_schemas_know_the_same_fields() {
+    fn group_schemas_have_exactly_the_fields_of_tasks_and_groups() {
         use std::path::Path;
         let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas");
@@ -334,7 +336,7 @@ mod tests {
             own.extend(names(&schema).difference(&task).cloned());
             assert_eq!(
                 schema["properties"][rows]["maxItems"],
-                json!(super::super::plan::GROUP_MOST)
+                json!(super::super::plan::MAX_GROUP_SIZE)
             );
         }
         assert_eq!(own, GROUP.iter().map(|name| (*name).to_owned()).collect());

@@ -1,20 +1,20 @@
-//! The fields of one task over those that all share.
+//! Merges the fields of one task over the shared fields of its group.
 
 use super::plan::object;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Fields of which one replaces all: a task that names its own code does not get the shared
-/// code too.
+/// Fields that replace each other as a set: a task with its own mounts does not inherit the
+/// shared plugin.
 const TOGETHER: &[&[&str]] = &[
     &["plugin", "theme", "mounts"],
     &["agent", "agent_command", "runtime_task"],
     &["policy", "network"],
     &["limits", "task_timeout_seconds"],
 ];
-/// Fields of the call as a whole.
+/// Fields of the whole call.
 const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
-/// Fields of a group that are no fields of a task.
+/// Fields of a group that are not fields of a task.
 pub(super) const GROUP: &[&str] = &[
     "tasks",
     "stop_on_failure",
@@ -28,8 +28,9 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// One task of a group: a goal, or an object with the fields of a task. `session` is the id of
-/// its session. What the fields are worth is judged by whoever makes a request of them.
+/// Returns one task of a group, which is given as a goal or as an object with the fields of a
+/// task. `session` is the task's session id. The values are validated later, when they become a
+/// request.
 pub(super) fn merge_task(
     shared: &Map<String, Value>,
     task: &Value,
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn own_fields_win_and_those_of_one_kind_go_together() {
+    fn task_fields_override_shared_fields_as_sets() {
         let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
             "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Several tasks at once: batches and fan-outs, as rules and nothing else.
+//! Rules for several tasks in one call: batches and fan-outs.
 //!
-//! Who may start when, what a row says, what rows come to together. Whoever drives the runs
-//! (the command line; the plugin for the runs of a site) keeps clocks, processes and files. A
-//! group is a loop in its caller's process, not a queue: nothing here is stored.
+//! This module decides which tasks may start, builds result rows and aggregates them. Its
+//! drivers (the command line, and the plugin for runs of a site) own clocks, processes and
+//! files. A group is a loop in the calling process, not a queue; nothing is stored.
 
 mod aggregate;
 mod batch;
@@ -14,5 +14,5 @@ mod rows;
 pub use aggregate::{TouchedFiles, touched_files};
 pub use batch::Batch;
 pub use fanout::{Fanout, invalid_task};
-pub use plan::{FANOUT_MOST, FanoutPolicy};
+pub use plan::{FanoutPolicy, MAX_FANOUT_CONCURRENCY};
 pub use rows::{GroupStatus, cancelled_row, failed_row, group_session, row_status, session_id};

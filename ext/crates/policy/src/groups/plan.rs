@@ -1,17 +1,17 @@
-//! The plan of a fan-out: who works, after whom, and how many at once. Judged as a whole before
-//! anything starts: a plan that is wrong anywhere starts nothing.
+//! The plan of a fan-out: its workers, their dependencies and the concurrency. The whole plan
+//! is validated before the first worker starts.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, words};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, string_enum};
 
-/// Most workers at once, whatever a host allows.
-pub const FANOUT_MOST: u64 = 64;
-/// Most tasks or workers of one group; the schemas of the input say the same.
-pub(super) const GROUP_MOST: usize = 200;
-/// Longest id of a worker.
-const LONGEST_ID: usize = 64;
-/// Fields of a worker that are no fields of a task.
+/// Maximum concurrency on any host.
+pub const MAX_FANOUT_CONCURRENCY: u64 = 64;
+/// Maximum number of tasks or workers of one group; the JSON Schemas have the same limit.
+pub(super) const MAX_GROUP_SIZE: usize = 200;
+/// Maximum length of a worker id in bytes.
+const MAX_ID_BYTES: usize = 64;
+/// Fields of a worker that are not fields of a task.
 const OWN: &[&str] = &[
     "id",
     "dependsOn",
@@ -20,24 +20,24 @@ const OWN: &[&str] = &[
     "required",
 ];
 
-words! {
-    /// What a conflict that stays makes of the whole.
+string_enum! {
+    /// Status of a fan-out with an unresolved conflict.
     #[derive(Default)]
     pub enum FanoutPolicy {
-        /// It failed.
+        /// The fan-out failed.
         #[default]
         Fail = "fail",
-        /// Part of it can be used.
+        /// A part of the results is usable.
         Partial = "partial",
-        /// Somebody has to repair it.
+        /// The results need a repair.
         Repair = "repair",
-        /// The caller has to look at it.
+        /// The caller must review the results.
         CallerReviewRequired = "caller-review-required",
     }
 }
 
 impl FanoutPolicy {
-    /// Status of a fan-out with a conflict.
+    /// Returns the status of a fan-out with a conflict.
     #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
@@ -49,40 +49,40 @@ impl FanoutPolicy {
     }
 }
 
-/// One worker.
+/// A worker of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FanoutWorker {
-    /// Unique in the plan.
+    /// Id, unique in the plan.
     pub id: String,
-    /// Fields of its task, without those of the plan.
+    /// Fields of the worker's task, without the fields of the plan.
     pub task: Map<String, Value>,
-    /// Its goal.
+    /// Goal of the worker.
     pub goal: String,
-    /// Workers that must be completed first.
+    /// Ids of workers that must complete first.
     pub depends_on: Vec<String>,
-    /// Whether the fan-out is not good without it.
+    /// Whether the fan-out fails if this worker does not complete.
     pub required: bool,
-    /// Longest time of its run; 0 when its task's limits say it.
+    /// Wall clock limit of the worker's run in seconds; 0: the limits of its task apply.
     pub timeout_seconds: u64,
 }
 
-/// Whether a settled worker is completed.
+/// Whether a settled worker completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// It is.
+    /// The worker completed.
     Completed,
-    /// It is not, for whatever reason.
+    /// The worker did not complete.
     Lost,
 }
 
 /// A valid plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FanoutPlan {
-    /// In the order given.
+    /// Workers in the given order.
     pub workers: Vec<FanoutWorker>,
-    /// How many at once.
+    /// Maximum number of concurrent workers.
     pub concurrency: u64,
-    /// What a conflict makes of the whole.
+    /// Status of the fan-out in case of a conflict.
     pub policy: FanoutPolicy,
 }
 
@@ -90,12 +90,12 @@ fn refuse(code: ErrorCode, message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(code, message)
 }
 
-/// A member that is there; `null` counts as absent.
+/// Returns a member if it is present; `null` counts as absent.
 pub(super) fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// An object; an empty list counts as one, because PHP cannot tell them apart.
+/// Returns an object; an empty list counts as one, because PHP encodes an empty object as `[]`.
 pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(fields) => Some(fields.clone()),
@@ -106,7 +106,7 @@ pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// The rows of a group: absent is empty, and there are not too many.
+/// Returns the rows of a group; an absent list is empty. Fails if there are too many.
 pub(super) fn rows<'a>(
     input: &'a Map<String, Value>,
     name: &str,
@@ -120,15 +120,15 @@ pub(super) fn rows<'a>(
             return Err(refuse(ErrorCode::InputInvalid, message));
         }
     };
-    if rows.len() > GROUP_MOST {
-        let message = format!("{name} holds more than {GROUP_MOST}; make several calls.");
+    if rows.len() > MAX_GROUP_SIZE {
+        let message = format!("{name} holds more than {MAX_GROUP_SIZE}; make several calls.");
         return Err(refuse(ErrorCode::InputInvalid, message));
     }
     Ok(rows)
 }
 
 impl FanoutPlan {
-    /// Reads a plan; `most` is the highest concurrency of the host.
+    /// Reads a plan; `most` is the host's maximum concurrency.
     pub fn read(input: &Map<String, Value>, most: u64) -> Result<Self, ErrorBody> {
         let rows = rows(input, "workers", "objects with id and goal")?;
         if rows.is_empty() {
@@ -137,7 +137,7 @@ impl FanoutPlan {
                 "No worker was given; give workers, a list of objects with id and goal.",
             ));
         }
-        let most = most.clamp(1, FANOUT_MOST);
+        let most = most.clamp(1, MAX_FANOUT_CONCURRENCY);
         let concurrency = match given(input, "concurrency") {
             None => Some(1),
             Some(given) => given.as_u64().filter(|given| (1..=most).contains(given)),
@@ -168,7 +168,7 @@ impl FanoutPlan {
         Ok(plan)
     }
 
-    /// Positions of workers that may start: not begun, and everything they depend on is
+    /// Returns the indexes of workers that have not started and whose dependencies are all
     /// completed.
     #[must_use]
     pub fn ready(
@@ -184,7 +184,7 @@ impl FanoutPlan {
         })
     }
 
-    /// Positions of workers that can never start, each with the dependencies that are lost.
+    /// Returns the indexes of workers that can never start, each with its failed dependencies.
     #[must_use]
     pub fn blocked(&self, settled: &BTreeMap<String, Settled>) -> Vec<(usize, Vec<String>)> {
         let lost = |id: &&String| settled.get(*id) == Some(&Settled::Lost);
@@ -198,7 +198,7 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// The plan as an aggregation shows it.
+    /// Returns the plan as an aggregation document shows it.
     #[must_use]
     pub fn shown(&self) -> Value {
         let rows = self.workers.iter().map(|worker| {
@@ -215,7 +215,7 @@ impl FanoutPlan {
             .collect()
     }
 
-    /// Every dependency exists, and none leads back to where it came from.
+    /// Checks that every dependency exists and that dependencies form no cycle.
     fn check_dependencies(&self) -> Result<(), ErrorBody> {
         let known: BTreeSet<&str> = self.workers.iter().map(|w| w.id.as_str()).collect();
         let invalid = |message: String| refuse(ErrorCode::FanoutWorkerDependencyInvalid, message);
@@ -287,12 +287,15 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
             format!("Worker {index} is no object with id and goal."),
         ));
     };
-    let id = row.get("id").and_then(Value::as_str).filter(|id| fits(id));
+    let id = row
+        .get("id")
+        .and_then(Value::as_str)
+        .filter(|id| is_worker_id(id));
     let Some(id) = id else {
         return Err(refuse(
             ErrorCode::FanoutWorkerIdInvalid,
             format!(
-                "Worker {index} needs an id of up to {LONGEST_ID} letters, digits, dots, dashes and underscores that begins with a letter or digit and is no number."
+                "Worker {index} needs an id of up to {MAX_ID_BYTES} letters, digits, dots, dashes and underscores that begins with a letter or digit and is no number."
             ),
         ));
     };
@@ -334,7 +337,8 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
 
 fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     let mut ids = Vec::new();
-    // The answer says depends_on, as every field of ours does; dependsOn is the contract's name.
+    // Error messages say depends_on, like all other field names; `dependsOn` is accepted for
+    // compatibility with the contract.
     let listed = match (given(row, "dependsOn"), given(row, "depends_on")) {
         (None, None) => return Some(ids),
         (Some(one), Some(other)) if one != other => return None,
@@ -349,11 +353,12 @@ fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     Some(ids)
 }
 
-/// Whether a text is an id. A number is none: as the key of a PHP list it would be another.
-fn fits(id: &str) -> bool {
+/// Returns whether a text is a valid id. Digits only are refused, because PHP converts such an
+/// array key to an integer.
+fn is_worker_id(id: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let bytes = id.as_bytes();
-    (1..=LONGEST_ID).contains(&bytes.len())
+    (1..=MAX_ID_BYTES).contains(&bytes.len())
         && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.iter().all(|byte| inner(*byte))
         && !bytes.iter().all(u8::is_ascii_digit)
@@ -374,9 +379,9 @@ mod tests {
         read(json!({"workers": rows}))
     }
 
-    /// One row per mistake, beside a plan without it.
+    /// One row per fault, next to a plan without it.
     #[test]
-    fn a_plan_is_wrong_as_a_whole() {
+    fn plan_with_any_invalid_worker_is_refused() {
         use ErrorCode as E;
         let good = json!({"id": "a", "goal": "g"});
         assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);
@@ -463,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_are_named() {
+    fn dependency_cycle_is_refused_with_the_ids_in_it() {
         let row = |id: &str, after: &[&str]| json!({"id": id, "goal": "g", "dependsOn": after});
         let error = workers(json!([
             row("a", &[]),
@@ -478,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_start_after_what_they_need() {
+    fn workers_become_ready_after_their_dependencies_completed() {
         let plan = workers(json!([
             {"id": "a", "goal": "g", "timeout_seconds": 3, "required": null},
             {"id": "b", "goal": "g", "dependsOn": ["a", "a"]},

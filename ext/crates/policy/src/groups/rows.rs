@@ -1,28 +1,28 @@
-//! Rows of a group, and what they add up to. Every row has exactly one of five statuses, and
-//! only a run whose outcome is good is `completed`.
+//! Result rows of a group, and their totals. Every row has exactly one of five statuses; only a
+//! run with a successful outcome is `completed`.
 
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, words};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, schema_id, string_enum};
 
-words! {
-    /// What became of one task.
+string_enum! {
+    /// Status of one task.
     #[derive(PartialOrd, Ord)]
     pub enum GroupStatus {
-        /// Its outcome is good.
+        /// The run had a successful outcome.
         Completed = "completed",
-        /// It is not.
+        /// The run had no successful outcome.
         Failed = "failed",
-        /// It never started because of another.
+        /// The task did not start because another task failed.
         Skipped = "skipped",
-        /// It was cancelled, before or after it started.
+        /// The task was cancelled, before or after its start.
         Cancelled = "cancelled",
-        /// Its time was up.
+        /// The run reached its deadline.
         TimedOut = "timed_out",
     }
 }
 
 impl GroupStatus {
-    /// Of a run that came to an outcome.
+    /// Returns the status for the outcome of a run.
     #[must_use]
     pub const fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
@@ -35,7 +35,7 @@ impl GroupStatus {
         }
     }
 
-    /// Of a run that came to none.
+    /// Returns the status for the error of a run without an outcome.
     #[must_use]
     pub const fn of_error(code: ErrorCode) -> Self {
         match code {
@@ -46,8 +46,8 @@ impl GroupStatus {
     }
 }
 
-/// The status of a row: its own, else what its outcome or the code of its error makes it. A row
-/// that says none of them is one of a failure.
+/// Returns the status of a row: its `status`, otherwise the status for its outcome or for its
+/// error code, otherwise `failed`.
 #[must_use]
 pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
     let said = |value: Option<&Value>| value.cloned().unwrap_or_default();
@@ -61,29 +61,29 @@ pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
     serde_json::from_value(said(code)).map_or(GroupStatus::Failed, GroupStatus::of_error)
 }
 
-/// How many there are of each status.
+/// Number of rows per status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals([u64; 5]);
 
 impl Totals {
-    /// One more.
+    /// Counts one row.
     pub fn count(&mut self, status: GroupStatus) {
         self.0[status as usize] += 1;
     }
 
-    /// How many of one status.
+    /// Returns the number of rows with a status.
     #[must_use]
     pub const fn of(&self, status: GroupStatus) -> u64 {
         self.0[status as usize]
     }
 
-    /// How many in all: the parts add up to the whole.
+    /// Returns the number of all rows.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// `total` and each status, as members.
+    /// Returns the members `total` and one per status.
     #[must_use]
     pub fn members(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([("total".to_owned(), self.total().into())]);
@@ -94,7 +94,7 @@ impl Totals {
     }
 }
 
-/// Exit status of a group: 0 good, 130 cancelled, 3 some of it, 1 nothing of it.
+/// Returns the exit status of a group: 0 success, 130 cancelled, 3 partial success, 1 failure.
 #[must_use]
 pub const fn group_exit_code(good: bool, totals: &Totals) -> u8 {
     if good {
@@ -108,7 +108,7 @@ pub const fn group_exit_code(good: bool, totals: &Totals) -> u8 {
     }
 }
 
-/// Of a task that came to no outcome.
+/// Returns the row of a task that failed without an outcome.
 #[must_use]
 pub fn failed_row(error: &ErrorBody) -> Map<String, Value> {
     row(
@@ -118,14 +118,15 @@ pub fn failed_row(error: &ErrorBody) -> Map<String, Value> {
     )
 }
 
-/// Of one that never started because of another; `code` is one of this row only.
+/// Returns the row of a task that did not start because of another task; `code` occurs only in
+/// such rows.
 #[must_use]
 pub fn skipped_row(code: &str, message: &str) -> Map<String, Value> {
     let error = json!({"code": code, "message": message});
     row(GroupStatus::Skipped, 1, error)
 }
 
-/// Of one that was cancelled before it started.
+/// Returns the row of a task that was cancelled before its start.
 #[must_use]
 pub fn cancelled_row() -> Map<String, Value> {
     failed_row(&ErrorBody::new(
@@ -146,7 +147,7 @@ fn row(status: GroupStatus, exit_code: u8, error: Value) -> Map<String, Value> {
     ])
 }
 
-/// The session of a group. Nothing of it is stored.
+/// Returns the session of a group. Sessions are not stored.
 #[must_use]
 pub fn group_session(input: &Map<String, Value>, good: bool, id: &str) -> Map<String, Value> {
     let mut session = Map::from_iter([
@@ -178,7 +179,7 @@ fn is_something(given: &Value) -> bool {
     }
 }
 
-/// The caller's id of the call; `new` makes one.
+/// Returns the caller's session id of the call, or one from `new`.
 pub fn session_id(
     input: &Map<String, Value>,
     new: impl FnOnce() -> Result<String, ErrorBody>,
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_good_outcomes_are_completed() {
+    fn only_successful_outcomes_have_status_completed() {
         for outcome in Outcome::ALL {
             let status = GroupStatus::of_outcome(*outcome);
             assert_eq!(
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_does_not_say_it_is_good_is_not() {
+    fn row_without_status_outcome_or_error_code_is_failed() {
         let status = |row: Value| row_status(row.as_object().unwrap());
         for (row, expected) in [
             (json!({}), GroupStatus::Failed),
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up_and_say_how_it_ends() {
+    fn totals_add_up_and_determine_the_exit_status() {
         let totals = |list: &[GroupStatus]| {
             let mut totals = Totals::default();
             list.iter().for_each(|status| totals.count(*status));
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_the_callers_or_a_new_one() {
+    fn session_id_is_the_callers_or_a_new_one() {
         let input = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let new = || Ok("new".to_owned());
         assert_eq!(session_id(&input("{}"), new).unwrap(), "new");

@@ -1,124 +1,125 @@
-//! The address of a model: one spelling, and whom it may lead to.
+//! Base URL of a model: its canonical form, and the IP addresses that its host name may resolve
+//! to.
 
-use crate::network::{Forbidden, Host, HostError, Transport, judge_address, parse_port};
+use crate::network::{Forbidden, Host, HostError, Transport, check_address, parse_port};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Longest address, bytes.
+/// Maximum length of a base URL in bytes.
 const MAX_URL: usize = 2_048;
-/// A metadata service in the range of private addresses.
+/// AWS metadata service at an address of the unique-local range.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// Why an address is refused.
+/// Why a base URL is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BaseError {
-    /// Too long, or characters that are read differently by different programs.
+pub enum BaseUrlError {
+    /// Too long, or with characters that programs interpret differently.
     #[error(
         "must be an address of letters, digits and - . _ ~ / : only, at most {MAX_URL} characters"
     )]
     Character,
-    /// No scheme that is spoken.
+    /// The scheme is neither `https` nor `http`.
     #[error(
         "must begin with https://, or with http:// where it is on this host or in its private network"
     )]
     Scheme,
-    /// Credentials in it.
+    /// The URL contains a user or password.
     #[error("must not hold a user or a key: name a secret instead")]
     UserInfo,
-    /// More than a base.
+    /// The URL contains a query or fragment.
     #[error("must have no query and no fragment")]
     Query,
-    /// No path that can be appended to.
+    /// Paths cannot be appended to the URL.
     #[error("must not end in / and must have no empty, . or .. part in its path")]
     Path,
-    /// No host.
+    /// The host is invalid.
     #[error("has a host that is not accepted: {0}")]
     Host(HostError),
-    /// An address that it may not lead to.
+    /// The host is an IP address that is not allowed.
     #[error("leads to an address that {0}")]
-    Address(Astray),
-    /// In the clear over the internet.
+    Address(AddressRefusal),
+    /// Plain HTTP to a public host.
     #[error(
         "must begin with https://: http:// is accepted for localhost, private addresses, and names without a dot or ending in .local or .internal"
     )]
     Plain,
 }
 
-/// Why an address is not used for a model. Completes "an address that …".
+/// Why a model's host name may not resolve to an address. Completes "an address that …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Astray {
-    /// No model is served at such an address.
+pub enum AddressRefusal {
+    /// No model can be served at such an address.
     #[error("is {0}, where no model is served")]
     Forbidden(Forbidden),
-    /// Public, and spoken to in the clear.
-    #[error("is public, which must not be spoken to without TLS")]
+    /// The address is public and the connection would be plain HTTP.
+    #[error("is public and must not be used without TLS")]
     Public,
-    /// Not this host, and spoken to as if it were.
+    /// The address is not a loopback address, but the host is `localhost`.
     #[error("is not this host")]
     NotHere,
-    /// On this host or in its network, and the operator did not name it.
+    /// The address is loopback or private, and the operator did not allow the host.
     #[error(
         "is on this host or in a private network: the operator allows the host in wp_codebox.private_models of php.ini"
     )]
     Private,
 }
 
-/// How far away a model may be.
+/// Address range in which a model may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// This host only.
+    /// Loopback only.
     Loopback,
-    /// This host and its private network.
+    /// Loopback and private networks.
     Private,
-    /// Anywhere a server may be, because TLS tells who it is.
+    /// Any unicast address, because TLS authenticates the server.
     Anywhere,
-    /// As `Anywhere`, without this host and private networks.
+    /// Public addresses only.
     Public,
 }
 
-/// Where a model is. Its text is canonical: equal bytes, equal place.
+/// Base URL of a model in canonical form: equal URLs have equal bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelBase {
     transport: Transport,
-    /// As in a URL: an IPv6 literal has brackets.
+    /// Host as in a URL: an IPv6 literal has brackets.
     host: String,
     address: Option<IpAddr>,
     port: u16,
-    /// Empty, or `/` and something.
+    /// Empty, or a path that begins with `/`.
     path: String,
     reach: Reach,
 }
 
 impl ModelBase {
-    /// Reads a base address.
-    pub fn parse(text: &str) -> Result<Self, BaseError> {
+    /// Parses a base URL.
+    pub fn parse(text: &str) -> Result<Self, BaseUrlError> {
         let (transport, rest) = match text.split_once("://") {
             Some(("https", rest)) => (Transport::Tls, rest),
             Some(("http", rest)) => (Transport::Plain, rest),
-            Some(_) | None => return Err(BaseError::Scheme),
+            Some(_) | None => return Err(BaseUrlError::Scheme),
         };
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
         if authority.contains('@') {
-            return Err(BaseError::UserInfo);
+            return Err(BaseUrlError::UserInfo);
         }
         if path.contains(['?', '#']) {
-            return Err(BaseError::Query);
+            return Err(BaseUrlError::Query);
         }
         let accepted = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@+[]".contains(&b);
         if text.len() > MAX_URL || !text.bytes().all(accepted) || path.contains(['[', ']']) {
-            return Err(BaseError::Character);
+            return Err(BaseUrlError::Character);
         }
         let bad = |part: &str| matches!(part, "" | "." | "..");
         if !path.is_empty() && path.split('/').skip(1).any(bad) {
-            return Err(BaseError::Path);
+            return Err(BaseUrlError::Path);
         }
         let (host, port) = match authority.rfind(':') {
             Some(at) if !authority[at..].contains(']') => {
-                let port = parse_port(&authority[at + 1..]).map_err(BaseError::Host)?;
+                let port = parse_port(&authority[at + 1..]).map_err(BaseUrlError::Host)?;
                 (&authority[..at], port)
             }
             _ => (authority, transport.default_port()),
@@ -133,65 +134,67 @@ impl ModelBase {
             path: path.to_owned(),
             reach,
         };
-        match address.map(|address| base.judge(address)) {
+        match address.map(|address| base.check_address(address)) {
             None | Some(Ok(())) => Ok(base),
-            Some(Err(why)) => Err(BaseError::Address(why)),
+            Some(Err(why)) => Err(BaseUrlError::Address(why)),
         }
     }
 
-    /// The same place with public addresses only. `http://` is refused as a whole: it is
-    /// accepted only for hosts that are not public.
-    pub(super) fn public_only(self) -> Result<Self, BaseError> {
+    /// Restricts the URL to public addresses. Refuses `http://`, which is valid for non-public
+    /// hosts only.
+    pub(super) fn public_only(self) -> Result<Self, BaseUrlError> {
         let base = match self.reach {
-            Reach::Loopback | Reach::Private => return Err(BaseError::Address(Astray::Private)),
+            Reach::Loopback | Reach::Private => {
+                return Err(BaseUrlError::Address(AddressRefusal::Private));
+            }
             Reach::Anywhere | Reach::Public => Self {
                 reach: Reach::Public,
                 ..self
             },
         };
-        match base.address.map(|address| base.judge(address)) {
+        match base.address.map(|address| base.check_address(address)) {
             None | Some(Ok(())) => Ok(base),
-            Some(Err(why)) => Err(BaseError::Address(why)),
+            Some(Err(why)) => Err(BaseUrlError::Address(why)),
         }
     }
 
-    /// How it is spoken to.
+    /// Returns plain HTTP or TLS.
     #[must_use]
     pub const fn transport(&self) -> Transport {
         self.transport
     }
 
-    /// Its host as in a URL.
+    /// Returns the host as in a URL.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The address, when the host is one.
+    /// Returns the IP address, if the host is one.
     #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// Its port.
+    /// Returns the port.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path that others are appended to; empty or beginning with `/`.
+    /// Returns the path, to which request paths are appended; empty or beginning with `/`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// How far away it may be.
+    /// Returns the address range in which the model may be.
     #[must_use]
     pub const fn reach(&self) -> Reach {
         self.reach
     }
 
-    /// Scheme, host and port; the port only where it is not the scheme's own.
+    /// Returns scheme, host and port; the port is omitted if it is the scheme's default.
     #[must_use]
     pub fn origin(&self) -> String {
         let scheme = self.transport.scheme();
@@ -202,18 +205,18 @@ impl ModelBase {
         }
     }
 
-    /// The address of something below the base; `path` begins with `/`.
+    /// Returns the URL of a path below the base; `path` begins with `/`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}{}{path}", self.origin(), self.path)
     }
 
-    /// Whether an address that the host's name leads to may be used.
-    pub fn judge(&self, address: IpAddr) -> Result<(), Astray> {
+    /// Checks an IP address to which the host name resolves.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), AddressRefusal> {
         if address == IpAddr::V6(METADATA_V6) {
-            return Err(Astray::Forbidden(Forbidden::Metadata));
+            return Err(AddressRefusal::Forbidden(Forbidden::Metadata));
         }
-        match (self.reach, judge_address(address)) {
+        match (self.reach, check_address(address)) {
             (
                 Reach::Public,
                 Err(
@@ -222,22 +225,22 @@ impl ModelBase {
                     | Forbidden::UniqueLocal
                     | Forbidden::CarrierGrade,
                 ),
-            ) => Err(Astray::Private),
+            ) => Err(AddressRefusal::Private),
             (_, Err(Forbidden::Loopback)) => Ok(()),
-            (Reach::Loopback, _) => Err(Astray::NotHere),
+            (Reach::Loopback, _) => Err(AddressRefusal::NotHere),
             (_, Err(Forbidden::Private | Forbidden::UniqueLocal)) => Ok(()),
-            (Reach::Private, Ok(())) => Err(Astray::Public),
-            // Networks of tunnels use the carriers' range.
+            (Reach::Private, Ok(())) => Err(AddressRefusal::Public),
+            // Overlay networks such as VPN meshes use the carrier-grade NAT range.
             (Reach::Anywhere, Ok(()) | Err(Forbidden::CarrierGrade)) | (Reach::Public, Ok(())) => {
                 Ok(())
             }
             (Reach::Private | Reach::Anywhere | Reach::Public, Err(why)) => {
-                Err(Astray::Forbidden(why))
+                Err(AddressRefusal::Forbidden(why))
             }
         }
     }
 
-    /// Whether a key may be sent there, or what to do.
+    /// Checks that an API key may be sent to this URL. The error says what to do.
     pub(super) fn takes_key(&self) -> Result<(), &'static str> {
         match self.reach {
             Reach::Loopback | Reach::Anywhere | Reach::Public => Ok(()),
@@ -248,8 +251,9 @@ impl ModelBase {
     }
 }
 
-/// The host in its only spelling. Names without a dot and private addresses are hosts here.
-fn host_of(text: &str) -> Result<(String, Option<IpAddr>), BaseError> {
+/// Parses the host into its canonical form. Names without a dot and private addresses are valid
+/// here.
+fn host_of(text: &str) -> Result<(String, Option<IpAddr>), BaseUrlError> {
     match Host::parse(text) {
         Ok(host) => Ok((host.as_str().to_owned(), host.address())),
         Err(HostError::NotQualified) => Ok((text.to_ascii_lowercase(), None)),
@@ -257,24 +261,28 @@ fn host_of(text: &str) -> Result<(String, Option<IpAddr>), BaseError> {
             let bare = text.trim_start_matches('[').trim_end_matches(']');
             let address: IpAddr = bare
                 .parse()
-                .map_err(|_| BaseError::Address(Astray::Forbidden(why)))?;
+                .map_err(|_| BaseUrlError::Address(AddressRefusal::Forbidden(why)))?;
             let host = match address {
                 IpAddr::V4(v4) => v4.to_string(),
                 IpAddr::V6(v6) => format!("[{v6}]"),
             };
             Ok((host, Some(address)))
         }
-        Err(why) => Err(BaseError::Host(why)),
+        Err(why) => Err(BaseUrlError::Host(why)),
     }
 }
 
-fn reach_of(transport: Transport, host: &str, address: Option<IpAddr>) -> Result<Reach, BaseError> {
+fn reach_of(
+    transport: Transport,
+    host: &str,
+    address: Option<IpAddr>,
+) -> Result<Reach, BaseUrlError> {
     match (transport, address) {
         (Transport::Tls, _) => Ok(Reach::Anywhere),
-        (Transport::Plain, Some(address)) => match judge_address(address) {
+        (Transport::Plain, Some(address)) => match check_address(address) {
             Err(Forbidden::Loopback) => Ok(Reach::Loopback),
             Err(_) => Ok(Reach::Private),
-            Ok(()) => Err(BaseError::Plain),
+            Ok(()) => Err(BaseUrlError::Plain),
         },
         (Transport::Plain, None) if host == "localhost" || host.ends_with(".localhost") => {
             Ok(Reach::Loopback)
@@ -285,15 +293,15 @@ fn reach_of(transport: Transport, host: &str, address: Option<IpAddr>) -> Result
             if near {
                 Ok(Reach::Private)
             } else {
-                Err(BaseError::Plain)
+                Err(BaseUrlError::Plain)
             }
         }
     }
 }
 
 impl Host {
-    /// Where the run's model is. The host's settings say so, never a guest: it may be private,
-    /// an address of this machine, or a name without a dot.
+    /// Returns the host of the run's model. It comes from the host's settings, never from a
+    /// guest: it may be private, a loopback address, or a name without a dot.
     #[must_use]
     pub fn of_model(base: &ModelBase) -> Self {
         Self::of_settings(base.host(), base.address())

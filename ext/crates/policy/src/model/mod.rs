@@ -1,56 +1,56 @@
-//! The model of a run: where it is, what it may use up.
+//! Validates the model of a run: its base URL, name, prices and budget.
 //!
-//! A key goes over TLS, or in the clear to this very host and no further; a model in the
-//! private network that needs no key may be spoken to in the clear. Whether a name really
-//! leads where it claims is only known when it is resolved: [`ModelBase::judge`] is asked
-//! for every address before it is used.
+//! An API key may be sent over TLS, or over plain HTTP to a loopback address. A model in the
+//! private network that needs no key may use plain HTTP. The address of a host name is known
+//! only after DNS resolution, so callers pass every address to [`ModelBase::check_address`]
+//! before they connect.
 
 mod base;
 
-pub use base::{Astray, BaseError, ModelBase, Reach};
+pub use base::{AddressRefusal, BaseUrlError, ModelBase, Reach};
 
 use crate::check_env_name;
 use wp_codebox_contracts::{
     AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelPrices, PolicyIssue,
 };
 
-/// Longest name of a model or provider, characters.
+/// Maximum length of a model or provider name in characters.
 const MAX_NAME: usize = 200;
-/// Longest host's word to the model, bytes.
+/// Maximum length of the host's additional instructions in bytes.
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
-/// Fewest and most tokens of a window.
+/// Valid sizes of a context window in tokens.
 const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 1_024..=20_000_000;
-/// Fewest and most tokens of one answer.
+/// Valid limits of tokens per response.
 const ANSWER_TOKENS: std::ops::RangeInclusive<u64> = 16..=1_000_000;
-/// Most answers of one run.
+/// Maximum number of model responses of one run.
 const MAX_TURNS: u32 = 1_000;
-/// Most tokens of one run.
+/// Maximum number of tokens of one run.
 const MAX_TOKENS: u64 = 1_000_000_000;
-/// Most cost of one run, millionths of a US dollar: 10,000 dollars.
+/// Maximum cost of one run in millionths of a US dollar: 10,000 dollars.
 const MAX_COST: u64 = 10_000_000_000;
-/// Highest price, millionths of a US dollar per million tokens: 100,000 dollars.
+/// Maximum price in millionths of a US dollar per million tokens: 100,000 dollars.
 const MAX_PRICE: u64 = 100_000_000_000;
 
 /// Why a model or its budget is refused. Every issue is listed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The loop has no model.
+    /// The built-in loop has no model.
     #[error("the built-in agent has no model: name one with its address, or give an agent program")]
     Missing,
-    /// The model.
+    /// The model is invalid.
     #[error("the model is not accepted: {}", join(.issues))]
     Model {
         /// All issues.
         issues: Vec<PolicyIssue>,
     },
-    /// The budget.
+    /// The budget is invalid.
     #[error("the budget is not accepted: {}", join(.issues))]
     Budget {
         /// All issues.
         issues: Vec<PolicyIssue>,
     },
-    /// What the host wants said.
+    /// The host's instructions are too long or contain a NUL byte.
     #[error("the instructions are longer than 64 KiB or have a NUL in them")]
     Instructions,
 }
@@ -61,7 +61,7 @@ fn join(issues: &[PolicyIssue]) -> String {
 }
 
 impl ModelError {
-    /// The error as it crosses a border; `data.issues` lists every issue.
+    /// Returns the serialisable error; `data.issues` lists every issue.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let (code, issues) = match self {
@@ -78,7 +78,7 @@ impl ModelError {
     }
 }
 
-/// Collects issues of one code.
+/// Collects issues with one code.
 struct Issues {
     code: &'static str,
     found: Vec<PolicyIssue>,
@@ -100,7 +100,7 @@ impl Issues {
     }
 }
 
-/// Checks a model; answers where it is.
+/// Checks a model; returns its base URL.
 pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
     let mut issues = Issues {
         code: "invalid-model",
@@ -165,7 +165,7 @@ fn check_prices(prices: ModelPrices, issues: &mut Issues) {
     }
 }
 
-/// Checks what the loop may use up.
+/// Checks the budget of the built-in loop.
 pub fn check_budget(budget: &AgentBudget) -> Result<(), ModelError> {
     let mut issues = Issues {
         code: "invalid-budget",
@@ -186,7 +186,7 @@ pub fn check_budget(budget: &AgentBudget) -> Result<(), ModelError> {
     }
 }
 
-/// Checks the built-in loop of a run with its model; answers where the model is.
+/// Checks the built-in loop of a run and its model; returns the model's base URL.
 pub fn check_model_agent(
     agent: &ModelAgent,
     model: Option<&ModelEndpoint>,

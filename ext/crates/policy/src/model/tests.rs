@@ -27,7 +27,7 @@ fn refused(model: &ModelEndpoint) -> String {
 }
 
 #[test]
-fn addresses_have_one_spelling() {
+fn model_base_urls_parse_to_one_canonical_form() {
     for (given, kept) in [
         ("https://api.example.org/v1", "https://api.example.org/v1/x"),
         ("https://API.example.org:443", "https://api.example.org/x"),
@@ -54,7 +54,7 @@ fn addresses_have_one_spelling() {
 }
 
 #[test]
-fn everything_else_is_refused() {
+fn malformed_model_base_urls_are_refused() {
     let long = format!("https://example.org/{}", "a".repeat(2_100));
     for given in [
         "",
@@ -103,7 +103,7 @@ fn everything_else_is_refused() {
 }
 
 #[test]
-fn a_key_goes_over_tls_or_stays_here() {
+fn model_key_needs_tls_or_a_loopback_address() {
     let keyed = |base_url: &str| ModelEndpoint {
         secret: Some("MODEL_KEY".to_owned()),
         ..model(base_url)
@@ -129,19 +129,25 @@ fn a_key_goes_over_tls_or_stays_here() {
 }
 
 #[test]
-fn names_are_judged_by_where_they_lead() {
-    let judge = |text: &str, address: &str| base(text).judge(address.parse().unwrap());
+fn resolved_addresses_of_a_model_host_are_checked() {
+    let judge = |text: &str, address: &str| base(text).check_address(address.parse().unwrap());
     assert_eq!(judge("http://localhost", "127.0.0.1"), Ok(()));
     assert_eq!(judge("http://localhost", "::1"), Ok(()));
     assert_eq!(
         judge("http://localhost", "192.168.0.1"),
-        Err(Astray::NotHere)
+        Err(AddressRefusal::NotHere)
     );
-    assert_eq!(judge("http://localhost", "8.8.8.8"), Err(Astray::NotHere));
+    assert_eq!(
+        judge("http://localhost", "8.8.8.8"),
+        Err(AddressRefusal::NotHere)
+    );
     assert_eq!(judge("http://ollama", "172.17.0.2"), Ok(()));
     assert_eq!(judge("http://ollama", "127.0.0.1"), Ok(()));
     assert_eq!(judge("http://ollama", "fd12::2"), Ok(()));
-    assert_eq!(judge("http://ollama", "8.8.8.8"), Err(Astray::Public));
+    assert_eq!(
+        judge("http://ollama", "8.8.8.8"),
+        Err(AddressRefusal::Public)
+    );
     assert_eq!(judge("https://api.example.org", "8.8.8.8"), Ok(()));
     assert_eq!(judge("https://api.example.org", "10.1.2.3"), Ok(()));
     assert_eq!(judge("https://api.example.org", "100.64.0.9"), Ok(()));
@@ -150,16 +156,16 @@ fn names_are_judged_by_where_they_lead() {
         "https://metadata.google.internal",
     ] {
         let found = judge(name, "169.254.169.254");
-        assert_eq!(found, Err(Astray::Forbidden(Forbidden::LinkLocal)));
+        assert_eq!(found, Err(AddressRefusal::Forbidden(Forbidden::LinkLocal)));
         let found = judge(name, "fd00:ec2::254");
-        assert_eq!(found, Err(Astray::Forbidden(Forbidden::Metadata)));
+        assert_eq!(found, Err(AddressRefusal::Forbidden(Forbidden::Metadata)));
         let found = judge(name, "::ffff:10.0.0.1");
-        assert_eq!(found, Err(Astray::Forbidden(Forbidden::Embedded)));
+        assert_eq!(found, Err(AddressRefusal::Forbidden(Forbidden::Embedded)));
     }
 }
 
 #[test]
-fn private_addresses_need_the_operators_word() {
+fn private_model_addresses_need_the_operators_permission() {
     let public = |text: &str| ModelEndpoint {
         private: false,
         ..model(text)
@@ -183,16 +189,20 @@ fn private_addresses_need_the_operators_word() {
     let named = base("https://api.example.org");
     for address in ["127.0.0.1", "::1", "10.1.2.3", "fd12::2", "100.64.0.9"] {
         let address = address.parse().unwrap();
-        assert_eq!(public.judge(address), Err(Astray::Private), "{address}");
-        assert_eq!(named.judge(address), Ok(()), "{address}");
+        assert_eq!(
+            public.check_address(address),
+            Err(AddressRefusal::Private),
+            "{address}"
+        );
+        assert_eq!(named.check_address(address), Ok(()), "{address}");
     }
-    assert_eq!(public.judge("8.8.8.8".parse().unwrap()), Ok(()));
-    let found = public.judge("169.254.169.254".parse().unwrap());
-    assert_eq!(found, Err(Astray::Forbidden(Forbidden::LinkLocal)));
+    assert_eq!(public.check_address("8.8.8.8".parse().unwrap()), Ok(()));
+    let found = public.check_address("169.254.169.254".parse().unwrap());
+    assert_eq!(found, Err(AddressRefusal::Forbidden(Forbidden::LinkLocal)));
 }
 
 #[test]
-fn every_issue_is_listed_and_no_key_is_repeated() {
+fn every_model_issue_is_listed_without_quoting_keys() {
     let bad = ModelEndpoint {
         provider: " ".to_owned(),
         model: "two\nlines".to_owned(),
@@ -237,7 +247,7 @@ fn every_issue_is_listed_and_no_key_is_repeated() {
 }
 
 #[test]
-fn a_budget_has_bounds_and_a_cost_needs_prices() {
+fn budget_outside_bounds_and_cost_limit_without_prices_are_refused() {
     check_budget(&AgentBudget::default()).unwrap();
     let default = AgentBudget::default();
     for bad in [

@@ -1,9 +1,9 @@
-//! Which addresses are public.
+//! Decides which IP addresses are public.
 //!
-//! Deny by default: IPv6 outside the global unicast space is refused, and so is every
-//! form that carries an IPv4 address inside, except the well-known NAT64 prefix, which
-//! hosts without IPv4 need and whose inner address is judged. Documentation ranges
-//! count as public: they lead nowhere, and tests need an address that is nobody's.
+//! IPv6 addresses outside the global unicast range are refused, and so is every format that
+//! embeds an IPv4 address. The exception is the well-known NAT64 prefix, which hosts without
+//! IPv4 need; its embedded address is checked instead. Documentation ranges count as public:
+//! they are not routed, and tests need addresses that no host owns.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,7 +20,7 @@ pub enum Forbidden {
     /// RFC 1918.
     #[error("private")]
     Private,
-    /// `169.254.0.0/16`, `fe80::/10`; the usual metadata address is in it.
+    /// `169.254.0.0/16`, `fe80::/10`; includes the usual address of cloud metadata services.
     #[error("link-local")]
     LinkLocal,
     /// `100.64.0.0/10`.
@@ -38,19 +38,19 @@ pub enum Forbidden {
     /// `fc00::/7`.
     #[error("unique-local")]
     UniqueLocal,
-    /// An IPv4 address inside IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
+    /// An IPv4 address embedded in IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
     #[error("an embedded IPv4 address")]
     Embedded,
-    /// Any IPv6 address outside `2000::/3` that has no name above.
+    /// Any other IPv6 address outside `2000::/3`.
     #[error("not global")]
     NotGlobal,
-    /// A cloud provider's metadata service at a public looking address.
+    /// A cloud provider's metadata service at an address outside the private ranges.
     #[error("a metadata service")]
     Metadata,
 }
 
-/// Answers whether the bridge may connect to an address.
-pub fn judge_address(address: IpAddr) -> Result<(), Forbidden> {
+/// Checks that the egress bridge may connect to an address.
+pub fn check_address(address: IpAddr) -> Result<(), Forbidden> {
     match address {
         IpAddr::V4(v4) => judge_v4(v4),
         IpAddr::V6(v6) => judge_v6(v6),
@@ -67,7 +67,7 @@ fn judge_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
         [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => Forbidden::SpecialPurpose,
         [224..=239, ..] => Forbidden::Multicast,
         [240..=255, ..] => Forbidden::Reserved,
-        // The host agent of one large provider answers here on every machine of theirs.
+        // Azure's host agent answers at this address on every virtual machine.
         [168, 63, 129, 16] => Forbidden::Metadata,
         _ => return Ok(()),
     };
@@ -91,7 +91,8 @@ fn judge_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
         [0xff00..=0xffff, ..] => Forbidden::Multicast,
         [0x2002, ..] | [0x2001, 0, ..] => Forbidden::Embedded,
         [0x2001, 0..=0x1ff, ..] => Forbidden::SpecialPurpose,
-        // ISATAP: the interface identifier is 0000:5efe or 0200:5efe and an IPv4 address.
+        // ISATAP: the interface identifier is 0000:5efe or 0200:5efe followed by an IPv4
+        // address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Forbidden::Embedded,
         [0x2000..=0x3fff, ..] => return Ok(()),
         _ => Forbidden::NotGlobal,
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_addresses_pass() {
+    fn public_addresses_are_allowed() {
         for text in [
             "1.1.1.1",
             "8.8.8.8",
@@ -124,12 +125,12 @@ mod tests {
             "2001:db8::1",
             "64:ff9b::808:808",
         ] {
-            assert_eq!(judge_address(text.parse().unwrap()), Ok(()), "{text}");
+            assert_eq!(check_address(text.parse().unwrap()), Ok(()), "{text}");
         }
     }
 
     #[test]
-    fn every_other_address_has_a_reason() {
+    fn non_public_addresses_are_refused_with_a_reason() {
         for (text, reason) in [
             ("0.0.0.0", Forbidden::Unspecified),
             ("0.1.2.3", Forbidden::Unspecified),
@@ -169,7 +170,7 @@ mod tests {
             ("100::1", Forbidden::NotGlobal),
             ("4000::1", Forbidden::NotGlobal),
         ] {
-            assert_eq!(judge_address(text.parse().unwrap()), Err(reason), "{text}");
+            assert_eq!(check_address(text.parse().unwrap()), Err(reason), "{text}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Names of hosts, in one spelling.
+//! Host names in canonical form.
 //!
-//! A host that leaves this module is lower case ASCII and has exactly one form, so that
-//! equality of bytes is equality of hosts. Everything a resolver might read in another
-//! way than a rule's author (a trailing dot, `127.1`, `0x7f000001`, user information,
-//! Unicode) is refused, never repaired.
+//! A parsed host is lower-case ASCII with exactly one form, so two hosts are equal if and only
+//! if their bytes are. Texts that a resolver may interpret differently than the author of a
+//! rule (a trailing dot, `127.1`, `0x7f000001`, user information, Unicode) are refused and
+//! never corrected.
 
-use super::address::{Forbidden, judge_address};
+use super::address::{Forbidden, check_address};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Longest name DNS can carry.
+/// Maximum length of a DNS name.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
@@ -17,13 +17,13 @@ const MAX_LABEL: usize = 63;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nothing there.
+    /// The host is empty.
     #[error("the host is empty")]
     Empty,
-    /// Longer than DNS allows.
+    /// The host is longer than DNS allows.
     #[error("the host is longer than 253 bytes or has a label longer than 63")]
     TooLong,
-    /// A byte that no host name has.
+    /// The host contains a byte that is invalid in host names.
     #[error(
         "the host may only have letters, digits, `-`, `_` and `.`; write international names as xn--"
     )]
@@ -34,18 +34,18 @@ pub enum HostError {
     /// A single label: the resolver would add a search domain.
     #[error("the host must be a full name with at least one dot")]
     NotQualified,
-    /// A number that resolvers read as an address in some spelling of their own.
-    #[error("the host looks like an IP address in another spelling; write it in full")]
+    /// A number that resolvers accept as an alternative notation of an IP address.
+    #[error("the host looks like an IP address in another notation; write it in full")]
     OddAddress,
-    /// An address literal that is not public.
+    /// An IP address literal that is not public.
     #[error("the address is {0}; only public addresses can be reached")]
     Private(Forbidden),
-    /// The port is missing, zero or no number.
+    /// The port is missing, zero or not a number.
     #[error("the port must be a number from 1 to 65535")]
     Port,
 }
 
-/// A host name or a public address literal, in its only spelling.
+/// A host name or a public IP address literal, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Host {
     text: String,
@@ -59,7 +59,7 @@ enum Literal {
 }
 
 impl Host {
-    /// Reads a host as it stands in a rule or a request target; an IPv6 literal has brackets.
+    /// Parses a host of a rule or a request target; an IPv6 literal has brackets.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -88,8 +88,9 @@ impl Host {
                 return Err(HostError::TooLong);
             }
         }
-        // inet_aton reads `127.1`, `0177.0.0.1`, `0x7f000001` and `2130706433`. No top-level
-        // domain is numeric, so a last label that could be a number is an address in disguise.
+        // inet_aton accepts `127.1`, `0177.0.0.1`, `0x7f000001` and `2130706433`. No top-level
+        // domain is numeric, so a name with a numeric last label is an alternative notation of
+        // an address.
         let last = text.rsplit('.').next().unwrap_or_default();
         let hexadecimal = last.len() > 1 && last[..2].eq_ignore_ascii_case("0x");
         if hexadecimal || last.bytes().all(|b| b.is_ascii_digit()) {
@@ -104,14 +105,15 @@ impl Host {
         })
     }
 
-    /// Where the site of a run's own guest is, for whoever shows it. No rule can name it.
+    /// Returns the host of the run's own site in the guest, for previews. No rule can name this
+    /// host.
     #[must_use]
     pub fn of_site() -> Self {
         Self::of_settings("localhost", None)
     }
 
-    /// A host that settings of the site name, never a guest: none of the rules of [`Host::parse`]
-    /// hold for it.
+    /// Creates a host from the site's settings, never from a guest; the checks of
+    /// [`Host::parse`] do not apply.
     pub(crate) fn of_settings(text: &str, address: Option<IpAddr>) -> Self {
         Self {
             text: text.to_owned(),
@@ -120,7 +122,7 @@ impl Host {
     }
 
     fn literal(address: IpAddr) -> Result<Self, HostError> {
-        judge_address(address).map_err(HostError::Private)?;
+        check_address(address).map_err(HostError::Private)?;
         let text = match address {
             IpAddr::V4(v4) => v4.to_string(),
             IpAddr::V6(v6) => format!("[{v6}]"),
@@ -131,13 +133,13 @@ impl Host {
         })
     }
 
-    /// As it stands in a URL; an IPv6 literal has brackets.
+    /// Returns the host as in a URL; an IPv6 literal has brackets.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The address, when the host is a literal.
+    /// Returns the IP address, if the host is a literal.
     #[must_use]
     pub const fn address(&self) -> Option<IpAddr> {
         match self.address {
@@ -153,17 +155,17 @@ impl fmt::Display for Host {
     }
 }
 
-/// A host and the port that was written beside it.
+/// A host with an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// `None` when none was written.
+    /// The port; `None` if the text has none.
     pub port: Option<u16>,
 }
 
 impl Authority {
-    /// Reads `host` or `host:port`. User information is refused.
+    /// Parses `host` or `host:port`. User information is refused.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let (host, port) = match text.rfind(':') {
             // The last colon of `[::1]` lies inside the brackets.
@@ -178,7 +180,7 @@ impl Authority {
 }
 
 pub(crate) fn parse_port(text: &str) -> Result<u16, HostError> {
-    // `u16::from_str` takes a leading plus and zeros.
+    // `u16::from_str` would accept a leading plus sign and leading zeros.
     let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
         Ok(port) if canonical => Ok(port),
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_one_spelling() {
+    fn hosts_parse_to_one_canonical_form() {
         for (given, kept) in [
             ("Example.ORG", "example.org"),
             ("xn--bcher-kva.example", "xn--bcher-kva.example"),
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resolvers_read_differently_is_refused() {
+    fn hosts_that_resolvers_interpret_differently_are_refused() {
         for (given, error) in [
             ("", HostError::Empty),
             ("example.org.", HostError::Label),
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn private_literals_are_refused() {
+    fn private_address_literals_are_refused_as_hosts() {
         for given in [
             "127.0.0.1",
             "10.1.2.3",
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities() {
+    fn authorities_parse_host_and_optional_port() {
         let with = Authority::parse("Example.org:8443").unwrap();
         assert_eq!((with.host.as_str(), with.port), ("example.org", Some(8443)));
         assert_eq!(Authority::parse("example.org").unwrap().port, None);

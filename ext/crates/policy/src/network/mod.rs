@@ -1,8 +1,8 @@
-//! Network rules: what a guest may reach through the egress bridge.
+//! Network rules: destinations that a guest may reach through the egress bridge.
 //!
-//! Compiled rules are values without wildcards: a request is allowed when one rule names
-//! its host, port, method and path, and by nothing else. The bridge asks here and decides
-//! nothing itself.
+//! Compiled rules contain no wildcards: a request is allowed only if one rule names its host,
+//! port, method and path. The bridge asks this module about every request and makes no decision
+//! itself.
 
 mod address;
 mod host;
@@ -10,23 +10,23 @@ mod model_paths;
 mod path;
 mod presets;
 
-pub use address::{Forbidden, judge_address};
+pub use address::{Forbidden, check_address};
 pub(crate) use host::parse_port;
 pub use host::{Authority, Host, HostError};
-pub use model_paths::judge_model_request;
+pub use model_paths::check_model_request;
 pub use path::{Ambiguity, PathError, RequestPath};
 
 use presets::{METHODS, MODEL, PORT, PRESETS};
 use wp_codebox_contracts::{EgressRule, NetworkRules, PolicyIssue, TlsMode};
 
-/// Ports of a rule that names none.
+/// Ports of a rule without ports.
 const DEFAULT_PORTS: &[u16] = &[80, 443];
-/// Rules one policy may have, presets unfolded.
+/// Maximum number of rules in a policy, expanded presets included.
 const MAX_RULES: usize = 512;
-/// Entries one list of a rule may have.
+/// Maximum number of entries in one list of a rule.
 const MAX_ENTRIES: usize = 128;
 
-/// Network rules that were checked; see the module.
+/// Compiled network rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressRules {
     rules: Vec<Rule>,
@@ -34,44 +34,45 @@ pub struct EgressRules {
     model: ModelAccess,
 }
 
-/// Whether programs of the guest may ask the run's model.
+/// Whether programs in the guest may send requests to the run's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelAccess {
-    /// They may not.
+    /// Requests to the model are refused.
     Closed,
-    /// The policy has the preset `model`.
+    /// The policy has the preset `model`: requests are allowed.
     Open,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
-    /// Where it stands in the policy, e.g. `rules[2]` or `npm[0]`.
+    /// Position of the rule in the policy, e.g. `rules[2]` or `npm[0]`.
     label: String,
     host: Host,
     ports: Vec<u16>,
-    /// Empty: every method.
+    /// Allowed methods; empty: every method.
     methods: Vec<String>,
-    /// Empty: every path.
+    /// Allowed path prefixes; empty: every path.
     paths: Vec<String>,
 }
 
 /// The rule that allows a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed<'a> {
-    /// Where it stands in the policy.
+    /// Position of the rule in the policy.
     pub rule: &'a str,
-    /// Whether it names methods.
+    /// Whether the rule restricts methods.
     pub methods: RuleScope,
-    /// Whether it names paths.
+    /// Whether the rule restricts paths.
     pub paths: RuleScope,
 }
 
-/// What a rule says about methods, or about paths.
+/// Restriction of a rule on methods, or on paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleScope {
-    /// Every one.
+    /// Every value is allowed.
     Any,
-    /// Only those it names: a header or parameter that overrides it is refused.
+    /// Only listed values are allowed; a header or parameter that overrides the value is
+    /// refused.
     Named,
 }
 
@@ -85,38 +86,39 @@ impl RuleScope {
     }
 }
 
-/// Why no rule allows a request: the nearest miss.
+/// Why no rule allows a request, by the rule that matched most parts of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// No rule names the host.
     Host,
-    /// A rule names the host, not the port.
+    /// A rule names the host, but not the port.
     Port,
-    /// A rule names host and port, not the method.
+    /// A rule names host and port, but not the method.
     Method,
-    /// A rule names all but the path.
+    /// A rule names host, port and method, but not the path.
     Path,
-    /// A rule has paths, and this path has no form to compare them with.
+    /// A rule restricts paths, and the path is ambiguous.
     PathAmbiguous(Ambiguity),
-    /// Rules name host and port, but each has methods or paths, which cannot be seen inside a tunnel.
+    /// Rules name host and port, but each restricts methods or paths, which are invisible
+    /// inside a tunnel.
     TunnelHidesRequest,
 }
 
-/// One request as far as rules are concerned.
+/// The parts of a request that rules check.
 #[derive(Debug, Clone, Copy)]
 pub struct EgressRequest<'a> {
-    /// Host.
+    /// Host of the request.
     pub host: &'a Host,
-    /// Port.
+    /// Port of the request.
     pub port: u16,
     /// Method, upper case.
     pub method: &'a str,
-    /// Path.
+    /// Path of the request.
     pub path: &'a RequestPath,
 }
 
 impl EgressRules {
-    /// Checks and unfolds rules. Answers every issue, with `network.…` as field.
+    /// Compiles rules and presets. Returns all issues, with `network.…` as field.
     pub fn compile(rules: &NetworkRules) -> Result<Self, Vec<PolicyIssue>> {
         let mut issues = Issues(Vec::new());
         let mut compiled = Vec::new();
@@ -169,7 +171,7 @@ impl EgressRules {
         }
     }
 
-    /// Rules that allow nothing.
+    /// Returns rules that allow nothing.
     #[must_use]
     pub const fn nothing() -> Self {
         Self {
@@ -179,7 +181,8 @@ impl EgressRules {
         }
     }
 
-    /// The same rules where TLS is passed through and no model can be asked: fewer requests pass.
+    /// Returns the same rules with TLS tunnelled and without model access; the result allows
+    /// fewer requests.
     #[must_use]
     pub fn tunnelled(self) -> Self {
         Self {
@@ -189,26 +192,26 @@ impl EgressRules {
         }
     }
 
-    /// The rules whose host is kept.
+    /// Returns the rules whose host `keep` accepts.
     #[must_use]
     pub fn narrowed(mut self, keep: impl Fn(&Host) -> bool) -> Self {
         self.rules.retain(|rule| keep(&rule.host));
         self
     }
 
-    /// What the bridge does with TLS of proxy clients.
+    /// Returns how the bridge handles TLS of proxy clients.
     #[must_use]
     pub const fn tls(&self) -> TlsMode {
         self.tls
     }
 
-    /// Whether programs of the guest may ask the run's model.
+    /// Returns whether programs in the guest may send requests to the run's model.
     #[must_use]
     pub const fn model(&self) -> ModelAccess {
         self.model
     }
 
-    /// Whether any rule names this host, at this port when one is given.
+    /// Checks that a rule names this host, and its port if one is given.
     pub fn names(&self, authority: &Authority) -> Result<(), Refusal> {
         let mut refusal = Refusal::Host;
         for rule in self.rules.iter().filter(|r| r.host == authority.host) {
@@ -220,7 +223,7 @@ impl EgressRules {
         Err(refusal)
     }
 
-    /// Whether bytes may pass unseen to this host and port.
+    /// Checks that a tunnel to this host and port is allowed.
     pub fn tunnel(&self, host: &Host, port: u16) -> Result<Allowed<'_>, Refusal> {
         let mut refusal = Refusal::Host;
         for rule in self.rules.iter().filter(|r| r.host == *host) {
@@ -235,13 +238,13 @@ impl EgressRules {
         Err(refusal)
     }
 
-    /// Whether this request may pass. Of several rules that allow it, the one that names
-    /// least of methods and paths answers.
+    /// Checks a request. If several rules allow it, returns the one with the fewest
+    /// restrictions.
     pub fn request(&self, request: EgressRequest<'_>) -> Result<Allowed<'_>, Refusal> {
         let mut refusal = Refusal::Host;
         let mut answer: Option<&Rule> = None;
         for rule in self.rules.iter().filter(|r| r.host == *request.host) {
-            match rule.judge(request) {
+            match rule.check(request) {
                 Ok(()) if answer.is_none_or(|known| rule.names() < known.names()) => {
                     answer = Some(rule);
                 }
@@ -262,12 +265,12 @@ impl Rule {
         }
     }
 
-    /// How much it names of methods and paths.
+    /// Returns the number of restrictions (methods, paths) of the rule.
     fn names(&self) -> usize {
         usize::from(!self.methods.is_empty()) + usize::from(!self.paths.is_empty())
     }
 
-    fn judge(&self, request: EgressRequest<'_>) -> Result<(), Refusal> {
+    fn check(&self, request: EgressRequest<'_>) -> Result<(), Refusal> {
         if !self.ports.contains(&request.port) {
             return Err(Refusal::Port);
         }
@@ -286,7 +289,7 @@ impl Rule {
     }
 }
 
-/// The refusal that came nearer to a rule, which is the one worth telling.
+/// Returns the refusal of the rule that matched more parts of the request.
 fn deeper(a: Refusal, b: Refusal) -> Refusal {
     const fn depth(refusal: Refusal) -> u8 {
         match refusal {
@@ -360,7 +363,7 @@ fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option
     })
 }
 
-/// Whether this is a method as the bridge takes it: capitals and `-`.
+/// Returns whether a text is a valid method for the bridge: upper-case letters and `-`.
 #[must_use]
 pub fn is_method(text: &str) -> bool {
     (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
@@ -377,7 +380,7 @@ fn rule_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// Names of the presets that stand for hosts. `model` is the one preset beside them.
+/// Returns the names of the presets that list hosts, which are all except `model`.
 pub fn host_presets() -> impl Iterator<Item = &'static str> {
     PRESETS.iter().map(|(name, _)| *name)
 }
@@ -404,17 +407,18 @@ fn preset(name: &str) -> Result<Vec<Rule>, String> {
             compile_rule(&rule, format!("{name}[{index}]"), &mut issues)
         })
         .collect();
-    // A table that does not compile is a defect, but never one that widens a policy.
+    // A preset that does not compile is a defect; it is skipped, so that it cannot widen a
+    // policy.
     match issues.0.first() {
         Some(issue) => Err(format!("the preset is broken: {}", issue.message)),
         None => Ok(unfolded),
     }
 }
 
-/// The hosts to which a secret may go, and how.
+/// A destination to which a secret may be sent.
 ///
-/// `host` and `host:port` are TLS only; `http://host[:port]` allows plain HTTP to that host
-/// and port. Without a port: 443, or 80 for `http://`.
+/// `host` and `host:port` mean TLS only; `http://host[:port]` allows plain HTTP to that host
+/// and port. Default port: 443, or 80 for `http://`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretScope {
     host: Host,
@@ -422,17 +426,17 @@ pub struct SecretScope {
     transport: Transport,
 }
 
-/// How a request leaves the bridge.
+/// Transport of a request that leaves the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// HTTP in the clear.
+    /// Plain HTTP.
     Plain,
     /// HTTP over TLS with a verified certificate.
     Tls,
 }
 
 impl Transport {
-    /// The port of a URL that names none.
+    /// Returns the default port of the scheme.
     #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
@@ -441,7 +445,7 @@ impl Transport {
         }
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     #[must_use]
     pub const fn scheme(self) -> &'static str {
         match self {
@@ -452,7 +456,7 @@ impl Transport {
 }
 
 impl SecretScope {
-    /// Reads one entry of a secret's hosts.
+    /// Parses one entry of a secret's hosts.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let (transport, rest) = match text.strip_prefix("http://") {
             Some(rest) => (Transport::Plain, rest),
@@ -469,7 +473,7 @@ impl SecretScope {
         })
     }
 
-    /// Host and port, to be compared with the rules.
+    /// Returns host and port, for comparison with the rules.
     #[must_use]
     pub fn authority(&self) -> Authority {
         Authority {
@@ -478,13 +482,13 @@ impl SecretScope {
         }
     }
 
-    /// Whether the secret may go there.
+    /// Returns whether the secret may be sent over this transport to this host and port.
     #[must_use]
     pub fn covers(&self, transport: Transport, host: &Host, port: u16) -> bool {
         self.transport == transport && self.host == *host && self.port == port
     }
 
-    /// Whether the secret may go to this host at all, at any port.
+    /// Returns whether the secret may be sent to this host at any port.
     #[must_use]
     pub fn binds(&self, host: &Host) -> bool {
         self.host == *host

@@ -1,14 +1,14 @@
-//! What a program may ask the run's model for.
+//! Requests that a program in the guest may send to the run's model.
 //!
-//! The base URL comes from the host's settings; what a guest adds to it is only a path below
-//! it, out of a short list.
+//! The base URL comes from the host's settings. The guest chooses only a path below the base
+//! URL, from a fixed list.
 
 use super::Refusal;
 use super::path::RequestPath;
 use wp_codebox_contracts::ModelApi;
 
-/// What programs need of a model served like OpenAI's, below the base URL. Files, batches,
-/// stored answers and settings of the account are not in it.
+/// Allowed requests for the OpenAI API, below the base URL. Files, batches, stored responses
+/// and account settings are not allowed.
 const OPENAI: &[(&str, &str)] = &[
     ("POST", "/chat/completions"),
     ("POST", "/completions"),
@@ -16,15 +16,15 @@ const OPENAI: &[(&str, &str)] = &[
     ("POST", "/embeddings"),
     ("GET", "/models"),
 ];
-/// The same for one served like Anthropic's.
+/// Allowed requests for the Anthropic API.
 const ANTHROPIC: &[(&str, &str)] = &[
     ("POST", "/v1/messages"),
     ("POST", "/v1/messages/count_tokens"),
     ("GET", "/v1/models"),
 ];
 
-/// Whether a program may ask a model for this. The path is the one below the base URL.
-pub fn judge_model_request(api: ModelApi, method: &str, path: &RequestPath) -> Result<(), Refusal> {
+/// Checks a request to the model. The path is relative to the base URL.
+pub fn check_model_request(api: ModelApi, method: &str, path: &RequestPath) -> Result<(), Refusal> {
     let rows = match api {
         ModelApi::OpenaiChat => OPENAI,
         ModelApi::AnthropicMessages => ANTHROPIC,
@@ -35,7 +35,7 @@ pub fn judge_model_request(api: ModelApi, method: &str, path: &RequestPath) -> R
     let path = path.comparable().map_err(Refusal::PathAmbiguous)?;
     let mut refusal = Refusal::Path;
     for (known_method, known) in rows {
-        // One model of the list may be asked for by name.
+        // `GET` on a list also allows one entry by name.
         let one = *known_method == "GET" && path.starts_with(&format!("{known}/"));
         if path != *known && !one {
             continue;
@@ -53,10 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_way_to_answers_is_open() {
+    fn model_requests_outside_the_path_list_are_refused() {
         use ModelApi::{AnthropicMessages, OpenaiChat};
         let judge = |api, method, path| {
-            judge_model_request(api, method, &RequestPath::parse(path).unwrap())
+            check_model_request(api, method, &RequestPath::parse(path).unwrap())
         };
         for (api, method, path) in [
             (OpenaiChat, "POST", "/chat/completions"),

@@ -1,23 +1,23 @@
-//! Request paths, in the one form rules are compared with.
+//! Request paths in the form that rules are compared with.
 //!
-//! Only the unreserved characters are decoded, which RFC 3986 says never changes the
-//! meaning. What servers and proxies are known to read in different ways (dot segments,
-//! encoded slashes, empty segments, `;`, backslashes, double encoding) has no such form:
-//! a rule with paths does not hold for it.
+//! Only percent-encoded unreserved characters are decoded, which never changes the meaning of a
+//! path (RFC 3986). Paths that servers and proxies are known to interpret differently (dot
+//! segments, encoded slashes, empty segments, `;`, backslashes, double encoding) have no such
+//! form: rules with paths never match them.
 
-/// Why a request target is refused by every rule.
+/// Why every rule refuses a request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It does not begin with `/`.
+    /// The target does not begin with `/`.
     #[error("the path must begin with /")]
     NotAbsolute,
-    /// A space, control, non-ASCII byte, `#` or backslash.
+    /// The target contains a space, control character, non-ASCII byte, `#` or backslash.
     #[error("the path has a byte that must be percent-encoded, or a #")]
     Character,
 }
 
-/// Why a path has no form that rules can be compared with.
+/// Why a path is ambiguous and cannot be compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ambiguity {
@@ -33,10 +33,10 @@ pub enum Ambiguity {
     /// `;` or `%3b`.
     #[error("a ; parameter")]
     Parameter,
-    /// `%25`: what follows may be decoded a second time.
+    /// `%25`: a server may decode the following characters a second time.
     #[error("an encoded percent sign")]
     DoubleEncoding,
-    /// `%` without two hexadecimal digits, or an encoded control.
+    /// `%` without two hexadecimal digits, or an encoded control character.
     #[error("a bad or control percent sequence")]
     BadEncoding,
 }
@@ -50,7 +50,7 @@ pub struct RequestPath {
 }
 
 impl RequestPath {
-    /// Reads an origin-form target, `/path?query`.
+    /// Parses an origin-form target, `/path?query`.
     pub fn parse(target: &str) -> Result<Self, PathError> {
         if !target.starts_with('/') {
             return Err(PathError::NotAbsolute);
@@ -72,19 +72,19 @@ impl RequestPath {
         })
     }
 
-    /// As sent, without the query.
+    /// Returns the path as sent, without the query.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// As sent, without the `?`.
+    /// Returns the query as sent, without the `?`.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
     }
 
-    /// The form rules are compared with.
+    /// Returns the path in the form that rules are compared with.
     pub fn comparable(&self) -> Result<&str, Ambiguity> {
         self.form.as_deref().map_err(|why| *why)
     }
@@ -132,8 +132,8 @@ fn comparable(path: &str) -> Result<String, Ambiguity> {
     Ok(out)
 }
 
-/// Whether `prefix` covers `path`, both comparable. `/a/` covers what is below it, `/a`
-/// covers itself and what is below it, never `/ab`.
+/// Returns whether `prefix` covers `path`; both are in comparable form. `/a/` covers every path
+/// below it; `/a` covers itself and every path below it, never `/ab`.
 pub(super) fn covers(prefix: &str, path: &str) -> bool {
     match path.strip_prefix(prefix) {
         Some(rest) => prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_unreserved_characters_are_decoded() {
+    fn only_percent_encoded_unreserved_characters_are_decoded() {
         assert_eq!(form("/%61%2D%7e/b%20c?x=/../").unwrap(), "/a-~/b%20c");
         assert_eq!(form("/caf%c3%a9").unwrap(), "/caf%C3%A9");
         assert_eq!(form("/").unwrap(), "/");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_in_two_ways_has_no_form() {
+    fn ambiguous_paths_have_no_comparable_form() {
         for (target, why) in [
             ("/a/../b", Ambiguity::DotSegment),
             ("/a/%2e%2E/b", Ambiguity::DotSegment),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_are_no_path() {
+    fn malformed_request_targets_are_refused() {
         for target in ["", "a", "*", "?x", "http://a.b/"] {
             assert_eq!(RequestPath::parse(target), Err(PathError::NotAbsolute));
         }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_end_at_a_border() {
+    fn path_prefixes_match_whole_segments_only() {
         for (prefix, path, covered) in [
             ("/", "/", true),
             ("/", "/a/b", true),

@@ -1,11 +1,11 @@
-//! Named sets of rules. Data only.
+//! Named sets of network rules, as data.
 //!
-//! Each preset reads: every rule is `GET` and `HEAD` on port 443. Rules with methods do
-//! not hold inside a tunnel, so clients that only know `CONNECT` (npm, Composer) need
-//! `tls: terminate` beside a preset; base-URL requests need nothing.
+//! Presets only read: every rule allows `GET` and `HEAD` on port 443. Rules with methods do not
+//! apply inside a tunnel, so clients that only support `CONNECT` (npm, Composer) need `tls:
+//! terminate` in addition to a preset. Base-URL requests need nothing else.
 
-/// The preset that is no set of hosts: it opens the bridge's way to the run's own model,
-/// wherever the host says that is, and nothing else.
+/// Preset without hosts: opens the egress bridge's route to the run's own model, at the address
+/// in the host's settings, and nothing else.
 pub(super) const MODEL: &str = "model";
 
 /// One rule of a preset: host and path prefixes; no prefix means every path.
@@ -14,9 +14,9 @@ pub(super) struct PresetRule {
     pub paths: &'static [&'static str],
 }
 
-/// What each preset may do.
+/// HTTP methods of every preset.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD"];
-/// Where each preset may do it.
+/// Port of every preset.
 pub(super) const PORT: u16 = 443;
 
 const fn rule(host: &'static str, paths: &'static [&'static str]) -> PresetRule {
@@ -25,8 +25,8 @@ const fn rule(host: &'static str, paths: &'static [&'static str]) -> PresetRule 
 
 /// Every preset by name.
 pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
-    // Looking up and downloading plugins, themes, translations and core. The update checks
-    // are POST requests that list what a site has installed; they are not in it.
+    // Search and download of plugins, themes, translations and core. Not included: update
+    // checks, which are POST requests that list a site's installed software.
     (
         "wporg-readonly",
         &[
@@ -46,8 +46,8 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             ),
         ],
     ),
-    // Package metadata. The archives are where each package says, mostly at GitHub: add
-    // `github-readonly`. Download counters are POST and not in it.
+    // Package metadata. Archives are at the URL of each package, mostly on GitHub: add
+    // `github-readonly`. Not included: download counters, which are POST requests.
     (
         "packagist",
         &[
@@ -58,11 +58,12 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             ),
         ],
     ),
-    // Metadata and archives are on one host. A scoped name has an encoded slash
-    // (`/@scope%2fname`), so no path prefix can be asked for. Audits are POST and not in it.
+    // Metadata and archives of one host. A scoped package name contains an encoded slash
+    // (`/@scope%2fname`), so the rule has no path prefix. Not included: audits, which are POST
+    // requests.
     ("npm", &[rule("registry.npmjs.org", &[])]),
-    // Files, archives, releases and the public parts of the interface. `git clone` over
-    // HTTPS sends POST and is not in it; `git archive`s and release files are.
+    // Files, archives, releases and public endpoints of the API. Not included: `git clone` over
+    // HTTPS, which sends POST; downloads of source archives and release files are included.
     (
         "github-readonly",
         &[
@@ -70,7 +71,7 @@ pub(super) const PRESETS: &[(&str, &[PresetRule])] = &[
             rule("api.github.com", &["/repos/", "/rate_limit"]),
             rule("codeload.github.com", &[]),
             rule("raw.githubusercontent.com", &[]),
-            // Where release files are redirected to.
+            // Redirect target of release file downloads.
             rule("objects.githubusercontent.com", &[]),
             rule("release-assets.githubusercontent.com", &[]),
         ],

@@ -1,4 +1,4 @@
-//! The policy table: what each rule lets through and why the rest is refused.
+//! Table of requests with the rule that allows each, or the reason why no rule does.
 
 use super::*;
 use serde_json::json;
@@ -25,7 +25,7 @@ fn ask(
 }
 
 #[test]
-fn the_table() {
+fn requests_are_allowed_or_refused_by_the_expected_rule() {
     let rules = rules(json!({
         "allowHosts": ["Plain.example", "odd.example:8443"],
         "presets": ["npm"],
@@ -122,7 +122,7 @@ fn the_table() {
 }
 
 #[test]
-fn tunnels_hold_only_for_rules_without_methods_and_paths() {
+fn tunnels_are_allowed_only_by_rules_without_methods_and_paths() {
     let rules = rules(json!({
         "allowHosts": ["plain.example:443"],
         "rules": [{"host": "api.example", "methods": ["GET"]}, {"host": "sub.example", "paths": ["/x"]}],
@@ -146,7 +146,7 @@ fn tunnels_hold_only_for_rules_without_methods_and_paths() {
 }
 
 #[test]
-fn the_rule_that_names_least_answers() {
+fn rule_with_fewest_restrictions_is_reported() {
     let rules = rules(json!({
         "rules": [{"host": "a.example", "methods": ["GET"]}, {"host": "a.example"}],
     }));
@@ -169,7 +169,7 @@ fn the_rule_that_names_least_answers() {
 }
 
 #[test]
-fn every_issue_is_named() {
+fn every_issue_of_network_rules_is_reported() {
     let document = json!({
         "allowHosts": ["*.example.org", "127.0.0.1", "example.org/path", " "],
         "presets": ["pypi"],
@@ -197,7 +197,7 @@ fn every_issue_is_named() {
 }
 
 #[test]
-fn presets_compile_and_only_read() {
+fn network_presets_compile_and_allow_only_get_and_head() {
     for (name, table) in PRESETS {
         let compiled = preset(name).unwrap();
         assert_eq!(compiled.len(), table.len());
@@ -211,7 +211,7 @@ fn presets_compile_and_only_read() {
 }
 
 #[test]
-fn secrets_go_out_in_the_clear_only_when_the_scope_says_http() {
+fn secret_scope_allows_plain_http_only_with_http_scheme() {
     let host = Host::parse("api.example").unwrap();
     let scope = SecretScope::parse("api.example").unwrap();
     assert!(scope.covers(Transport::Tls, &host, 443));

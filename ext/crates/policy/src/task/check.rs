@@ -1,4 +1,4 @@
-//! Rules of a request that the shapes of its fields cannot say.
+//! Rules of a request that go beyond the shapes of its fields.
 
 use super::issues::Issues;
 use crate::{
@@ -8,31 +8,31 @@ use crate::{
 };
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode, RunRequest, StagedFile};
 
-/// Longest goal, bytes. A task is one document for an agent, not a data channel.
+/// Maximum length of a goal in bytes. A task is a document for an agent, not a data channel.
 const MAX_GOAL: usize = 64 * 1024;
-/// Longest instructions of a host to the built-in loop, bytes.
+/// Maximum length of the host's instructions to the built-in loop in bytes.
 const MAX_INSTRUCTIONS: usize = 64 * 1024;
-/// Most staged files.
+/// Maximum number of staged files.
 const MAX_STAGED: usize = 256;
-/// What a host path must be.
+/// Rule for host paths.
 const ABSOLUTE: &str = "an absolute path without `.` and `..` segments";
 
-/// Where a request is judged.
+/// Process that checks a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckedBy {
-    /// In PHP, before a process is started. A site says what its task is for, and its paths are
-    /// compared as texts with its settings, so they are absolute.
+    /// PHP, before it starts a process. A site always has a goal, and its paths must be
+    /// absolute because they are compared as text with its settings.
     Site,
-    /// In the supervisor, which opens paths and judges what it opened. A command of the operator
-    /// may be all there is.
+    /// The supervisor, which opens paths and checks the opened files. A request from the
+    /// operator may consist of a command only.
     Supervisor,
 }
 
-/// Judges a request by itself, wherever it comes from: the extension before it starts a process,
-/// every supervisor before it opens anything. Issues name the fields of `TaskSpec`.
+/// Checks a request on its own, whatever its source: the extension calls this before it starts
+/// a process, every supervisor before it opens a file. Issues name the fields of `TaskSpec`.
 ///
 /// # Errors
-/// The first issue, with all of them as `issues` when there are several.
+/// The first issue, with all of them as `issues` if there are several.
 pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBody> {
     let mut issues = Issues::default();
     goal(request, by, &mut issues);
@@ -63,7 +63,7 @@ pub fn check_request(request: &RunRequest, by: CheckedBy) -> Result<(), ErrorBod
                 .map_err(|e| e.body()),
         );
     }
-    // Without a policy a run gets the default one with exactly these commands.
+    // Without a policy a run gets the default policy with exactly these commands.
     let calls = request.commands.iter();
     let needed = calls.flat_map(|call| required_commands(&call.command));
     let own = defaults(needed.map(str::to_owned).collect());
@@ -105,7 +105,7 @@ fn goal(request: &RunRequest, by: CheckedBy, issues: &mut Issues) {
     }
 }
 
-/// Host paths. Whether directories exist, and whose they are, the runner knows.
+/// Checks host paths. Whether directories exist, and their owners, are checked by the runner.
 fn places(request: &RunRequest, issues: &mut Issues) {
     let paths = &request.paths;
     let mut absolute = |code: ErrorCode, field: &str, path: &str| {
@@ -145,14 +145,14 @@ fn staged(request: &RunRequest) -> &[StagedFile] {
     request.task.as_ref().map_or(&[], |task| &task.staged_files)
 }
 
-/// Whether a host path is absolute, without NUL, `.` and `..` segments.
+/// Returns whether a host path is absolute, without NUL, `.` and `..` segments.
 fn is_absolute(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains('\0')
         && path.split('/').all(|part| !matches!(part, "." | ".."))
 }
 
-/// The model, and what the built-in loop may use of it.
+/// Checks the model, and the built-in loop's budget.
 fn model(request: &RunRequest) -> Result<(), ErrorBody> {
     let checked = match (&request.agent, &request.model) {
         (Some(Agent::Model(agent)), model) => check_model_agent(agent, model.as_ref()),

@@ -1,10 +1,10 @@
-//! Everything that is wrong with a task, as one error.
+//! Collects all faults of a task into one error.
 
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// What was found so far. Sentences name the field and never quote the value: a caller may have
-/// put a secret into the wrong field.
+/// Issues found so far. Messages name the field and never quote its value, because a caller may
+/// have put a secret into the wrong field.
 #[derive(Debug, Default)]
 pub(super) struct Issues(Vec<ErrorBody>);
 
@@ -13,13 +13,13 @@ impl Issues {
         self.0.push(issue);
     }
 
-    /// `field` must be what `rule` says.
+    /// Adds an issue: `field` must satisfy `rule`.
     pub(super) fn refuse(&mut self, code: ErrorCode, field: &str, rule: &str) {
         let issue = ErrorBody::new(code, format!("{field} must be {rule}"));
         self.push(issue.with("field", field));
     }
 
-    /// The first issue; when there are more, all of them are its `issues`.
+    /// Returns the first issue; if there are more, all of them are its `issues`.
     pub(super) fn into_result(mut self) -> Result<(), ErrorBody> {
         match self.0.len() {
             0 => Ok(()),

@@ -1,4 +1,5 @@
-//! Tasks from JSON: shapes by the table of the contracts crate, then the rules of this crate.
+//! Reads tasks from JSON: first the shapes in the contracts crate's table, then the rules of
+//! this crate.
 
 mod check;
 mod issues;

@@ -1,4 +1,4 @@
-//! From the JSON of a caller, and the values of its host, to a task.
+//! Converts the JSON of a caller, and values from its host, to a task.
 
 use super::issues::Issues;
 use crate::{check_env_name, defaults, parse, parse_tool_policy};
@@ -7,16 +7,16 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskField, TaskSpec,
 };
 
-/// Most rows of a list.
+/// Maximum number of rows in a list.
 const MAX_ROWS: usize = 256;
-/// Fields that are refused with a code of their own.
+/// Fields that are refused with a separate error code.
 const RAW_CODE: [&str; 2] = ["code", "code_file"];
 
-/// Reads a task. Fields of `host` replace those of `caller`, also when they are `null`; neither
-/// may hold a field of a higher authority.
+/// Reads a task. Fields of `host` replace those of `caller`, even with `null`; neither may
+/// contain a field of a higher authority.
 ///
 /// # Errors
-/// The first issue, with all of them as `issues` when there are several.
+/// The first issue, with all of them as `issues` if there are several.
 pub fn read_task(
     mut caller: Map<String, Value>,
     host: Map<String, Value>,
@@ -53,12 +53,12 @@ pub fn read_task(
     reader.issues.into_result()?;
     complete(&mut fields);
     serde_json::from_value(Value::Object(fields)).map_err(|_| {
-        // A shape of the table and a type of the struct differ.
+        // A shape in the table does not match the type in the struct.
         ErrorBody::new(ErrorCode::Internal, "the task cannot be read")
     })
 }
 
-/// Fields that follow from others.
+/// Computes fields that follow from others.
 fn complete(fields: &mut Map<String, Value>) {
     if let Some(Value::Object(hold)) = fields.get_mut("hold")
         && let Some(ttl) = hold.get("ttl_ms").cloned()
@@ -76,7 +76,7 @@ fn complete(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Codes of a value of the wrong shape, and of wrong members in it.
+/// Error codes for a value of the wrong shape, and for wrong members in it.
 #[derive(Debug, Clone, Copy)]
 struct Codes {
     own: ErrorCode,
@@ -121,7 +121,7 @@ impl Reader {
             .push(ErrorBody::new(code, message).with("field", field));
     }
 
-    /// The value in the form that serde reads; none when it is refused or empty.
+    /// Converts a value to the form that serde reads; `None` if it is refused or empty.
     fn value(&mut self, at: &str, codes: Codes, shape: Shape, value: Value) -> Option<Value> {
         let rule = match (shape, &value) {
             (Shape::Text, Value::String(_))
@@ -173,8 +173,9 @@ impl Reader {
         parsed.map_err(|issue| self.issues.push(issue)).ok()
     }
 
-    /// The repository of a mount. `history` shows every object of the host's repository, also
-    /// what no branch has, so it is left to the operator at the shell.
+    /// Checks the repository of a mount. `history` exposes every object of the host's
+    /// repository, even those on no branch, so only the operator on the command line may
+    /// request it.
     fn git(&mut self, at: &str, code: ErrorCode, word: &str) -> Option<Value> {
         match word {
             "baseline" | "none" => return Some(word.into()),
@@ -234,7 +235,7 @@ impl Reader {
                 (_, _) => self.issues.refuse(codes.own, &place, "a string"),
             }
         }
-        // An empty list of exit codes stands for the default, which is 0.
+        // An empty list of exit codes means the default, which is 0.
         let empty = matches!(shape, Shape::ExitCodes) && read.is_empty();
         (!empty).then_some(Value::Array(read))
     }
@@ -250,7 +251,7 @@ impl Reader {
             Shape::Object(members) => self.object(at, codes.members, members, given),
             Shape::Kinds(kinds) => self.kind(at, codes.own, kinds, given)?,
             Shape::Environment => self.environment(at, codes.own, given),
-            // Absent and empty are the same, and serde knows the default.
+            // Absent and empty mean the same, and serde fills in the default.
             _ if given.is_empty() => return None,
             _ => given,
         };
@@ -340,7 +341,7 @@ impl Reader {
     }
 }
 
-/// An object; an empty list counts as one, because PHP cannot tell them apart.
+/// Returns an object; an empty list counts as one, because PHP encodes an empty object as `[]`.
 fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(members) => Some(members.clone()),
@@ -349,7 +350,7 @@ fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// What a value must be, for people.
+/// Describes a valid value, for error messages.
 fn rule(shape: Shape) -> String {
     match shape {
         Shape::Text => "a string".to_owned(),
@@ -372,7 +373,7 @@ fn rule(shape: Shape) -> String {
     }
 }
 
-/// `a, b or c`.
+/// Formats `a, b or c`.
 fn one_of(words: &[&str]) -> String {
     match words {
         [] => String::new(),

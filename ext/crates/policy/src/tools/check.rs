@@ -21,8 +21,9 @@ const TOOL: &[&str] = &[
 ];
 const RUNTIME: &[&str] = &["environment", "capability_scope"];
 
-/// All issues of a document, in its order. Codes: `invalid-policy`, `invalid-tool`,
-/// `duplicate-tool`, `unknown-field`. An empty list of tools is valid and allows nothing.
+/// Returns all issues of a document, in document order. Codes: `invalid-policy`,
+/// `invalid-tool`, `duplicate-tool`, `unknown-field`. An empty list of tools is valid and
+/// allows nothing.
 #[must_use]
 pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
     let mut found = Found(Vec::new());
@@ -78,7 +79,7 @@ pub fn parse_tool_policy(document: &Value) -> Result<SandboxToolPolicy, ToolPoli
     Err(ToolPolicyError::Invalid { issues })
 }
 
-/// Empty metadata that PHP wrote as a list, as the object it is.
+/// Converts empty metadata, which PHP encodes as a list, to an object.
 fn objects(mut document: Value) -> Value {
     let mend = |holder: &mut Value| {
         if let Some(metadata) = holder.get_mut("metadata")
@@ -99,7 +100,7 @@ fn objects(mut document: Value) -> Value {
     document
 }
 
-/// PHP writes an empty object as a list.
+/// Returns whether a value is an object; PHP encodes an empty object as a list.
 fn is_object(value: &Value) -> bool {
     value.is_object() || value.as_array().is_some_and(Vec::is_empty)
 }
@@ -190,7 +191,7 @@ impl Found {
         self.reach(index, tool);
     }
 
-    /// Where a tool runs and what it reaches are said three times, and must agree.
+    /// Checks that the three members for location and reach of a tool agree.
     fn reach(&mut self, index: usize, tool: &Map<String, Value>) {
         let wanted = match tool.get("execution_location").and_then(Value::as_str) {
             Some("sandbox") => Some("runtime_local"),
@@ -220,8 +221,8 @@ impl Found {
     }
 }
 
-/// Names that mean a tool already, by their index. Two rules about one tool could contradict
-/// each other, and the laxer would win by accident.
+/// Names of the tools so far, with their index. Two rules for one tool could contradict each
+/// other, and the more permissive one could apply unnoticed.
 #[derive(Default)]
 struct Seen {
     names: BTreeMap<String, usize>,
@@ -273,7 +274,7 @@ impl Seen {
         builtin.dedup();
         for id in builtin {
             match self.builtin.get(id) {
-                // The same name twice was said above.
+                // The duplicate name was reported above.
                 Some(&first) if names.iter().any(|n| self.names.get(*n) == Some(&first)) => {}
                 Some(&first) => twice(id, first),
                 None => {
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_policy_and_a_good_one_are_valid() {
+    fn empty_and_complete_tool_policies_are_valid() {
         assert!(issues(&policy(vec![])).is_empty());
         let mut good = tool("workspace.read");
         good["metadata"] = json!([]);
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_metadata_from_php_is_read() {
+    fn empty_metadata_list_from_php_is_read_as_object() {
         let mut good = tool("workspace.read");
         good["metadata"] = json!([]);
         let mut document = policy(vec![good]);
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_reported_at_once() {
+    fn every_fault_of_a_tool_policy_is_reported_at_once() {
         let document = json!({"schema": "x", "version": 2, "tools": [1, {"id": ""}]});
         let codes = issues(&document);
         for wanted in [
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_members_are_issues() {
+    fn unknown_tool_policy_members_are_issues() {
         let mut row = tool("a.b");
         row["alowed"] = json!(false);
         row["runtime"]["scope"] = json!("runtime_local");
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn location_and_reach_must_agree() {
+    fn contradictory_tool_location_and_scope_is_an_issue() {
         for (location, environment, scope, faults) in [
             ("sandbox", "runtime_local", "runtime_local", 0),
             ("sandbox", "control_plane", "runtime_local", 1),
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn two_rules_about_one_tool_are_refused() {
+    fn two_rules_for_one_tool_are_refused() {
         let mut alias = tool("harmless");
         alias["aliases"] = json!(["terminal.run"]);
         let mut hidden = tool("quiet");

@@ -1,9 +1,9 @@
-//! Which tools the built-in loop has: a registry as data, and what policy and lists make of it.
+//! Tools of the built-in loop: a registry as data, filtered by policies and lists.
 //!
-//! A tool exists for an agent when it is in the registry (or the parent answers for it by name),
-//! the tool policy allows and shows it, the caller's list names it, and the runtime policy allows
-//! what it takes in the guest. Every one of these only narrows. `task.finish` and `task.blocked`
-//! end the task and reach nothing: they are always there.
+//! An agent has a tool if the tool is in the registry (or the parent process serves it by
+//! name), the tool policy allows and shows it, the caller's list names it, and the runtime
+//! policy allows what it needs in the guest. Each of these can only remove tools. `task.finish`
+//! and `task.blocked` only end the task and are always available.
 
 mod check;
 mod refusal;
@@ -21,7 +21,7 @@ pub use set::{OfferedTool, ToolKind, ToolSet};
 use crate::runtime_policy::join;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
 
-/// Why there is no set of tools.
+/// Why the tools of a run cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolPolicyError {
@@ -31,20 +31,20 @@ pub enum ToolPolicyError {
         /// All issues.
         issues: Vec<PolicyIssue>,
     },
-    /// The list of allowed tools names something that does not exist.
+    /// The list of allowed tools names a tool that does not exist.
     #[error("there is no tool {}; there are {}", quoted(.unknown), .known.join(", "))]
     Unknown {
-        /// As given.
+        /// Unknown names in the list.
         unknown: Vec<String>,
-        /// Every id that can be named.
+        /// Every id that the list may contain.
         known: Vec<String>,
     },
     /// The list of allowed tools names tools that this run may not have.
     #[error("{}; this run may have {}", refusals(.refused), .offered.join(", "))]
     NotAllowed {
-        /// Each with its reason.
+        /// The refused tools, each with its reason.
         refused: Vec<ToolRefusal>,
-        /// Ids that can be named.
+        /// Ids of the tools that the run may have.
         offered: Vec<String>,
     },
 }
@@ -66,7 +66,7 @@ fn refusals(refused: &[ToolRefusal]) -> String {
 }
 
 impl ToolPolicyError {
-    /// The error as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {

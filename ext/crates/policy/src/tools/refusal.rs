@@ -1,38 +1,39 @@
-//! Why a tool does not exist for an agent, rule by rule.
+//! Reasons why an agent does not have a tool.
 
 use super::registry::{ToolAccess, ToolDescriptor, ToolNeed, builtin_tool};
 use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, RuntimePolicy, SandboxToolPolicy,
-    ToolLocation, ToolRule, ToolScope, ToolVisibility, words,
+    ToolLocation, ToolRule, ToolScope, ToolVisibility, string_enum,
 };
 
-words! {
-    /// Why a tool does not exist for an agent.
+string_enum! {
+    /// Why an agent does not have a tool.
     pub enum RefusalReason {
-        /// No rule, no list and no registry knows it.
+        /// The tool is in no rule, list or registry.
         NotInPolicy = "not-in-policy",
-        /// It runs at the parent, and the parent does not answer for it in this run.
+        /// The tool runs in the parent process, which does not serve it in this run.
         ParentOnly = "parent-only",
-        /// The policy hides it.
+        /// The tool policy hides the tool.
         Hidden = "hidden",
-        /// The policy shows it to the parent only.
+        /// The tool policy shows the tool to the parent process only.
         NotVisibleInSandbox = "not-visible-in-sandbox",
-        /// The policy, the list of allowed tools or the runtime policy does not allow it.
+        /// The tool policy, the list of allowed tools or the runtime policy does not allow the
+        /// tool.
         NotAllowed = "not-allowed",
     }
 }
 
-/// A tool that is not offered, and why.
+/// A tool that the agent does not have, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("tool {tool:?} is not allowed in this run ({}): {detail}", .reason.as_str())]
 pub struct ToolRefusal {
-    /// As called or named.
+    /// Name of the tool in the call or list.
     pub tool: String,
-    /// In one word.
+    /// Reason as a code.
     pub reason: RefusalReason,
-    /// In a sentence.
+    /// Reason as a sentence.
     pub detail: String,
 }
 
@@ -45,7 +46,7 @@ impl ToolRefusal {
         }
     }
 
-    /// The refusal as it crosses a border.
+    /// Returns the serialisable error.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
@@ -54,7 +55,7 @@ impl ToolRefusal {
     }
 }
 
-/// Every name of a rule.
+/// Returns every name of a rule's tool.
 pub(super) fn names(rule: &ToolRule) -> impl Iterator<Item = &str> {
     [rule.id.as_str(), rule.runtime_tool_id.as_str()]
         .into_iter()
@@ -69,7 +70,7 @@ pub(super) fn names(rule: &ToolRule) -> impl Iterator<Item = &str> {
         )
 }
 
-/// The rule about a built-in tool; a valid policy has at most one.
+/// Returns the rule for a built-in tool; a valid policy has at most one.
 pub(super) fn rule_of<'p>(
     policy: &'p SandboxToolPolicy,
     row: &ToolDescriptor,
@@ -80,7 +81,7 @@ pub(super) fn rule_of<'p>(
         .find(|rule| names(rule).any(|name| builtin_tool(name).is_some_and(|b| b.id == row.id)))
 }
 
-/// What a rule says against a tool, wherever the tool runs.
+/// Returns the refusal that follows from a rule, wherever the tool runs.
 fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
     let refuse = |reason, detail: &str| Some(ToolRefusal::new(tool, reason, detail));
     match rule.transport_visibility {
@@ -173,7 +174,8 @@ pub(super) fn refusal_of_parent(
     }
 }
 
-/// A rule about something that neither the registry nor the parent's list has.
+/// Returns the refusal for a rule about a tool that is neither in the registry nor in the
+/// parent's list.
 pub(super) fn refusal_of_foreign(rule: &ToolRule) -> ToolRefusal {
     if runs_at_parent(rule) {
         return ToolRefusal::new(

@@ -1,4 +1,4 @@
-//! The built-in tools as data: what a model is told of each, and what each takes.
+//! The built-in tools as data: their descriptions for the model, and what each needs.
 
 use serde_json::{Value, json};
 
@@ -41,56 +41,56 @@ pub enum BuiltinTool {
     Blocked,
 }
 
-/// What the runtime policy must allow for a tool.
+/// Part of the runtime policy that a tool needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolNeed {
-    /// Nothing: it looks at mounts, or reaches nothing at all.
+    /// Nothing: the tool reads mounts, or has no effect.
     Nothing,
-    /// Mounts that can be written.
+    /// Writable mounts.
     WritableMounts,
-    /// This id among the policy's `commands`.
+    /// This id in the policy's `commands`.
     Command(&'static str),
 }
 
 /// Whether a tool can change something in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolAccess {
-    /// It only looks.
+    /// The tool only reads.
     Reads,
-    /// It can change files, WordPress, or anything a program can.
+    /// The tool can change files, WordPress, or anything that a program can change.
     Writes,
-    /// It ends the task and reaches nothing.
+    /// The tool ends the task and has no other effect.
     EndsTask,
 }
 
 /// One built-in tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolDescriptor {
-    /// Which.
+    /// The tool.
     pub tool: BuiltinTool,
     /// Stable id.
     pub id: &'static str,
-    /// Further names it is known by, in policies, lists and calls.
+    /// Alternative names in policies, lists and calls.
     pub aliases: &'static [&'static str],
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: &'static str,
-    /// What it takes.
+    /// Part of the runtime policy that the tool needs.
     pub need: ToolNeed,
-    /// Whether it changes something.
+    /// Whether the tool changes something.
     pub access: ToolAccess,
-    /// JSON Schema of its arguments, an object.
+    /// JSON Schema of the arguments; its type is `object`.
     pub parameters: fn() -> Value,
 }
 
 const PHP: ToolNeed = ToolNeed::Command("wordpress.run-php");
 const PROGRAM: ToolNeed = ToolNeed::Command("command-agent-run");
 
-/// Name of the tool that runs one program. It is for agents whose host knows it by this name, and
-/// is offered only to those whose tools name it: `terminal.run` does more.
+/// Name of the tool that runs one program. It exists for agents whose host uses this name, and
+/// is offered only if a policy or list names it; `terminal.run` does more.
 pub const RUN_TERMINAL_COMMAND: &str = "run_terminal_command";
 
-/// The definition of [`RUN_TERMINAL_COMMAND`] as a host hands it to a model: {name, description,
-/// parameters}.
+/// Returns the definition of [`RUN_TERMINAL_COMMAND`] that a host passes to a model: {name,
+/// description, parameters}.
 #[must_use]
 pub fn run_terminal_command() -> Value {
     let row = TOOLS.iter().find(|row| row.tool == BuiltinTool::Program);
@@ -273,7 +273,7 @@ pub const TOOLS: &[ToolDescriptor] = &[
     },
 ];
 
-/// The built-in tool that a name means: its id, its name on the wire or an alias.
+/// Returns the built-in tool with this id, provider-safe name or alias.
 #[must_use]
 pub fn builtin_tool(name: &str) -> Option<&'static ToolDescriptor> {
     TOOLS.iter().find(|row| {
@@ -281,8 +281,8 @@ pub fn builtin_tool(name: &str) -> Option<&'static ToolDescriptor> {
     })
 }
 
-/// An id as programs and models know it: runs of anything but letters, digits and `_` become
-/// one `_`, none at the ends.
+/// Converts an id to the form for programs and models: each run of characters other than
+/// letters, digits and `_` becomes one `_`, and leading and trailing `_` are removed.
 #[must_use]
 pub fn runtime_tool_id(id: &str) -> String {
     let mut name = String::with_capacity(id.len());
@@ -516,7 +516,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_name_means_one_tool() {
+    fn every_tool_name_refers_to_one_tool() {
         let mut names = BTreeSet::new();
         for row in TOOLS {
             assert!(names.insert(row.id.to_owned()), "{}", row.id);
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn names_on_the_wire_are_what_every_provider_takes() {
+    fn tool_names_are_valid_for_every_model_provider() {
         for row in TOOLS {
             let name = runtime_tool_id(row.id);
             assert!((1..=64).contains(&name.len()));
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_closed_objects_whose_required_names_exist() {
+    fn tool_parameters_are_closed_objects_with_existing_required_members() {
         for row in TOOLS {
             let schema = (row.parameters)();
             assert_eq!(schema["type"], "object", "{}", row.id);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_command_has_its_stable_form() {
+    fn run_terminal_command_definition_is_stable() {
         let definition = run_terminal_command();
         assert_eq!(definition["name"], "run_terminal_command");
         assert_eq!(runtime_tool_id(RUN_TERMINAL_COMMAND), RUN_TERMINAL_COMMAND);
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_tools_need_exist() {
+    fn commands_required_by_tools_are_in_the_registry() {
         for row in TOOLS {
             if let ToolNeed::Command(id) = row.need {
                 assert!(crate::descriptor(id).is_some(), "{id}");

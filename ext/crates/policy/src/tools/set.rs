@@ -1,4 +1,4 @@
-//! The tools of one run: what is offered, and why anything else is refused.
+//! The tools of one run: tools that the agent has, and why others are refused.
 
 use super::refusal::{
     RefusalReason, ToolRefusal, names, refusal_of_builtin, refusal_of_foreign, refusal_of_parent,
@@ -12,29 +12,29 @@ use wp_codebox_contracts::{
     ParentTool, ParentToolBridge, PolicyIssue, RuntimePolicy, SandboxToolPolicy, ToolRule,
 };
 
-/// Who carries a tool out.
+/// Component that executes a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolKind {
     /// The runner, in the guest.
     Builtin(BuiltinTool),
-    /// The parent.
+    /// The parent process.
     Parent(ParentTool),
 }
 
 /// A tool that the agent has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedTool {
-    /// Id.
+    /// Id of the tool.
     pub id: String,
-    /// Name on the wire: letters, digits and `_`, at most 64.
+    /// Name in the model's API: letters, digits and `_`, at most 64.
     pub name: String,
-    /// Further names that calls may use.
+    /// Alternative names that calls may use.
     pub aliases: Vec<String>,
-    /// For the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
-    /// Who carries it out.
+    /// Component that executes the tool.
     pub kind: ToolKind,
 }
 
@@ -72,7 +72,8 @@ impl OfferedTool {
     }
 }
 
-/// Whether a tool is offered only to those who name it: another one does the same and more.
+/// Returns whether a tool is offered only if a policy or list names it, because another tool
+/// does the same and more.
 fn on_request(row: &ToolDescriptor) -> bool {
     row.tool == BuiltinTool::Program
 }
@@ -86,16 +87,16 @@ fn named(row: &ToolDescriptor, allowed: &[String]) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSet {
     offered: Vec<OfferedTool>,
-    /// Tools that exist and are not offered, by id.
+    /// Existing tools that the agent does not have, by id.
     refused: BTreeMap<String, ToolRefusal>,
-    /// Rules about tools that do not exist here, by each name they have.
+    /// Refusals from rules about unknown tools, by each of the tool's names.
     foreign: BTreeMap<String, ToolRefusal>,
 }
 
 impl ToolSet {
-    /// What is left of the registry and the parent's tools. Without `policy` and `allowed` that
-    /// is every tool that acts in the guest and every tool the parent answers for; an empty
-    /// `allowed` is none given.
+    /// Determines the tools of a run. Without `policy` and `allowed` these are all tools that
+    /// act in the guest and all tools that the parent process serves. An empty `allowed` counts
+    /// as absent.
     pub fn resolve(
         policy: Option<&SandboxToolPolicy>,
         allowed: &[String],
@@ -159,7 +160,7 @@ impl ToolSet {
         Ok(set)
     }
 
-    /// Keeps what the list names. It never widens: a name that is not offered is an error.
+    /// Keeps only the listed tools. A listed tool that the run may not have is an error.
     fn narrow(&mut self, allowed: &[String]) -> Result<(), ToolPolicyError> {
         if allowed.is_empty() {
             return Ok(());
@@ -206,13 +207,13 @@ impl ToolSet {
         Ok(())
     }
 
-    /// The tools that are offered, in order.
+    /// Returns the tools of the agent, in order.
     #[must_use]
     pub fn offered(&self) -> &[OfferedTool] {
         &self.offered
     }
 
-    /// Those of them that the parent answers for.
+    /// Returns the tools that the parent process serves.
     #[must_use]
     pub fn parents(&self) -> Vec<&ParentTool> {
         self.offered
@@ -224,7 +225,7 @@ impl ToolSet {
             .collect()
     }
 
-    /// The tool that a call means, or why there is none.
+    /// Returns the tool that a call names, or why the agent does not have it.
     pub fn find(&self, name: &str) -> Result<&OfferedTool, ToolRefusal> {
         if let Some(tool) = self.offered.iter().find(|tool| tool.is_named(name)) {
             return Ok(tool);
@@ -251,10 +252,10 @@ impl ToolSet {
         ))
     }
 
-    /// What a reader is told: the tools the agent has, and which others exist here and why it
-    /// has not got them.
+    /// Returns a description for readers: the agent's tools, and the other tools with the
+    /// reason for each refusal.
     #[must_use]
-    pub fn read_out(&self) -> Value {
+    pub fn describe_tools(&self) -> Value {
         let offered: Vec<&str> = self.offered.iter().map(|tool| tool.id.as_str()).collect();
         let refused: Vec<Value> = self
             .refused
@@ -276,7 +277,7 @@ fn ends_task(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
 }
 
-/// Issues of the list of the parent's tools: ids that are no names, or mean another tool.
+/// Returns issues of the parent's list: ids that are invalid or that name another tool.
 fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut issue = |code: &str, index: usize, message: String| {

@@ -14,7 +14,7 @@ use super::route::Target;
 use super::secrets::Swapped;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use wp_codebox_contracts::ModelApi;
-use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, judge_model_request};
+use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, check_model_request};
 use zeroize::Zeroizing;
 
 /// What stands for the host in log and answers: where the model is, is the host's business.
@@ -57,7 +57,7 @@ impl Model {
 
     /// Where a request for this path below the base URL goes, when it may.
     pub(super) fn target(&self, head: &Head, path: &RequestPath) -> Result<Target, Reason> {
-        judge_model_request(self.api, &head.method, path).map_err(|refusal| match refusal {
+        check_model_request(self.api, &head.method, path).map_err(|refusal| match refusal {
             Refusal::Method => Reason::ModelMethodNotAllowed,
             Refusal::PathAmbiguous(_) => Reason::PathAmbiguous,
             Refusal::Path | Refusal::Host | Refusal::Port | Refusal::TunnelHidesRequest => {

@@ -3,7 +3,7 @@
 //! The guest holds a placeholder. In header values and queries of a request the bridge can
 //! see, it is replaced by the value when the request goes to a host of that secret; towards
 //! any other host it goes on as it is and is worth nothing. Bodies are not touched. What any
-//! host sends back is searched for every value of the run in all of its [`Spellings`]: a value
+//! host sends back is searched for all [`SecretEncodings`] of the values of the run: a value
 //! that was stored at its own host could be read from another one.
 //!
 //! What this does not stop: a host that hands the value out in a spelling of its own, and
@@ -19,7 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
-use wp_codebox_policy::{Host, Spellings};
+use wp_codebox_policy::{Host, SecretEncodings};
 
 /// Every secret of a bridge.
 pub(super) struct Secrets {
@@ -29,7 +29,7 @@ pub(super) struct Secrets {
 
 /// The values that no answer may hold.
 struct Known {
-    spellings: Spellings,
+    spellings: SecretEncodings,
     /// What stands for each of them.
     placeholders: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Secrets {
         swaps.retain(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty());
         let all = || swaps.iter().chain(key);
         let known = Arc::new(Known {
-            spellings: Spellings::of(all().map(|swap| swap.value.as_str())),
+            spellings: SecretEncodings::of(all().map(|swap| swap.value.as_str())),
             placeholders: all().map(|swap| swap.placeholder.clone()).collect(),
         });
         Self { swaps, known }

@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use wp_codebox_policy::{Host, ModelBase, Transport, judge_address};
+use wp_codebox_policy::{Host, ModelBase, Transport, check_address};
 
 /// Addresses of one name that are tried.
 const ATTEMPTS: usize = 4;
@@ -32,8 +32,10 @@ pub(super) enum Allowed<'a> {
 impl Allowed<'_> {
     fn judge(self, address: IpAddr) -> Result<(), Reason> {
         match self {
-            Self::Public => judge_address(address).map_err(|_| Reason::PrivateAddress),
-            Self::Model(base) => base.judge(address).map_err(|_| Reason::ModelAddress),
+            Self::Public => check_address(address).map_err(|_| Reason::PrivateAddress),
+            Self::Model(base) => base
+                .check_address(address)
+                .map_err(|_| Reason::ModelAddress),
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::sources::{PathKind, Sources};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    Component, ComponentLoad, GitChoice, MadeDirectory, MadeFrom, MountAccess, MountRequest,
-    StagedFile,
+    Component, ComponentLoad, GeneratedDirectory, GeneratedFrom, GitChoice, MountAccess,
+    MountRequest, StagedFile,
 };
 
 /// Source of what is made of nothing of the host: checked like any, and never read.
@@ -128,14 +128,14 @@ fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
     };
     let seed = &workspace.seed;
     let from = match seed.kind {
-        SeedKind::Plugin => Some(MadeFrom::Files {
+        SeedKind::Plugin => Some(GeneratedFrom::Files {
             files: scaffold::plugin(seed),
         }),
-        SeedKind::Theme => Some(MadeFrom::Files {
+        SeedKind::Theme => Some(GeneratedFrom::Files {
             files: scaffold::theme(seed),
         }),
         SeedKind::Directory if seed.exclude_paths.is_empty() => None,
-        SeedKind::Directory => Some(MadeFrom::Copy {
+        SeedKind::Directory => Some(GeneratedFrom::Copy {
             without: seed
                 .exclude_paths
                 .iter()
@@ -144,7 +144,7 @@ fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
         }),
     };
     if let Some(from) = from {
-        all.workflow.made.push(MadeDirectory {
+        all.workflow.made.push(GeneratedDirectory {
             of: target.clone(),
             from,
         });
@@ -169,9 +169,9 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         let placed = layout::place_plugin(plugin, sources);
         let source = match placed.from {
             PluginSource::Zip => {
-                all.workflow.made.push(MadeDirectory {
+                all.workflow.made.push(GeneratedDirectory {
                     of: placed.directory.clone(),
-                    from: MadeFrom::Archive {
+                    from: GeneratedFrom::Archive {
                         sha256: plugin.sha256.clone(),
                         subdir: plugin.source_subdir.clone(),
                     },
@@ -212,9 +212,9 @@ fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
     let loader = format!(
         "<?php\n// Loads a stand-in for a service.\nrequire rtrim( dirname( ABSPATH ), '/' ) . '{staged}';\n"
     );
-    all.workflow.made.push(MadeDirectory {
+    all.workflow.made.push(GeneratedDirectory {
         of: slug.clone(),
-        from: MadeFrom::Files {
+        from: GeneratedFrom::Files {
             files: BTreeMap::from([("load.php".to_owned(), loader)]),
         },
     });

@@ -263,7 +263,7 @@ fn check_mail(
         _ => return,
     };
     let row = found.accepted_args.iter().find(|row| row.name == name);
-    if let Some(Err(why)) = row.map(|row| row.format.judge(value)) {
+    if let Some(Err(why)) = row.map(|row| row.format.check(value)) {
         judge.say(code, at, format!("{name} {why}"));
     }
 }

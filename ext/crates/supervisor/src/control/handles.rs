@@ -5,7 +5,7 @@ use crate::parent::Answers;
 use crate::run::RequestQueue;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wp_codebox_contracts::{CancelWish, CancellationNote, RunId};
+use wp_codebox_contracts::{CancelDetails, CancellationNote, RunId};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, now_rfc3339};
 
@@ -30,7 +30,7 @@ const WISH: usize = 500;
 
 impl ControlHandles {
     /// Ends the run. Who asked first stands in its record before anything of it ends.
-    pub(super) fn cancel(&self, reason: CancelReason, wish: CancelWish) {
+    pub(super) fn cancel(&self, reason: CancelReason, wish: CancelDetails) {
         let clean = |text: String| -> String {
             let text = self.redactor.redact(text.trim()).into_owned();
             text.chars().take(WISH).collect()

@@ -22,7 +22,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
+    CancelDetails, CancelEffect, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
     schema_id,
 };
 use wp_codebox_control::ControlSocket;
@@ -145,12 +145,12 @@ fn hear(first: &[u8], handles: &ControlHandles) -> Heard {
     match serde_json::from_slice(first) {
         Ok(Frame::Cancel) => {
             // Beside the type; a frame without it, or with nonsense in it, cancels all the same.
-            let wish: CancelWish = serde_json::from_slice(first).unwrap_or_default();
+            let wish: CancelDetails = serde_json::from_slice(first).unwrap_or_default();
             handles.cancel(CancelReason::Asked, wish);
             return Heard::Cancelled(RunCancellation {
                 schema: schema_id::RUN_CANCELLATION.to_owned(),
                 run_id: handles.run_id.clone(),
-                answer: CancelAnswer::Requested,
+                answer: CancelEffect::Requested,
                 status: RunStatus::Running,
             });
         }

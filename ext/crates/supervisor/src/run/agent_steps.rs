@@ -138,7 +138,7 @@ mod tests {
             all(&[say("\u{1b}[2J\u{202e}x").as_bytes()], &redactor),
             "\\u001b[2J\\u202ex\n"
         );
-        // Spelled in a way that is no find before it is decoded.
+        // JSON escapes hide the secret from the redactor until the line is decoded.
         let secret = "{\"type\":\"run\",\"command\":\"\\u0068unter2-h\\u0075nter2\"}\n";
         let shown = all(&[secret.as_bytes()], &redactor);
         assert!(

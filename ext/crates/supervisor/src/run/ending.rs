@@ -61,7 +61,7 @@ pub(super) fn stop_of(
         ExecutionEnd::Cancelled => Ok(Some(Stop::Cancelled)),
         ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
         ExecutionEnd::GuestDied { death } => Ok(Some(Stop::Failed(
-            death.told_in(error(format!("was lost: {death}"))),
+            death.attach_to(error(format!("was lost: {death}"))),
         ))),
     }
 }

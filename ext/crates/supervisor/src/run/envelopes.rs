@@ -7,8 +7,8 @@ use super::recorder::TranscriptEntry;
 use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    ChangeCounts, CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId,
-    RunSummary, Salvage, SummaryArgs, SummaryCode, schema_id,
+    ChangeCounts, CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RecoveredChanges,
+    RunId, RunSummary, SummaryArgs, SummaryCode, schema_id,
 };
 
 /// What the envelopes are made from.
@@ -29,11 +29,11 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    fn salvage(&self) -> Salvage {
+    fn salvage(&self) -> RecoveredChanges {
         if self.changes.total() == 0 {
-            Salvage::Nothing
+            RecoveredChanges::Absent
         } else {
-            Salvage::Changes
+            RecoveredChanges::Present
         }
     }
 

@@ -99,7 +99,7 @@ pub(super) fn inputs(
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
         agent_result: agent_exit.map(|exit| {
             let mut result = envelopes::agent_result(&facts, exit);
-            if let Some(text) = &evidence.last_word {
+            if let Some(text) = &evidence.final_message {
                 result.insert("message".to_owned(), json!(text));
             }
             result

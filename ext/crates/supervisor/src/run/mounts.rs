@@ -4,7 +4,9 @@ use super::sources::{OpenMount, Shown, open_source};
 use super::{generated, git};
 use std::os::fd::AsFd;
 use std::path::Path;
-use wp_codebox_contracts::{ErrorBody, GitView, GuestPath, MadeFrom, MountRequest, RunRequest};
+use wp_codebox_contracts::{
+    ErrorBody, GeneratedFrom, GitView, GuestPath, MountRequest, RunRequest,
+};
 
 pub(super) fn open_mount(
     mount: &MountRequest,
@@ -19,7 +21,7 @@ pub(super) fn open_mount(
     };
     let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
     // What is made of an archive or of text lies in no work tree.
-    let tree = row.is_none_or(|row| matches!(row.from, MadeFrom::Copy { .. }));
+    let tree = row.is_none_or(|row| matches!(row.from, GeneratedFrom::Copy { .. }));
     let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
     let history = match (git, row) {
         (GitView::None | GitView::Baseline, _) => None,

@@ -164,7 +164,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     };
     // Before it is opened: a user's is made where there is none.
     let wordpress = real_path(&request.paths.wordpress);
-    policy::check_state_place(&real_path(&request.paths.state_dir), &wordpress)?;
+    policy::check_state_location(&real_path(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
         .mounts

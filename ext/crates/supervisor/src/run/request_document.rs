@@ -41,7 +41,7 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
             let mut row = json!({"kind": "model", "budget": agent.budget});
             // It was resolved before the run began.
             if let Ok(tools) = tool_set(request, &prepared.policy) {
-                row["tools"] = tools.read_out();
+                row["tools"] = tools.describe_tools();
             }
             spec.insert("agent".to_owned(), row);
         }

@@ -1,5 +1,5 @@
-//! What follows from the definitions in `abilities/definitions/`: the methods of the facade
-//! `WP_Codebox_API` and the table of `docs/abilities.md`.
+//! Generates documents from the definitions in `abilities/definitions/`: the methods of the
+//! facade class `WP_Codebox_API` and the table in `docs/abilities.md`.
 
 use crate::findings::TaskError;
 use crate::generated::{Generated, with_block};
@@ -15,7 +15,7 @@ const TABLE_BEGIN: &str =
     "<!-- Generated from abilities/definitions/ by `cargo xtask generate` -->";
 const TABLE_END: &str = "<!-- End of the generated table -->";
 
-/// Abilities whose method has another name; `WP_Codebox_API::OTHER_NAMES` is the inverse.
+/// Abilities with a differently named method; `WP_Codebox_API::OTHER_NAMES` is the inverse.
 const OTHER_METHODS: &[(&str, &str)] = &[("apply-artifact-preflight", "preflight_apply_artifact")];
 
 /// A definition, as `definitions.php` prints it.
@@ -25,7 +25,7 @@ struct Definition {
     description: String,
     input_schema: String,
     output_schemas: Vec<String>,
-    /// Capabilities and scopes, one of which is enough.
+    /// Capabilities and scopes; a user needs one of them.
     allowed: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Definition {
     }
 }
 
-/// The facade and the table.
+/// Returns the facade class and the table.
 pub fn documents(root: &Path) -> Result<[Generated; 2], TaskError> {
     let definitions = definitions(root)?;
     let facade: String = definitions.iter().map(method).collect();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_has_the_name_of_its_ability_or_its_published_other_name() {
+    fn facade_method_is_named_like_its_ability_or_its_listed_alias() {
         let usual = method(&definition("get-run"));
         assert!(usual.contains("function get_run("), "{usual}");
         assert!(usual.contains("'wp-codebox/get-run'"), "{usual}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_names_schemas_and_capabilities() {
+    fn ability_table_row_names_schemas_and_capabilities() {
         assert_eq!(
             row(&definition("get-run")),
             "| `get-run` | Shows one run. | `run-reference-input` | `run` or `run-handle` | `wp_codebox_run` |\n"

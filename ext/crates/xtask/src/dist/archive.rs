@@ -1,7 +1,8 @@
-//! The plugin as a zip: the same files give the same bytes, on every machine.
+//! Packs the plugin as a zip that is reproducible: equal files give equal bytes on every
+//! machine.
 //!
-//! Entries are sorted, have one time and one mode, and lie below one directory
-//! named like the plugin, which is what WordPress unpacks.
+//! Entries are sorted, share one timestamp and one mode, and lie below a directory with the
+//! plugin's name, as WordPress expects.
 
 use super::rules::SLUG;
 use crate::findings::TaskError;
@@ -17,7 +18,7 @@ pub fn pack(directory: &Path) -> Result<Vec<u8>, TaskError> {
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(9))
-        // 1980-01-01, the first day a zip can name.
+        // 1980-01-01, the earliest date in the zip format.
         .last_modified_time(DateTime::default())
         .unix_permissions(0o644);
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_depends_on_names_and_content_alone() {
+    fn archive_bytes_depend_only_on_names_and_contents() {
         let one = pack(plugin(0, 0o644).path()).unwrap();
         assert_eq!(one, pack(plugin(86_400, 0o700).path()).unwrap());
         let other = plugin(0, 0o644);
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_has_one_top_directory_of_plain_files() {
+    fn archive_has_one_top_directory_and_only_regular_files() {
         let packed = pack(plugin(0, 0o755).path()).unwrap();
         let mut archive = zip::ZipArchive::new(Cursor::new(packed)).unwrap();
         let mut names = Vec::new();

@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: the WordPress plugin as one directory and as one archive.
+//! `cargo xtask dist`: builds the WordPress plugin as a directory and as an archive.
 //!
-//! The content depends on the checkout alone. Schema examples, dotfiles and
-//! Markdown stay out. What breaks a rule of [`rules`] is not built; directory and
-//! archive each appear by one rename.
+//! The content depends only on the checkout. Schema examples, dotfiles and Markdown files are
+//! excluded. A plugin that violates a rule of [`rules`] is not written. Directory and archive
+//! are each put in place by one rename.
 
 mod archive;
 mod rules;
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Builds `dist/wp-codebox/` and `dist/codebox.zip`, and checks them.
+/// Builds and checks `dist/wp-codebox/` and `dist/codebox.zip`.
 pub fn build(root: &Path) -> Result<(), TaskError> {
     let dist = root.join("dist");
     let target = dist.join(DIRECTORY);
@@ -55,7 +55,7 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Builds the Debian package; a script does it, with Debian's own tools.
+/// Builds the Debian package with a script that uses Debian's tools.
 pub fn debian(root: &Path) -> Result<(), TaskError> {
     const SCRIPT: &str = "packaging/debian/build";
     let program = root.join(SCRIPT).display().to_string();
@@ -66,7 +66,7 @@ pub fn debian(root: &Path) -> Result<(), TaskError> {
     })
 }
 
-/// What goes into the plugin and where, in the order of the names there.
+/// Returns source and target path of every file of the plugin, sorted by target.
 fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
     let mut files = Vec::new();
     for (folder, below) in [
@@ -108,7 +108,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), TaskError> {
     fs::write(path, bytes).map_err(TaskError::file(path))
 }
 
-/// What of the sources goes into the plugin.
+/// Returns whether a source file belongs to the plugin.
 fn shipped(folder: &str, relative: &Path) -> bool {
     let hidden = relative
         .components()
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ships() {
+    fn plugin_excludes_examples_dotfiles_and_markdown() {
         assert!(shipped(
             "abilities",
             Path::new("schemas/thing.v1.schema.json")

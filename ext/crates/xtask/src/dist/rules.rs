@@ -1,20 +1,20 @@
-//! What a directory must keep to be a WordPress plugin that reviewers take: kinds and
-//! names of files, headers of the main file and of readme.txt, and what code may not do.
+//! Rules for a WordPress plugin that reviewers of the plugin directory accept: types and names
+//! of files, headers of the main file and of readme.txt, and forbidden code.
 //!
-//! The rules are those of the plugin directory's own checker as far as they can be
-//! judged without WordPress, in our words and stricter: kinds of file are allowed by
-//! name, and a warning there is a finding here.
+//! The rules follow the plugin directory's own checker as far as possible without WordPress,
+//! and are stricter: file types need an explicit entry, and warnings of that checker are
+//! findings here.
 
 use crate::findings::TaskError;
 use crate::tree;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Directory below `dist/`, and main file of the plugin.
+/// Directory below `dist/`, and name of the plugin's main file.
 pub(super) const DIRECTORY: &str = "wp-codebox";
-/// The plugin in the directory of WordPress: zip, its top directory, and text domain.
+/// Slug in the WordPress plugin directory: name of the zip, its top directory, and text domain.
 pub(super) const SLUG: &str = "codebox";
-/// Kinds of file that may be in a plugin. Programs, archives, phars and Markdown are none.
+/// Allowed file types. Programs, archives, phars and Markdown are excluded.
 const EXTENSIONS: &[&str] = &[
     "php", "json", "txt", "css", "js", "svg", "png", "pot", "po", "mo",
 ];
@@ -39,7 +39,7 @@ const README_HEADERS: &[&str] = &[
     "License",
     "License URI",
 ];
-/// Fields that must be the same in both.
+/// Header fields that must be equal in the main file and readme.txt.
 const SAME: &[(&str, &str)] = &[
     ("Version", "Stable tag"),
     ("Requires at least", "Requires at least"),
@@ -47,11 +47,11 @@ const SAME: &[(&str, &str)] = &[
     ("License", "License"),
     ("License URI", "License URI"),
 ];
-/// Characters of the short description of readme.txt; what is longer is cut off.
+/// Maximum length of the short description in readme.txt; WordPress cuts longer ones.
 const SHORT_DESCRIPTION: usize = 150;
 const TAGS: usize = 5;
 
-/// Text that may not stand in code, by kind of file, and why.
+/// Forbidden text in code: file types, text and reason.
 const FORBIDDEN: &[(&[&str], &str, &str)] = &[
     (
         &["php"],
@@ -132,7 +132,7 @@ const FORBIDDEN: &[(&[&str], &str, &str)] = &[
     (&["js"], "new Function", "code is never made from text"),
     (&["js"], "innerHTML", "markup is never made from text"),
 ];
-/// The places where something forbidden is the work itself.
+/// Exceptions: files that need a forbidden text for their purpose.
 const EXCEPTED: &[(&str, &str)] = &[("includes/Connector/ProviderBridge.php", "wp_remote_")];
 /// Functions whose last argument is the text domain.
 const TRANSLATORS: &[&str] = &[
@@ -151,7 +151,7 @@ const TRANSLATORS: &[&str] = &[
     "esc_attr_x(",
 ];
 
-/// Every rule, on the finished directory.
+/// Applies every rule to the built directory.
 pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let main = directory.join(format!("{DIRECTORY}.php"));
@@ -179,7 +179,7 @@ pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     Ok(findings)
 }
 
-/// Name, kind and code of one file.
+/// Checks name, type and code of one file.
 fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let extension = path
@@ -231,7 +231,7 @@ fn php(shown: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// Lines of translations without our text domain as their last argument.
+/// Returns the lines of translation calls without this plugin's text domain as last argument.
 fn foreign_texts(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     for name in TRANSLATORS {
@@ -250,7 +250,7 @@ fn foreign_texts(text: &str) -> Vec<usize> {
     lines
 }
 
-/// What stands between the last comma of a call and its closing parenthesis.
+/// Returns the text between the last comma of a call and its closing parenthesis.
 fn last_argument(text: &str) -> Option<&str> {
     let (mut depth, mut start, mut quote, mut escaped) = (0_usize, 0, None, false);
     let mut previous = 0;
@@ -264,7 +264,7 @@ fn last_argument(text: &str) -> Option<&str> {
             (None, '(' | '[') => depth += 1,
             (None, ')') if depth == 0 => {
                 let last = text[start..at].trim();
-                // A comma after the last argument.
+                // A trailing comma after the last argument.
                 return Some(if last.is_empty() {
                     text[previous..start].trim().trim_end_matches(',')
                 } else {
@@ -330,12 +330,12 @@ fn headers(main: &str, readme: &str) -> Vec<String> {
     findings
 }
 
-/// Whether the directory of WordPress keeps names and slugs of this beginning to itself.
+/// Returns whether the WordPress plugin directory reserves names with this prefix.
 fn reserved(name: &str) -> bool {
     name.to_lowercase().starts_with("wp")
 }
 
-/// Name, short description and tags of readme.txt.
+/// Checks name, short description and tags of readme.txt.
 fn readme_text(main: &str, readme: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let title = readme.lines().next().unwrap_or_default();
@@ -372,7 +372,8 @@ fn is_version(text: &str) -> bool {
             .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A `Name: value` header, with or without the ` * ` of a comment before it.
+/// Returns the value of a `Name: value` header, with or without the ` * ` of a comment before
+/// it.
 fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().take(60).find_map(|line| {
         let value = line
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_plugin_has_no_findings() {
+    fn valid_plugin_has_no_findings() {
         assert_eq!(
             judge(plugin(MAIN, README).path()).unwrap(),
             Vec::<String>::new()
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_on_files_bites() {
+    fn each_file_rule_of_the_plugin_reports_a_violation() {
         for name in [
             "run.sh",
             "module.so",
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_on_code_bites() {
+    fn each_code_rule_of_the_plugin_reports_a_violation() {
         let bad = |name: &str, text: &str| {
             let directory = plugin(MAIN, README);
             fs::write(directory.path().join(name), text).unwrap();
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn translations_have_our_text_domain() {
+    fn translation_calls_without_the_text_domain_are_findings() {
         for (line, found) in [
             ("__( 'a', 'codebox' );", 0),
             (
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_directory_are_refused() {
+    fn plugin_names_with_reserved_prefixes_are_refused() {
         for name in ["WP Codebox", "wpCodebox"] {
             let main = MAIN.replace("Name: Codebox", &format!("Name: {name}"));
             let readme = README.replace("=== Codebox", &format!("=== {name}"));
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_on_headers_bites() {
+    fn each_header_rule_of_the_plugin_reports_a_violation() {
         let findings = |main: &str, readme: &str| judge(plugin(main, readme).path()).unwrap();
         for name in HEADERS {
             let main = MAIN.replace(&format!(" * {name}: "), " * Was: ");

@@ -1,9 +1,10 @@
-//! Which source file of a crate uses which other one, and the circles among them.
+//! Dependency graph between the source files of a crate, and its cycles.
 //!
-//! An arrow leads to the file that *defines* the name, wherever it was re-exported on the way.
-//! A `mod.rs` or `lib.rs` that only declares and re-exports its children is a facade: no arrow
-//! starts or ends there, so it is in no circle. A name of a module is no use by itself; the
-//! paths through it are. `use parent::*` uses what the importing file names of the parent.
+//! An arrow leads from a file to the file that *defines* the used name, through any re-exports.
+//! A `mod.rs` or `lib.rs` that only declares and re-exports its children is a facade: it has no
+//! arrows and is in no cycle. Naming a module alone is not a use; paths through the module are.
+//! `use parent::*` counts as a use of those names of the parent that occur in the importing
+//! file.
 
 use super::source::{self, Path, Source};
 use crate::findings::TaskError;
@@ -11,7 +12,7 @@ use crate::tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
 
-/// `use` chains longer than this are taken for circular and given up.
+/// Maximum length of a `use` chain; longer ones are treated as circular and dropped.
 const MAX_REEXPORTS: usize = 32;
 
 struct Module {
@@ -33,15 +34,15 @@ enum Target {
 pub(super) struct Graph {
     /// Paths below the crate's `src`.
     pub(super) files: Vec<String>,
-    /// Lines of all files, without unit tests.
+    /// Number of lines of all files, without unit tests.
     pub(super) lines: usize,
-    /// `(user, used)`, as indices of `files`, and the paths that make the arrow.
+    /// `(user, used)` as indexes of `files`, and the paths that cause the arrow.
     pub(super) arrows: BTreeMap<(usize, usize), BTreeSet<String>>,
     modules: Vec<Module>,
 }
 
 impl Graph {
-    /// Reads a crate, starting at the root module in its `src` directory.
+    /// Reads a crate, starting with the root module in its `src` directory.
     pub(super) fn read(src: &FilePath) -> Result<Graph, TaskError> {
         let mut graph = Graph::default();
         for root in ["lib.rs", "main.rs"] {
@@ -75,7 +76,7 @@ impl Graph {
         self.module(src, directory, source, parent)
     }
 
-    /// Adds a module of the newest file, then its children.
+    /// Adds a module of the most recently added file, then its children.
     fn module(
         &mut self,
         src: &FilePath,
@@ -112,7 +113,7 @@ impl Graph {
         Ok(index)
     }
 
-    /// The arrows that start in a module, each with the path that makes it.
+    /// Returns the arrows that start in a module, each with the path that causes it.
     fn arrows_of(&self, module: usize) -> Vec<((usize, usize), String)> {
         let Module { file, source, .. } = &self.modules[module];
         let imported = source.imports.iter().filter_map(|(name, import)| {
@@ -135,7 +136,7 @@ impl Graph {
         others.collect()
     }
 
-    /// What a path means where `module` writes it; nothing when it leads out of the crate.
+    /// Resolves a path in `module`; `None` if it leads out of the crate.
     fn resolve(&self, module: usize, path: &Path, depth: usize) -> Option<Target> {
         let mut at = Target::Module(module);
         for (index, segment) in path.iter().enumerate() {
@@ -147,7 +148,7 @@ impl Graph {
                 name => match self.name(here, name, depth) {
                     Some(target) => target,
                     None if index == 0 => return None,
-                    // What a macro defines cannot be seen here.
+                    // Definitions made by a macro are not visible here.
                     None => Target::Item(self.modules[here].file),
                 },
             };
@@ -155,7 +156,7 @@ impl Graph {
         Some(at)
     }
 
-    /// What a name means inside a module: a child, an item, an import.
+    /// Resolves a name inside a module: a child, an item or an import.
     fn name(&self, module: usize, name: &str, depth: usize) -> Option<Target> {
         if depth > MAX_REEXPORTS {
             return None;
@@ -191,7 +192,7 @@ impl Graph {
         module
     }
 
-    /// The circles: files each of which reaches each other one, sorted by path.
+    /// Returns the cycles: sets of files that all reach each other, sorted by path.
     pub(super) fn circles(&self) -> Vec<Vec<&str>> {
         let reached: Vec<BTreeSet<usize>> =
             (0..self.files.len()).map(|file| self.reach(file)).collect();
@@ -214,7 +215,7 @@ impl Graph {
         circles
     }
 
-    /// Every file that `file` uses, directly or through others.
+    /// Returns every file that `file` uses, directly or indirectly.
     fn reach(&self, file: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();
         let mut open = vec![file];
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reexported_name_leads_to_the_file_that_defines_it() {
+    fn arrow_of_a_reexported_name_leads_to_the_defining_file() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;\npub use b::Late as Renamed;"),
             (
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_with_code_and_its_child_are_a_circle_when_each_uses_the_other() {
+    fn parent_module_with_code_and_its_child_can_form_a_cycle() {
         let graph = graph(&[
             ("main.rs", "mod a;\nfn main() { a::run() }"),
             (
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_comments_strings_and_other_crates_are_no_use() {
+    fn paths_in_tests_comments_strings_and_other_crates_make_no_arrow() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_to_a_higher_layer_and_a_file_without_one_are_findings() {
+    fn arrow_to_a_higher_layer_and_file_without_layer_are_findings() {
         let graph = graph(&[
             ("lib.rs", "mod low; mod high; mod odd;"),
             ("low.rs", "use crate::high::High;"),
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_imported_module_counts_for_the_paths_through_it() {
+    fn imported_module_makes_arrows_only_for_paths_through_it() {
         let graph = graph(&[
             ("lib.rs", "mod a; mod b;"),
             (

@@ -1,12 +1,12 @@
-//! The layers of the crate `supervisor`: `layers.txt` names them, lowest first, with the modules
-//! of each. A file may use its own layer and lower ones.
+//! Checks the layers of the crate `supervisor`. `layers.txt` lists them, lowest first, with the
+//! modules of each. A file may use its own layer and lower ones.
 
 use super::graph::Graph;
 
 pub(super) const LIST: &str = "ext/crates/xtask/layers.txt";
 pub(super) const CRATE: &str = "supervisor";
 
-/// Arrows that lead up, and files without a layer.
+/// Returns arrows to a higher layer, and files without a layer.
 pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
     let layers: Vec<(&str, Vec<&str>)> = list
         .lines()
@@ -33,7 +33,7 @@ pub(super) fn check(list: &str, graph: &Graph) -> Vec<String> {
     unknown.chain(up).collect()
 }
 
-/// Whether a file is the module or below it.
+/// Returns whether a file is the module or below it.
 fn is_in(file: &str, module: &str) -> bool {
     let rest = file.strip_prefix(module);
     rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))

@@ -1,9 +1,10 @@
-//! `cargo xtask structure`: size of each crate, arrows between its files, and its circles.
+//! `cargo xtask structure`: size of each crate, arrows between its files, and cycles
+//! ("circles").
 //!
-//! `graph` says what an arrow is. A circle makes its files one unit that is read, tested and
-//! moved only as a whole. The circles that exist are listed in `circles.txt`, one
-//! a line, sorted; the check refuses a circle that is not listed and a listed one that is gone,
-//! so the list only shrinks. The layers of one crate are listed in `layers.txt`.
+//! `graph` defines arrows. The files of a cycle can be read, tested and moved only together.
+//! `circles.txt` lists the known cycles, one a line, sorted. The check refuses a cycle that is
+//! not listed and a listed cycle that no longer exists, so the list can only shrink.
+//! `layers.txt` lists the layers of one crate.
 
 mod graph;
 mod layers;
@@ -18,7 +19,7 @@ use std::path::Path;
 
 const LIST: &str = "ext/crates/xtask/circles.txt";
 
-/// Prints every crate and the total, then the circles.
+/// Prints every crate and the total, then the cycles.
 pub fn print(root: &Path) -> Result<(), TaskError> {
     let crates = read(root)?;
     println!(
@@ -52,7 +53,7 @@ fn print_row(name: &str, (lines, files, arrows, circles): (usize, usize, usize, 
     println!("{name:<16}{lines:>7}{files:>7}{arrows:>8}{circles:>9}");
 }
 
-/// Prints each arrow of one crate and the paths that make it; `*` marks those in a circle.
+/// Prints each arrow of one crate and the paths that cause it; `*` marks arrows in a cycle.
 pub fn print_arrows(root: &Path, wanted: &str) -> Result<(), TaskError> {
     for (_, graph) in read(root)?.iter().filter(|(name, _)| name == wanted) {
         let circles = graph.circles();
@@ -69,7 +70,7 @@ pub fn print_arrows(root: &Path, wanted: &str) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Rewrites the list of circles.
+/// Rewrites the list of known cycles.
 pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     let text: String = circles(&read(root)?)
         .iter()
@@ -79,7 +80,7 @@ pub fn rewrite(root: &Path) -> Result<(), TaskError> {
     fs::write(&path, text).map_err(TaskError::file(&path))
 }
 
-/// Circles that are not listed, listed ones that no longer exist, and arrows to a higher layer.
+/// Returns unlisted cycles, listed cycles that no longer exist, and arrows to a higher layer.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let listed = tree::read(&root.join(LIST))?;
     let layers = tree::read(&root.join(layers::LIST))?;
@@ -109,7 +110,7 @@ fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {
     new.chain(gone).chain(unsorted).collect()
 }
 
-/// The extension and every crate below `ext/crates`, sorted by name.
+/// Reads the extension and every crate below `ext/crates`, sorted by name.
 fn read(root: &Path) -> Result<Vec<(String, Graph)>, TaskError> {
     let directory = root.join("ext/crates");
     let mut crates = vec![("ext".to_owned(), Graph::read(&root.join("ext/src"))?)];
@@ -137,7 +138,7 @@ mod tests {
     use super::compare;
 
     #[test]
-    fn a_new_circle_and_a_listed_one_that_is_gone_are_findings() {
+    fn unlisted_cycle_and_listed_cycle_that_is_gone_are_findings() {
         let found = ["a: x.rs y.rs".to_owned(), "b: z.rs".to_owned()].into();
         assert!(compare("a: x.rs y.rs\nb: z.rs\n", &found).is_empty());
         assert!(compare("a: x.rs y.rs\n", &found)[0].starts_with("new circle: b: z.rs;"));

@@ -1,23 +1,24 @@
-//! Reads one source file: its modules, the names they define and import, and the paths they use.
+//! Reads one source file: its modules, the names they define and import, and the paths they
+//! use.
 //!
-//! The text is lexed, not parsed: a path inside a macro call counts like any other, one in a
-//! comment or string does not. Items under `#[cfg(test)]` are left out of everything.
+//! The text is tokenised, not parsed: a path inside a macro call counts like any other, a path
+//! in a comment or string does not. Items under `#[cfg(test)]` are skipped.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The segments of a path as written, such as `["super", "plan", "Mount"]`.
+/// Segments of a path as written, e.g. `["super", "plan", "Mount"]`.
 pub(super) type Path = Vec<String>;
 
 /// One `use` of a single name.
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) path: Path,
-    /// `pub use`, with any restriction.
+    /// Whether the import is `pub use`, with any restriction.
     pub(super) reexported: bool,
 }
 
-/// What one module, in a file of its own or in braces, says.
+/// Contents of one module, in its own file or in braces.
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// Modules declared with `mod name;`.
@@ -34,7 +35,7 @@ pub(super) struct Source {
     pub(super) paths: BTreeSet<Path>,
     /// Every identifier outside of `use`.
     pub(super) words: BTreeSet<String>,
-    /// Lines of its items under `#[cfg(test)]`.
+    /// Number of lines of items under `#[cfg(test)]`.
     pub(super) test_lines: usize,
 }
 
@@ -53,7 +54,8 @@ pub(super) fn read(text: &str) -> Result<Source, proc_macro2::LexError> {
 }
 
 impl Source {
-    /// Reads the tokens between two braces; only those of a module define names of the module.
+    /// Reads the tokens between two braces; they define names of the module only if `of_module`
+    /// is set.
     fn block(&mut self, tokens: &[TokenTree], of_module: bool) {
         let mut rest = tokens;
         while let Some((token, after)) = rest.split_first() {
@@ -98,7 +100,8 @@ impl Source {
                 self.block(&trees(group), false);
                 rest = after;
             } else if word.is_empty() {
-                // A path that starts with `::` names another crate; `<T as X>::Y` names X by itself.
+                // A path that starts with `::` names another crate; `<T as X>::Y` counts as a
+                // use of X.
                 let skipped = usize::from(is_path_separator(rest)) * 2;
                 rest = if skipped > 0
                     && rest
@@ -159,7 +162,7 @@ fn trees(group: &Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
-/// The identifier that the token is, or nothing.
+/// Returns the token if it is an identifier, otherwise an empty text.
 fn word(token: &TokenTree) -> String {
     match token {
         TokenTree::Ident(ident) => ident.to_string(),
@@ -175,7 +178,7 @@ fn is_path_separator(tokens: &[TokenTree]) -> bool {
     matches!(tokens, [a, b, ..] if is_punct(a, ':') && is_punct(b, ':'))
 }
 
-/// The path that starts at the first token, an identifier, and the tokens behind it.
+/// Returns the path that starts at the first token, an identifier, and the tokens after it.
 fn path(tokens: &[TokenTree]) -> (Path, &[TokenTree]) {
     let mut path: Path = tokens.first().map(word).into_iter().collect();
     let mut rest = tokens.get(1..).unwrap_or_default();
@@ -197,14 +200,14 @@ fn is_public(before: &[TokenTree]) -> bool {
     }
 }
 
-/// Whether an attribute `#[cfg(test)]` starts here.
+/// Returns whether an attribute `#[cfg(test)]` starts here.
 fn is_test_attribute(tokens: &[TokenTree]) -> bool {
     matches!(tokens, [hash, TokenTree::Group(attribute), ..]
         if is_punct(hash, '#') && attribute.stream().to_string().replace(' ', "") == "cfg(test)")
 }
 
-/// How many tokens the item that starts with an attribute has: up to its braces, its semicolon
-/// or, for a match arm or a field, its comma.
+/// Returns the number of tokens of an item that starts with an attribute: up to its braces, its
+/// semicolon or, for a match arm or a field, its comma.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let mut angles = 0_usize;
     for (index, token) in tokens.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! What follows from a task: the schemas of groups, and the table of authorities for PHP tests.
+//! Generates files from the task table: the schemas of groups, and the table of authorities for
+//! PHP tests.
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
@@ -8,7 +9,7 @@ use std::path::Path;
 use wp_codebox_contracts::{TASK_FIELDS, TaskAuthority};
 
 const TASK: &str = "abilities/schemas/run-agent-task-input.v1.schema.json";
-/// Generated schema and its own members.
+/// Generated schemas, each with the file of the group's own members.
 const GROUPS: [(&str, &str); 2] = [
     (
         "abilities/schemas/run-agent-task-batch-input.v1.schema.json",
@@ -19,10 +20,11 @@ const GROUPS: [(&str, &str); 2] = [
         include_str!("fanout.json"),
     ),
 ];
-/// Fields of a task that a group does not share among its rows. Raw code is refused row by row.
+/// Fields of a task that cannot be shared by all rows of a group. Raw code is refused in each
+/// row.
 const NOT_SHARED: [&str; 4] = ["goal", "wait", "code", "code_file"];
 
-/// Schemas of batch and fan-out, and the authorities.
+/// Returns the schemas of batch and fan-out, and the authorities.
 pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
     let task = tree::read(&root.join(TASK))?;
     let mut documents = vec![Generated {
@@ -37,7 +39,7 @@ pub fn documents(root: &Path) -> Result<Vec<Generated>, TaskError> {
     Ok(documents)
 }
 
-/// A row for each field: `name` and `authority`.
+/// Returns a row for each field: `name` and `authority`.
 fn authorities() -> Value {
     let rows = TASK_FIELDS.iter().map(|row| {
         let authority = match row.authority {
@@ -50,7 +52,7 @@ fn authorities() -> Value {
     rows.collect()
 }
 
-/// The schema of a group: its own members, then those that its rows share.
+/// Returns the schema of a group: its own members, then the fields that its rows share.
 fn group(task: &str, own: &str) -> Result<String, serde_json::Error> {
     let task: Map<String, Value> = serde_json::from_str(task)?;
     let mut group: Map<String, Value> = serde_json::from_str(own)?;
@@ -74,9 +76,9 @@ fn pretty(document: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// A field that the ability takes and the table lacks would be refused by the extension.
+    /// The extension would refuse a field that is in the schema but not in the table.
     #[test]
-    fn the_schema_of_a_task_has_the_fields_of_a_caller_and_no_others() {
+    fn task_schema_has_exactly_the_fields_a_caller_may_set() {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
         let root = Path::new(&manifest).join("../../..");
         let text = tree::read(&root.join(TASK)).unwrap();
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_shares_all_fields_of_a_task_but_those_of_one_row() {
+    fn group_schema_shares_all_task_fields_except_row_fields() {
         let task = r#"{"properties": {"goal": {}, "wait": {}, "checks": {"type": "array"}}}"#;
         let own = r#"{"properties": {"tasks": {}}, "default": {}}"#;
         let made: Value = serde_json::from_str(&group(task, own).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What the registry says of runs in every condition they can be in.
+//! Registry entries of runs in every state.
 
 use super::*;
 use crate::{ErrorCode, RunMode};
@@ -28,17 +28,17 @@ fn view(status: RunStatus, outcome: Option<Outcome>) -> RunView {
     }
 }
 
-fn seen(progress: RunProgress) -> RunSeen {
-    RunSeen {
+fn seen(progress: RunProgress) -> RunObservations {
+    RunObservations {
         progress,
-        scratch: SeenScratch::Present,
-        cancellation: SeenCancellation::None,
+        scratch: ScratchState::Present,
+        cancellation: RecordedCancellation::None,
         at: "2026-01-01T00:00:09.000Z".to_owned(),
     }
 }
 
 #[test]
-fn living_runs_are_where_their_journal_is() {
+fn state_of_a_running_run_follows_its_journal() {
     let running = view(RunStatus::Running, None);
     for (progress, status, phase, cleanup) in [
         (
@@ -70,7 +70,7 @@ fn living_runs_are_where_their_journal_is() {
 }
 
 #[test]
-fn ended_runs_are_what_they_came_to_whatever_their_journal_says() {
+fn state_of_an_ended_run_follows_its_outcome_not_its_journal() {
     for outcome in Outcome::ALL {
         let mut ended = view(RunStatus::Ended, Some(*outcome));
         ended.bundle_id = Some(BUNDLE.to_owned());
@@ -102,7 +102,7 @@ fn ended_runs_are_what_they_came_to_whatever_their_journal_says() {
 }
 
 #[test]
-fn what_ended_without_an_outcome_failed() {
+fn ended_run_without_outcome_has_state_failed() {
     let mut ended = view(RunStatus::Ended, None);
     ended.error = Some(ErrorBody::new(
         ErrorCode::RunFailed,
@@ -123,7 +123,7 @@ fn what_ended_without_an_outcome_failed() {
 }
 
 #[test]
-fn cleanup_is_what_is_left() {
+fn cleanup_status_follows_the_scratch_directory() {
     use LifecycleCleanupStatus as C;
     let status = |view: &RunView, scratch| {
         let mut seen = seen(RunProgress::Collecting);
@@ -132,23 +132,23 @@ fn cleanup_is_what_is_left() {
     };
     let ended = view(RunStatus::Ended, Some(Outcome::Failed));
     let unsettled = view(RunStatus::Ended, None);
-    assert_eq!(status(&ended, SeenScratch::Gone), C::Succeeded);
-    assert_eq!(status(&ended, SeenScratch::Present), C::Failed);
-    assert_eq!(status(&ended, SeenScratch::Unsettled), C::Running);
-    assert_eq!(status(&unsettled, SeenScratch::Gone), C::Succeeded);
-    assert_eq!(status(&unsettled, SeenScratch::Present), C::Running);
-    assert_eq!(status(&unsettled, SeenScratch::Unsettled), C::Running);
+    assert_eq!(status(&ended, ScratchState::Gone), C::Succeeded);
+    assert_eq!(status(&ended, ScratchState::Present), C::Failed);
+    assert_eq!(status(&ended, ScratchState::Unsettled), C::Running);
+    assert_eq!(status(&unsettled, ScratchState::Gone), C::Succeeded);
+    assert_eq!(status(&unsettled, ScratchState::Present), C::Running);
+    assert_eq!(status(&unsettled, ScratchState::Unsettled), C::Running);
 }
 
 #[test]
-fn cancelling_again_and_too_late() {
+fn repeated_and_late_cancellations_are_reported_as_such() {
     let answer = |answer, status| RunCancellation {
         schema: schema_id::RUN_CANCELLATION.to_owned(),
         run_id: RunId::new(format!("run_{:032x}", 9)).unwrap(),
         answer,
         status,
     };
-    let note = SeenCancellation::Requested(CancellationNote {
+    let note = RecordedCancellation::Requested(CancellationNote {
         requested_at: "2026-01-01T00:00:02.000Z".to_owned(),
         reason: Some("not needed".to_owned()),
         requested_by: Some("cli".to_owned()),
@@ -159,16 +159,16 @@ fn cancelling_again_and_too_late() {
         RunRegistryEntry::of(view, &seen)
     };
     let running = view(RunStatus::Running, None);
-    let sent = answer(CancelAnswer::Requested, RunStatus::Running);
-    let first = RunCancellationRequest::of(&sent, &SeenCancellation::None, after(&running));
+    let sent = answer(CancelEffect::Requested, RunStatus::Running);
+    let first = RunCancellationRequest::of(&sent, &RecordedCancellation::None, after(&running));
     assert!(first.cancellation_requested && !first.already_requested && !first.terminal);
     assert!(first.record.lifecycle.cancel_requested);
     let again = RunCancellationRequest::of(&sent, &note, after(&running));
     assert!(again.cancellation_requested && again.already_requested);
 
     let late = RunCancellationRequest::of(
-        &answer(CancelAnswer::AlreadyEnded, RunStatus::Ended),
-        &SeenCancellation::None,
+        &answer(CancelEffect::AlreadyEnded, RunStatus::Ended),
+        &RecordedCancellation::None,
         RunRegistryEntry::of(
             &view(RunStatus::Ended, Some(Outcome::Succeeded)),
             &seen(RunProgress::Collecting),

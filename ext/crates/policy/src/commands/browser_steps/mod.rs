@@ -1,9 +1,9 @@
-//! Steps of `wordpress.browser-actions` and `wordpress.browser-scenario`: which members a kind of
-//! step has, and what their values look like.
+//! Validates the steps of `wordpress.browser-actions` and `wordpress.browser-scenario`: members
+//! of each kind of step and formats of their values.
 //!
-//! A recipe is judged by this table before anything starts, the runner judges a call by it before
-//! the browser starts. A member that no row names is an error, because a step that loses its
-//! assertion would pass. Whether an assertion's text can be read is judged by the runner.
+//! Recipes are validated before the run starts, calls before the browser starts. An unknown
+//! member is an error, because a step without its misspelled assertion would pass. The runner
+//! validates the syntax of assertion texts.
 
 mod table;
 
@@ -13,21 +13,21 @@ use std::fmt;
 use std::time::Duration;
 use table::{Form, KIND, KINDS, Kind, REFUSED_KINDS, TIMEOUT, either};
 
-/// Most steps of one command.
-const STEPS: usize = 200;
-/// Longest text of a member.
-const TEXT: usize = 256 * 1024;
-/// Longest time of a step or a wait.
-const LONGEST_MS: u64 = 600_000;
+/// Maximum number of steps of one command.
+const MAX_STEPS: usize = 200;
+/// Maximum length of a text member in bytes.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// Maximum timeout of a step or a wait.
+const MAX_DURATION_MS: u64 = 600_000;
 
-/// One thing that is wrong with a list of steps.
+/// One fault in a list of steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepIssue {
-    /// Which step; none: the list or the scenario as a whole.
+    /// Index of the step; `None`: the list or the scenario as a whole.
     pub index: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// The kind or member is known, and this backend does not offer it.
+    /// Whether the kind or member is known but not supported by this backend.
     pub unsupported: bool,
 }
 
@@ -57,12 +57,12 @@ impl fmt::Display for StepIssue {
     }
 }
 
-/// Everything that is wrong with a list of steps.
+/// Returns all faults of a list of steps.
 #[must_use]
 pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
-    if list.is_empty() || list.len() > STEPS {
+    if list.is_empty() || list.len() > MAX_STEPS {
         return vec![StepIssue::invalid(format!(
-            "there must be from 1 to {STEPS} steps"
+            "there must be from 1 to {MAX_STEPS} steps"
         ))];
     }
     list.iter()
@@ -76,7 +76,7 @@ pub fn check_browser_steps(list: &[Value]) -> Vec<StepIssue> {
         .collect()
 }
 
-/// Everything that is wrong with a scenario, `{name?, description?, steps}`.
+/// Returns all faults of a scenario, `{name?, description?, steps}`.
 #[must_use]
 pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     let Some(members) = document.as_object() else {
@@ -103,7 +103,7 @@ pub fn check_browser_scenario(document: &Value) -> Vec<StepIssue> {
     issues
 }
 
-/// `1500ms`, `2s` or `0.5s`, at most ten minutes.
+/// Parses `1500ms`, `2s` or `0.5s`, at most ten minutes.
 #[must_use]
 pub fn browser_duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix("ms") {
@@ -111,13 +111,14 @@ pub fn browser_duration(text: &str) -> Option<Duration> {
         None => (text.strip_suffix('s')?, 1000.0),
     };
     let ms = number.parse::<f64>().ok().filter(|_| duration_form(text))? * unit;
-    // The form has digits and a point only, so the product is a finite number from 0.
+    // The format allows only digits and a decimal point, so the product is finite and not
+    // negative.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss
     )]
-    (ms <= LONGEST_MS as f64).then(|| Duration::from_millis(ms as u64))
+    (ms <= MAX_DURATION_MS as f64).then(|| Duration::from_millis(ms as u64))
 }
 
 fn one(step: &Value) -> Vec<StepIssue> {
@@ -186,7 +187,7 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
                 "{name} of {wanted} is not offered by this backend: {why}"
             ))),
             form => issues.extend(
-                judge(*form, value)
+                check_value(*form, value)
                     .err()
                     .map(|why| StepIssue::invalid(format!("{name} {why}"))),
             ),
@@ -213,7 +214,7 @@ fn members(kind: &Kind, wanted: &str, step: &Map<String, Value>) -> Vec<StepIssu
     issues
 }
 
-/// Members that mean something only beside another.
+/// Returns a fault for a member that is only valid together with another one that is missing.
 fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     let when = step.get("waitFor").and_then(Value::as_str);
     let time = is_there(step, "duration") || is_there(step, "durationMs");
@@ -230,7 +231,8 @@ fn together(wanted: &str, step: &Map<String, Value>) -> Option<StepIssue> {
     Some(StepIssue::invalid(message))
 }
 
-/// `null` stands for an absent member, except where any JSON is taken; no choice has such a one.
+/// Returns whether a member is present. `null` counts as absent, except for members that accept
+/// any JSON value; no choice of members contains one of those.
 fn is_there(step: &Map<String, Value>, name: &str) -> bool {
     step.get(name).is_some_and(|value| !value.is_null())
 }
@@ -250,11 +252,11 @@ fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(100).collect::<String>())
 }
 
-/// What is wrong with a value, as the end of a sentence that names the member.
-fn judge(form: Form, value: &Value) -> Result<(), String> {
+/// Checks a value. The error is the end of a sentence that begins with the member's name.
+fn check_value(form: Form, value: &Value) -> Result<(), String> {
     let text = value.as_str();
     let wrong = |good: bool, why: &str| if good { Ok(()) } else { Err(why.to_owned()) };
-    let short = |text: &str| text.len() <= TEXT;
+    let short = |text: &str| text.len() <= MAX_TEXT_BYTES;
     match form {
         Form::Refused(_) | Form::Json => Ok(()),
         Form::Text | Form::Filled if value.is_null() || value.is_number() => Ok(()),
@@ -271,8 +273,8 @@ fn judge(form: Form, value: &Value) -> Result<(), String> {
         Form::Milliseconds { least } => wrong(
             value
                 .as_u64()
-                .is_some_and(|ms| (least..=LONGEST_MS).contains(&ms)),
-            &format!("must be a number from {least} to {LONGEST_MS}"),
+                .is_some_and(|ms| (least..=MAX_DURATION_MS).contains(&ms)),
+            &format!("must be a number from {least} to {MAX_DURATION_MS}"),
         ),
         Form::Duration => wrong(
             text.is_some_and(|text| browser_duration(text).is_some()),
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A good value of a form, and a step with what the kind needs.
+    /// A valid value of a format.
     fn good(form: Form) -> Value {
         match form {
             Form::Text | Form::Filled | Form::Json | Form::Refused(_) => json!("x"),
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_takes_its_members_and_refuses_every_other() {
+    fn browser_step_kinds_accept_their_members_and_refuse_others() {
         let everything: Vec<&str> = KINDS
             .iter()
             .flat_map(|kind| kind.members)
@@ -375,7 +377,8 @@ mod tests {
                                 "{said}"
                             );
                         }
-                        // Beside its like, or without the member it belongs to.
+                        // Checked together with its alternative, or without the member that it
+                        // requires.
                         Some(_) => assert!(
                             said.is_empty()
                                 || said.contains("leave one of them out")
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_form_of_their_member() {
+    fn browser_step_values_must_match_the_format_of_their_member() {
         for (step, why) in [
             (
                 json!({"kind": "evaluate", "script": "1", "assert": null}),
@@ -499,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_has_a_name_a_description_and_steps() {
+    fn browser_scenario_accepts_only_name_description_and_steps() {
         let said = |document: &Value| {
             let issues = check_browser_scenario(document);
             issues.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -525,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_end_at_ten_minutes() {
+    fn browser_durations_above_ten_minutes_are_refused() {
         assert_eq!(browser_duration("1.5s"), Some(Duration::from_millis(1500)));
         assert_eq!(browser_duration("600s"), Some(Duration::from_secs(600)));
         for text in ["601s", "1m", "5", ".5s", "1.s", "-1s", "1e3s", "infs"] {

@@ -1,13 +1,13 @@
-//! The kinds of steps and their members, as data.
+//! The kinds of browser steps and their members, as data.
 
-/// Form of a member's value. `null` stands for an absent text.
+/// Format of a member's value. `null` counts as an absent text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Text or a number.
+    /// A string or a number.
     Text,
-    /// Text or a number, not empty.
+    /// A string or a number, not empty.
     Filled,
-    /// Any JSON value; `null` is one.
+    /// Any JSON value, including `null`.
     Json,
     Flag,
     Number,
@@ -15,12 +15,12 @@ pub(super) enum Form {
         least: u64,
     },
     Duration,
-    /// When a page is there, as `wait-for` says it.
+    /// Condition under which a page counts as loaded, as in `wait-for`.
     When,
     /// Part of a file name.
     Name,
     OneOf(&'static [&'static str]),
-    /// Known, and why it is not offered.
+    /// A known member that is not supported, and the reason.
     Refused(&'static str),
 }
 
@@ -30,7 +30,7 @@ pub(super) type Member = (&'static str, Form);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     pub(super) of: &'static [&'static str],
-    /// Whether one of them must be there.
+    /// Whether one of the members is required.
     pub(super) needed: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) const fn either(of: &'static [&'static str]) -> Choice {
     Choice { of, needed: false }
 }
 
-/// Names of the kind itself.
+/// Alternative names of the member that holds the step's kind.
 pub(super) const KIND: &[&str] = &["kind", "action", "type"];
 pub(super) const TIMEOUT: &[Member] = &[
     ("timeoutMs", Form::Milliseconds { least: 1 }),
@@ -189,7 +189,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
 ];
 
-/// Kinds that other backends have.
+/// Kinds of steps that only other backends support.
 pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[
     ("drag", "elements are clicked, filled, hovered and scrolled"),
     (

@@ -1,4 +1,4 @@
-//! Constructors of arguments, and the arguments that several commands share.
+//! Constructors of arguments, and arguments that several commands share.
 
 use super::super::format::Format;
 use super::super::model::AcceptedArg;
@@ -58,66 +58,66 @@ pub(super) const fn one_of(
     arg(name, Format::OneOf(words), description)
 }
 
-/// Methods of a request.
+/// HTTP methods of a request.
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 // Arguments that several commands share.
 pub(super) const USER: AcceptedArg = text(
     "user",
-    "Login, e-mail address or id of the user it acts as; without it nobody is logged in.",
+    "Login, e-mail address or id of the user that the command acts as; default: no user.",
 );
 pub(super) const SESSION: AcceptedArg = text(
     "session",
-    "Name of a session that wordpress.session or wordpress.action-auth made.",
+    "Name of a session from wordpress.session or wordpress.action-auth.",
 );
-pub(super) const METHOD: AcceptedArg = one_of("method", METHODS, "Method; GET without it.");
+pub(super) const METHOD: AcceptedArg = one_of("method", METHODS, "HTTP method; default GET.");
 pub(super) const HEADERS: AcceptedArg = object("headers-json", "Headers as an object of strings.");
 pub(super) const PARAMS: AcceptedArg = object(
     "params-json",
-    "Parameters: of the query for GET and HEAD, else of the body.",
+    "Parameters of the query for GET and HEAD, otherwise of the body.",
 );
-pub(super) const BODY: AcceptedArg = text("body", "Body as it is sent.");
+pub(super) const BODY: AcceptedArg = text("body", "Raw request body.");
 pub(super) const EXPECT_STATUS: AcceptedArg = integer(
     "expect-status",
     100,
     599,
-    "Status that the answer must have; any other fails the command.",
+    "Required HTTP status of the response; any other fails the command.",
 );
 pub(super) const MUTATES: AcceptedArg = flag(
     "mutates",
-    "Whether it may change the site; without it the command is taken to change something.",
+    "Whether the command changes the site; default true.",
 );
 pub(super) const CAPABILITY: AcceptedArg = text(
     "capability",
-    "Capability that the acting user must have; without it nothing is checked.",
+    "Capability that the acting user must have; default: no check.",
 );
 pub(super) const DESTRUCTIVE: AcceptedArg = text(
     "destructive-boundary",
-    "What keeps a destructive action from harm: sandbox (default) or none, which refuses it.",
+    "Isolation of a destructive action: sandbox (default), or none, which refuses the action.",
 );
 pub(super) const OUTPUT_DIR: AcceptedArg = arg(
     "output-dir",
     Format::GuestPath,
-    "Directory of the guest that also gets the document.",
+    "Guest directory for a copy of the result document.",
 );
 pub(super) const BROWSER_URLS: AcceptedArg = text(
     "browser-urls",
-    "Origins that cookies are made for, separated by commas; the site's own without it.",
+    "Origins of the cookies, separated by commas; default: the site's own origin.",
 );
 pub(super) const DIAGNOSTICS: AcceptedArg = one_of(
     "capture-diagnostics",
     &["wpdb-queries"],
-    "What is recorded beside the result: queries of the database.",
+    "Additional data to record: database queries.",
 );
 
-/// What part of the site's state is meant.
+/// Arguments that select a part of the site's state.
 macro_rules! snapshot_args {
     ($($arg:expr),* $(,)?) => {
         &[
             $($arg,)*
             $crate::commands::table::args::text(
                 "snapshot-include-wp-content",
-                "Paths below wp-content to take, separated by commas; all without it.",
+                "Paths below wp-content to take, separated by commas; default: all.",
             ),
             $crate::commands::table::args::text(
                 "snapshot-exclude-wp-content",
@@ -125,7 +125,7 @@ macro_rules! snapshot_args {
             ),
             $crate::commands::table::args::text(
                 "snapshot-database-tables",
-                "Tables to take, separated by commas; all without it.",
+                "Tables to take, separated by commas; default: all.",
             ),
             $crate::commands::table::args::text(
                 "snapshot-exclude-database-tables",
@@ -133,11 +133,11 @@ macro_rules! snapshot_args {
             ),
             $crate::commands::table::args::text(
                 "snapshot-option-names",
-                "Options to take, separated by commas; all without it.",
+                "Options to take, separated by commas; default: all.",
             ),
             $crate::commands::table::args::text(
                 "snapshot-post-types",
-                "Types of posts to take, separated by commas; all without it.",
+                "Types of posts to take, separated by commas; default: all.",
             ),
         ]
     };

@@ -1,4 +1,4 @@
-//! A browser in a guest of its own, looking at the working guest's site.
+//! Commands that open the working guest's site in a browser, which runs in a separate guest.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -12,7 +12,7 @@ const fn row(id: &'static str, description: &'static str) -> Row {
     Row::new(id, Browser, Handler::Browser, description)
 }
 
-/// Declared and not offered.
+/// Creates the row of a command that is declared but not supported.
 const fn missing(id: &'static str, description: &'static str, reason: &'static str) -> Row {
     Row::new(id, Browser, Handler::Unsupported { reason }, description)
 }
@@ -31,63 +31,63 @@ const fn number(
 const URL: AcceptedArg = text("url", "Page: a path of the site, or a URL of it.");
 const WAIT_FOR: AcceptedArg = text(
     "wait-for",
-    "When a page is there: domcontentloaded, load, networkidle, duration or selector:….",
+    "Condition under which a page counts as loaded: domcontentloaded, load, networkidle, duration or selector:….",
 );
 const DURATION: AcceptedArg = duration("duration", "How long to stay on the page.");
-const CAPTURE: AcceptedArg = text("capture", "What is kept, separated by commas.");
+const CAPTURE: AcceptedArg = text("capture", "Artifacts to store, separated by commas.");
 const PRE_SCRIPT: AcceptedArg = text(
     "pre-page-script",
     "JavaScript that runs before the page's own.",
 );
 const SCRIPT: AcceptedArg = text("script", "JavaScript that runs in the page.");
 const VIEWPORT: AcceptedArg = arg("viewport", Format::Viewport, "Size of the page in pixels.");
-const DEVICE: AcceptedArg = text("device", "Name of a device that is imitated.");
+const DEVICE: AcceptedArg = text("device", "Name of a device to emulate.");
 const LOCALE: AcceptedArg = text("locale", "Language of the browser, like en-GB.");
 const TIMEZONE: AcceptedArg = text("timezone", "Time zone of the browser, like Europe/Berlin.");
-const USER_AGENT: AcceptedArg = text("user-agent", "User agent that the browser names.");
+const USER_AGENT: AcceptedArg = text("user-agent", "User agent of the browser.");
 const PERMISSIONS: AcceptedArg = text("permissions", "Permissions of pages, separated by commas.");
 const LATITUDE: AcceptedArg = number("geolocation-latitude", -90, 90, "Degrees north.");
 const LONGITUDE: AcceptedArg = number("geolocation-longitude", -180, 180, "Degrees east.");
 const ACCURACY: AcceptedArg = number("geolocation-accuracy", 0, 1_000_000, "Accuracy in metres.");
-const AUTH: AcceptedArg = text(
-    "auth",
-    "How the browser is logged in: none (default) or wp-admin.",
-);
-const AUTH_USER: AcceptedArg = integer(
-    "auth-user-id",
-    1,
-    i64::MAX,
-    "Id of the user it is logged in as.",
-);
+const AUTH: AcceptedArg = text("auth", "Login of the browser: none (default) or wp-admin.");
+const AUTH_USER: AcceptedArg = integer("auth-user-id", 1, i64::MAX, "Id of the user to log in.");
 const STORAGE_STATE: AcceptedArg = text(
     "storage-state",
     "Name of a session, guest path of its storage state, or the state as JSON.",
 );
-const STEP_TIMEOUT: AcceptedArg = duration("step-timeout", "Longest time of one step.");
-const TIMEOUT: AcceptedArg = duration("timeout", "Longest time of the whole command.");
-const ALLOW_HOST: AcceptedArg = text("allow-host", "Host that pages may reach.").repeatable();
-const BLOCK_HOST: AcceptedArg = text("block-host", "Host that pages may not reach.").repeatable();
-const NETWORK_POLICY: AcceptedArg = text("network-policy", "What pages may reach beside the site.");
+const STEP_TIMEOUT: AcceptedArg = duration("step-timeout", "Timeout of one step.");
+const TIMEOUT: AcceptedArg = duration("timeout", "Timeout of the whole command.");
+const ALLOW_HOST: AcceptedArg =
+    text("allow-host", "Host to which pages may send requests.").repeatable();
+const BLOCK_HOST: AcceptedArg =
+    text("block-host", "Host to which pages may not send requests.").repeatable();
+const NETWORK_POLICY: AcceptedArg = text(
+    "network-policy",
+    "Network access of pages in addition to the site.",
+);
 const STEPS: AcceptedArg = list(
     "steps-json",
     "Steps as a JSON list: navigate, click, fill, type, press, select, check, uncheck, hover, scroll, waitFor, expect, screenshot, evaluate.",
 );
-const FAULTS: AcceptedArg = json("transport-faults-json", "Requests that are made to fail.");
+const FAULTS: AcceptedArg = json(
+    "transport-faults-json",
+    "Requests that the browser fails on purpose.",
+);
 const ENVIRONMENT: AcceptedArg = object(
     "browser-environment-json",
     "Environment of the browser as one object.",
 );
-const SCALE: AcceptedArg = number("device-scale-factor", 0, 10, "Device pixels per pixel.");
-const MOBILE: AcceptedArg = flag("is-mobile", "Whether a mobile device is imitated.");
+const SCALE: AcceptedArg = number("device-scale-factor", 0, 10, "Device pixels per CSS pixel.");
+const MOBILE: AcceptedArg = flag("is-mobile", "Whether to emulate a mobile device.");
 const TOUCH: AcceptedArg = flag("has-touch", "Whether the device has a touch screen.");
 const TARGET: AcceptedArg = text(
     "target",
-    "What the editor opens: post, site, widgets or url.",
+    "Target of the editor: post, site, widgets or url.",
 );
-const POST_ID: AcceptedArg = integer("post-id", 1, i64::MAX, "Post that is opened.");
-const POST_TYPE: AcceptedArg = text("post-type", "Type of the post that is made and opened.");
-const WAIT_SELECTOR: AcceptedArg = text("wait-selector", "Selector that must be there.");
-const WAIT_TIMEOUT: AcceptedArg = duration("wait-timeout", "How long to wait for it.");
+const POST_ID: AcceptedArg = integer("post-id", 1, i64::MAX, "Id of the post to open.");
+const POST_TYPE: AcceptedArg = text("post-type", "Post type of a new post to create and open.");
+const WAIT_SELECTOR: AcceptedArg = text("wait-selector", "Selector of an element that must exist.");
+const WAIT_TIMEOUT: AcceptedArg = duration("wait-timeout", "Timeout of waiting for the element.");
 
 /// Arguments of commands that open one page.
 macro_rules! page_args {
@@ -115,25 +115,25 @@ macro_rules! page_args {
             LATITUDE,
             LONGITUDE,
             ACCURACY,
-            text("geolocation-permission", "Whether pages may ask where they are: granted or denied."),
-            text("throttle", "Speed of the network that is imitated."),
+            text("geolocation-permission", "Geolocation permission of pages: granted or denied."),
+            text("throttle", "Network speed to emulate."),
             AUTH,
             AUTH_USER,
             STORAGE_STATE,
             PRE_SCRIPT,
             SCRIPT,
-            text("assert", "What must hold of the page: exists:…, text:…, count:… and the like.").repeatable(),
+            text("assert", "Assertion about the page: exists:…, text:…, count:… and others.").repeatable(),
             CAPTURE,
-            text("observe", "What is observed, separated by commas."),
+            text("observe", "Data to observe, separated by commas."),
             flag("fail-fast", "Whether the first failure ends the command."),
-            duration("stall-timeout", "Longest time without progress."),
+            duration("stall-timeout", "Timeout without progress."),
             TIMEOUT,
-            text("route-host", "Host whose requests are answered by another: FROM=TO.").repeatable(),
-            text("route-host-drain", "Host whose requests are answered with nothing."),
+            text("route-host", "Host whose requests are redirected to another host: FROM=TO.").repeatable(),
+            text("route-host-drain", "Host whose requests get an empty response."),
             ALLOW_HOST,
             BLOCK_HOST,
             flag("record-external", "Whether refused requests are recorded."),
-            text("preview-mode", "How the site is reached."),
+            text("preview-mode", "Route from the browser to the site."),
             NETWORK_POLICY,
         ]
     };
@@ -144,31 +144,31 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.export-browser-storage-state",
         Browser,
         Handler::Program(GuestProgram::File("export-browser-storage-state.php")),
-        "Gives out the storage state of a session for the browser of this sandbox.",
+        "Exports the storage state of a session for the browser of this sandbox.",
     )
     .args(&[
         STORAGE_STATE,
         BROWSER_URLS,
-        object("user-json", "Who is logged in: {user, role}."),
+        object("user-json", "User to log in: {user, role}."),
         OUTPUT_DIR,
     ])
     .prints("JSON {schema, storageState, origins, cookies: [names]}")
     .schema("wp-codebox/browser-storage-state-export/v1"),
     row(
         "wordpress.browser-probe",
-        "Opens a page of the site in a browser and keeps what it shows.",
+        "Opens a page of the site in a browser and stores the rendered result.",
     )
     .args(page_args![URL.required()])
     .prints("JSON {status, url, title, console, errors, network, assertions, artifacts}"),
     row(
         "wordpress.browser-page-load",
-        "Loads a page of the site in a browser and tells how that went.",
+        "Loads a page of the site in a browser and reports status, timing and errors.",
     )
     .args(page_args![
         one_of(
             "surface",
             &["frontend", "admin"],
-            "What part of the site; frontend without it."
+            "Part of the site; default frontend."
         ),
         text("path", "Path of the site."),
         URL,
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[Row] = &[
     .schema("wp-codebox/wordpress-page-load-result/v1"),
     row(
         "wordpress.capture-html",
-        "Keeps the HTML of a page after its scripts ran.",
+        "Stores the HTML of a page after its scripts ran.",
     )
     .args(&[
         URL.required(),
@@ -193,13 +193,13 @@ pub(super) const ROWS: &[Row] = &[
     .prints("JSON {status, url, title, bytes, artifacts}"),
     row(
         "wordpress.browser-actions",
-        "Does steps in a browser: open, click, type, wait, assert, capture.",
+        "Executes steps in a browser: open, click, type, wait, assert, capture.",
     )
     .args(&[
         URL,
         STEPS,
         json("action-corpus-json", "Actions to choose from."),
-        json("adaptive-exploration-json", "How to explore by itself."),
+        json("adaptive-exploration-json", "Settings for automatic exploration."),
         STEP_TIMEOUT,
         TIMEOUT,
         AUTH,
@@ -211,7 +211,7 @@ pub(super) const ROWS: &[Row] = &[
             "max-dom-snapshot-elements",
             1,
             100_000,
-            "Most elements of a snapshot.",
+            "Maximum number of elements in a snapshot.",
         ),
         ENVIRONMENT,
         DEVICE,
@@ -230,7 +230,7 @@ pub(super) const ROWS: &[Row] = &[
     .prints("JSON {status, steps: [{index, kind, status}], artifacts}"),
     row(
         "wordpress.browser-scenario",
-        "Does a named scenario of steps in a browser.",
+        "Executes a named scenario of steps in a browser.",
     )
     .args(&[
         object("scenario-json", "The scenario."),
@@ -261,20 +261,20 @@ pub(super) const ROWS: &[Row] = &[
     .prints("JSON {status, scenario, steps, artifacts}"),
     missing(
         "wordpress.visual-compare",
-        "Compares how two pages look.",
+        "Compares the appearance of two pages.",
         "pictures are kept by wordpress.browser-probe and wordpress.browser-actions, and compared by whoever reads the bundle",
     )
         .args(&[
-            text("source-url", "Page that is compared with."),
-            text("candidate-url", "Page that is compared."),
+            text("source-url", "URL of the reference page."),
+            text("candidate-url", "URL of the page to compare."),
             json("matrix-json", "Pages and sizes to compare."),
             text(
                 "source-screenshot",
-                "Picture instead of source-url, path in the guest.",
+                "Guest path of an image to use in place of source-url.",
             ),
             text(
                 "candidate-screenshot",
-                "Picture instead of candidate-url, path in the guest.",
+                "Guest path of an image to use in place of candidate-url.",
             ),
             text(
                 "source-dom-snapshot",
@@ -284,41 +284,41 @@ pub(super) const ROWS: &[Row] = &[
                 "candidate-dom-snapshot",
                 "Snapshot of the candidate, path in the guest.",
             ),
-            text("baseline", "Picture that was kept earlier."),
+            text("baseline", "Image stored by an earlier run."),
             text("source-label", "Name of the source in the result."),
             text("candidate-label", "Name of the candidate in the result."),
             WAIT_FOR,
             DURATION,
             VIEWPORT,
-            text("reduced-motion", "Whether pages are told to move less."),
+            text("reduced-motion", "Whether pages see prefers-reduced-motion."),
             text("animations", "Whether animations run."),
-            text("animated-media", "Whether pictures and videos move."),
-            text("frozen-time", "Time that pages see."),
+            text("animated-media", "Whether animated images and videos play."),
+            text("frozen-time", "Clock time that pages see."),
             text(
                 "capture-style",
-                "Styles that are added before a picture is taken.",
+                "CSS added before the screenshot.",
             ),
             flag(
                 "block-external-requests",
-                "Whether only the site itself is reached.",
+                "Whether requests to other hosts are blocked.",
             ),
-            flag("full-page", "Whether the whole page is taken."),
-            number("threshold", 0, 1, "How different a pixel may be."),
-            flag("include-aa", "Whether smoothed edges count."),
-            integer("max-regions", 1, 1_000, "Most regions that are told."),
+            flag("full-page", "Whether the screenshot covers the whole page."),
+            number("threshold", 0, 1, "Maximum difference of a pixel."),
+            flag("include-aa", "Whether anti-aliased pixels count as differences."),
+            integer("max-regions", 1, 1_000, "Maximum number of regions in the result."),
             integer(
                 "max-explanation-elements",
                 1,
                 10_000,
-                "Most elements that are looked at.",
+                "Maximum number of elements to inspect.",
             ),
             integer(
                 "max-explanation-candidates",
                 1,
                 10_000,
-                "Most elements that are told.",
+                "Maximum number of elements in the result.",
             ),
-            text("explain-selector", "Elements that are explained.").repeatable(),
+            text("explain-selector", "Elements to explain in the result.").repeatable(),
         ])
         .prints("JSON {schema, status, difference, regions, artifacts}")
         .schema("wp-codebox/visual-compare/v1"),
@@ -328,12 +328,12 @@ pub(super) const ROWS: &[Row] = &[
         Handler::Right {
             of: "wordpress.browser-actions",
         },
-        "The right to run the caller's JavaScript in pages.",
+        "Permission to run the caller's JavaScript in pages.",
     )
     .prints("Nothing: it is no command"),
     missing(
         "wordpress.editor-canvas-probe",
-        "Looks at the canvas of the block editor.",
+        "Inspects the canvas of the block editor.",
         NO_EDITOR,
     )
     .args(&[
@@ -341,11 +341,11 @@ pub(super) const ROWS: &[Row] = &[
         text("iframe-selector", "Selector of the canvas' frame."),
         text("layout-selector", "Selector of the layout."),
         text("block-selector", "Selector of blocks."),
-        integer("timeout-ms", 1, 600_000, "Longest time in milliseconds."),
+        integer("timeout-ms", 1, 600_000, "Timeout in milliseconds."),
         CAPTURE,
         json(
             "selector-groups-json",
-            "Groups of selectors that are measured.",
+            "Groups of selectors to measure.",
         ),
     ])
     .prints("JSON {status, url, canvas, blocks, artifacts}"),
@@ -362,12 +362,12 @@ pub(super) const ROWS: &[Row] = &[
         WAIT_SELECTOR,
         WAIT_TIMEOUT,
         CAPTURE,
-        text("artifact-prefix", "Beginning of the names of what is kept."),
+        text("artifact-prefix", "Name prefix of stored artifacts."),
     ])
     .prints("JSON {status, url, post, blocks, artifacts}"),
     missing(
         "wordpress.editor-actions",
-        "Does steps in the block editor.",
+        "Executes steps in the block editor.",
         NO_EDITOR,
     )
     .args(&[
@@ -385,7 +385,7 @@ pub(super) const ROWS: &[Row] = &[
     .prints("JSON {status, steps, blocks, artifacts}"),
     missing(
         "wordpress.editor-validate-blocks",
-        "Lets the block editor judge whether blocks are valid.",
+        "Validates blocks with the block editor.",
         NO_EDITOR,
     )
     .args(&[
@@ -395,7 +395,7 @@ pub(super) const ROWS: &[Row] = &[
         POST_ID,
         POST_TYPE,
         URL,
-        text("validation-provider", "Who judges: the editor."),
+        text("validation-provider", "Validator: the editor."),
         WAIT_SELECTOR,
         WAIT_TIMEOUT,
     ])

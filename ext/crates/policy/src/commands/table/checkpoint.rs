@@ -1,4 +1,4 @@
-//! States of the sandbox that are kept and brought back.
+//! Commands that save and restore the state of the sandbox.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Checkpoint, Handler};
 use super::args::{object, snapshot_args, text};
@@ -10,11 +10,14 @@ pub(super) const ROWS: &[Row] = &[
         "wp-codebox.checkpoint-create",
         Checkpoint,
         Handler::Checkpoint,
-        "Keeps the present state of the sandbox under a name.",
+        "Saves the current state of the sandbox under a name.",
     )
     .args(snapshot_args![
         text("name", "Name of the checkpoint, new in this run.").required(),
-        object("metadata-json", "Free data that is kept with it."),
+        object(
+            "metadata-json",
+            "Free-form data stored with the checkpoint."
+        ),
     ])
     .prints("JSON {schema, status: created, operation, checkpoint}")
     .schema(SCHEMA),

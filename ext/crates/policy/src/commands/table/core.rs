@@ -1,4 +1,4 @@
-//! Programs, PHP, WP-CLI, sessions, requests, tests.
+//! Commands for programs, PHP, WP-CLI, sessions, requests and tests.
 
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Core, GuestProgram, Handler,
@@ -18,41 +18,44 @@ const fn file(name: &'static str) -> Handler {
 
 const ROLE: AcceptedArg = text(
     "role",
-    "Role of the user; one who does not exist is made with it. Default: administrator.",
+    "Role of the user, who is created if missing; default administrator.",
 );
 const SESSION_NAME: AcceptedArg = text(
     "session",
-    "Name that later commands use this session by; default without it.",
+    "Session name for later commands; default `default`.",
 );
-const ACTION: AcceptedArg = text("action", "Action the nonce is for; -1 without it.");
-const NETWORK: AcceptedArg = flag("network", "Whether the whole network is meant.");
+const ACTION: AcceptedArg = text("action", "Action of the nonce; default -1.");
+const NETWORK: AcceptedArg = flag(
+    "network",
+    "Whether the command applies to the whole multisite network.",
+);
 const PHPUNIT_XML: AcceptedArg = text(
     "phpunit-xml",
     "Configuration of PHPUnit, path in the guest.",
 );
 const PHPUNIT_XML_DEFAULT: AcceptedArg = flag(
     "phpunit-xml-default",
-    "Whether PHPUnit may look for its configuration itself.",
+    "Whether PHPUnit may search for its configuration file.",
 );
-const TEST_FILE: AcceptedArg = text("test-file", "Only this file of tests.");
-const CHANGED_TESTS: AcceptedArg = list("changed-tests-json", "Only these files of tests.");
+const TEST_FILE: AcceptedArg = text("test-file", "Runs only this test file.");
+const CHANGED_TESTS: AcceptedArg = list("changed-tests-json", "Runs only these test files.");
 const AUTOLOAD: AcceptedArg = text(
     "autoload-file",
-    "Autoloader that brings PHPUnit, path in the guest.",
+    "Guest path of the autoloader that loads PHPUnit.",
 );
 const TESTS_DIR: AcceptedArg = text("tests-dir", "Directory with the tests.");
 const DEFINES: AcceptedArg = object(
     "wp-config-defines-json",
-    "Constants that are defined before WordPress is loaded.",
+    "Constants to define before WordPress loads.",
 );
-const MULTISITE: AcceptedArg = flag("multisite", "Whether the tests run on a network of sites.");
+const MULTISITE: AcceptedArg = flag("multisite", "Whether the tests run on a multisite network.");
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "inspect-mounted-inputs",
         Core,
         DIRECT,
-        "Lists what the guest sees at each mount target.",
+        "Lists the directory entries at each mount target in the guest.",
     )
     .prints("JSON {command, mounts: [{target, mode, exists, entries: [names], entryCount}]}"),
     Row::new(
@@ -68,17 +71,17 @@ pub(super) const ROWS: &[Row] = &[
         )
         .required(),
         list("args-json", "JSON list of argument strings."),
-        flag("parse-json", "Whether its output must be JSON."),
-        text("session-id", "Name of a session, told to the program and the result."),
-        text("correlation-id", "Name of a task, told to the program and the result."),
-        object("session-metadata-json", "Free data, told to the program."),
+        flag("parse-json", "Whether the output of the program must be JSON."),
+        text("session-id", "Name of a session, passed to the program and copied into the result."),
+        text("correlation-id", "Name of a task, passed to the program and copied into the result."),
+        object("session-metadata-json", "Free-form data, passed to the program."),
         flag(
             "auth-required",
             "Whether the command is refused without auth-context-json.",
         ),
         object(
             "auth-context-json",
-            "Who asks, told to the program; it grants nothing.",
+            "Requesting actor, passed to the program; grants no permission.",
         ),
     ])
     .prints("The program's stdout and stderr")
@@ -87,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.session",
         Core,
         file("session.php"),
-        "Logs a user of the guest's site in and keeps the session's cookies in the guest.",
+        "Logs a user of the guest's site in and stores the session's cookies in the guest.",
     )
     .args(&[USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
     .prints("JSON {schema, session, user, cookies: [names], storageState: guest path, expiresAt}")
@@ -96,7 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.nonce",
         Core,
         file("nonce.php"),
-        "Makes a nonce for an action, for a user or a session of the guest's site, and keeps it in the guest.",
+        "Creates a nonce for an action and a user or session of the guest's site, and stores it in the guest.",
     )
     .args(&[ACTION, USER, SESSION, ROLE, OUTPUT_DIR])
     .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, user, session?, artifacts: {auth: guest path}}")
@@ -105,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.action-auth",
         Core,
         file("action-auth.php"),
-        "Makes a session and a nonce that together authorise one action of the site, and keeps both in the guest.",
+        "Creates a session and a nonce that together authorise one action of the site, and stores both in the guest.",
     )
     .args(&[ACTION, USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
     .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, session, user, cookies: [names], storageState, artifacts: {auth: guest path}}")
@@ -122,23 +125,23 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "bootstrap",
             &["wordpress", "none"],
-            "What is loaded before: wordpress (default) or none.",
+            "Code loaded first: wordpress (default) or none.",
         ),
         DIAGNOSTICS,
         integer(
             "diagnostics-max-items",
             1,
             500,
-            "Most queries that are recorded; 100 without it.",
+            "Maximum number of recorded queries; default 100.",
         ),
         integer(
             "diagnostics-max-bytes",
             1,
             524_288,
-            "Most bytes of queries that are recorded; 65536 without it.",
+            "Maximum size of recorded queries in bytes; default 65536.",
         ),
     ])
-    .prints("What the code prints"),
+    .prints("Output of the code"),
     Row::new(
         "wordpress.run-workload",
         Core,
@@ -151,7 +154,7 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "type",
             &["php", "json"],
-            "What the file is; told from its name without it.",
+            "Type of the file; default: by its name.",
         ),
     ])
     .prints("JSON {schema, path, type, status, steps: [{index, command, status, result}]}")
@@ -175,15 +178,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .args(&[text(
         "command",
-        "Command line without the leading wp; split like a shell would, run without one.",
+        "Command line without the leading wp; split with shell quoting rules, run without a shell.",
     )
     .required()])
-    .prints("What WP-CLI prints"),
+    .prints("Output of WP-CLI"),
     Row::new(
         "wordpress.invoke-wp-cli",
         Core,
         file("invoke-wp-cli.php"),
-        "Runs WP-CLI as a recorded action, with what it may do and what came of it.",
+        "Runs WP-CLI as a recorded action, with its permissions and effects in the result.",
     )
     .args(&[
         text("command", "Command line without the leading wp.").required(),
@@ -206,12 +209,12 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.export-replay-package",
         Core,
         file("export-replay-package.php"),
-        "Writes a package that sets up the same site elsewhere.",
+        "Writes a package that creates the same site elsewhere.",
     )
     .args(snapshot_args![
         text("label", "Name of the package."),
         OUTPUT_DIR,
-        text("landing-page", "Path of the site that is opened first."),
+        text("landing-page", "Path of the site to open first."),
         integer(
             "import-ms",
             0,
@@ -233,13 +236,13 @@ pub(super) const ROWS: &[Row] = &[
         text("expected-result-schema", "Schema id that the result must name."),
         text(
             "user",
-            "Login, e-mail address or id of the user it acts as; the first administrator without it.",
+            "Login, e-mail address or id of the user that the command acts as; default: the first administrator.",
         ),
         SESSION,
         text("principal", "The same as user."),
         object(
             "principal-json",
-            "Who acts: {user, role}; one who does not exist is made with the role.",
+            "Acting user: {user, role}; a missing user is created with the role.",
         ),
     ])
     .prints("JSON {schema, ability, status, user, result}")
@@ -281,7 +284,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.collect-workload-result",
         Core,
         file("collect-workload-result.php"),
-        "Collects a JSON document that a workload left in the guest as a typed artifact.",
+        "Collects a JSON document that a workload wrote in the guest, as a typed artifact.",
     )
     .args(&[
         text("artifact", "Guest path of the document, or its name below /tmp/codebox-artifacts."),
@@ -293,13 +296,13 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.phpunit",
         Core,
         file("phpunit.php"),
-        "Runs PHPUnit for a plugin of the guest.",
+        "Runs PHPUnit for a plugin in the guest.",
     )
     .args(&[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins."),
-        text("cwd", "Directory it runs in."),
+        text("cwd", "Working directory."),
         text("test-root", "Directory that paths of tests are relative to."),
-        text("code", "A test file's PHP instead of files."),
+        text("code", "PHP code of a test file, in place of files."),
         text("code-file", "Guest path of a test file."),
         AUTOLOAD,
         text(
@@ -318,12 +321,12 @@ pub(super) const ROWS: &[Row] = &[
             "dependency-mounts",
             "Directories whose code the tests need, separated by commas.",
         ),
-        list("bootstrap-files-json", "PHP files that are loaded before the tests."),
+        list("bootstrap-files-json", "PHP files to load before the tests."),
         list("phpunit-args-json", "Further arguments of PHPUnit."),
         one_of(
             "bootstrap-mode",
             &["wordpress", "project", "none"],
-            "What is loaded before the tests: wordpress (default), the project's own file, or none.",
+            "Code loaded before the tests: wordpress (default), the project's own file, or none.",
         ),
         text(
             "project-bootstrap",
@@ -342,7 +345,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.plugin-check",
         Core,
         file("plugin-check.php"),
-        "Runs the checks of the plugin Plugin Check on a plugin, where its code is in the guest.",
+        "Checks a plugin with the plugin Plugin Check, if that is installed in the guest.",
     )
     .args(&[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins.").required(),
@@ -354,13 +357,13 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.plugin-setup",
         Core,
         file("plugin-setup.php"),
-        "Lists, activates, deactivates or deletes a plugin that is in the guest.",
+        "Lists, activates, deactivates or deletes plugins in the guest.",
     )
     .args(&[
         one_of(
             "action",
             &["list", "activate", "deactivate", "delete"],
-            "What to do; activate when a plugin is named, else list.",
+            "Action; default: activate if a plugin is named, otherwise list.",
         ),
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
         text("slug", "The same as plugin."),
@@ -373,13 +376,13 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.plugin-state",
         Core,
         file("plugin-state.php"),
-        "Tells whether a plugin is there and active, or changes that.",
+        "Reports whether a plugin is installed and active, or changes that.",
     )
     .args(&[
         one_of(
             "action",
             &["inspect", "activate", "deactivate"],
-            "What to do; inspect without it.",
+            "Action; default inspect.",
         ),
         text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
         text("slug", "The same as plugin."),
@@ -409,7 +412,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.core-phpunit",
         Core,
         file("core-phpunit.php"),
-        "Runs the tests of WordPress itself, where a development checkout is in the guest.",
+        "Runs the tests of WordPress itself, if the guest has a development checkout.",
     )
     .args(&[
         text("core-root", "Directory of the checkout."),
@@ -428,13 +431,13 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.theme-setup",
         Core,
         file("theme-setup.php"),
-        "Lists or activates themes that are in the guest.",
+        "Lists or activates themes in the guest.",
     )
     .args(&[
         one_of(
             "action",
             &["list", "activate", "delete"],
-            "What to do; activate when a theme is named, else list.",
+            "Action; default: activate if a theme is named, otherwise list.",
         ),
         text("theme", "Directory of the theme below wp-content/themes."),
         text("slug", "The same as theme."),
@@ -446,7 +449,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.theme-check",
         Core,
         file("theme-check.php"),
-        "Checks a theme with the plugin Theme Check, where its code is in the guest.",
+        "Checks a theme with the plugin Theme Check, if that is installed in the guest.",
     )
     .args(&[text("theme", "Directory of the theme below wp-content/themes.").required()])
     .prints("JSON {schema, status, theme, checks, summary, findings}")

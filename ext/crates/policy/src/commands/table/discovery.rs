@@ -1,4 +1,4 @@
-//! Lists what the site has.
+//! Commands that list what the site has registered.
 
 use super::super::model::{
     CommandDescriptor as Row, CommandGroup::Discovery, GuestProgram, Handler,
@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.runtime-discovery",
         "runtime-discovery.php",
-        "Tells what the guest's WordPress is made of: versions, plugins, themes, content, roles, abilities.",
+        "Describes the guest's WordPress: versions, plugins, themes, content, roles, abilities.",
     )
     .args(&[one_of(
         "surface",
@@ -31,14 +31,14 @@ pub(super) const ROWS: &[Row] = &[
             "users",
             "abilities",
         ],
-        "Only this part; all without it.",
+        "Returns only this part; default: all parts.",
     )])
     .prints("JSON {schema, surface, runtime?, plugins?, themes?, content?, users?, abilities?}")
     .schema("wp-codebox/wordpress-runtime-discovery/v1"),
     row(
         "wordpress.execution-surfaces",
         "execution-surfaces.php",
-        "Lists everything of the site that can be made to run code.",
+        "Lists all entry points of the site that run code.",
     )
     .prints("JSON {schema, surfaces: [{kind, command, items, total, truncated}]}")
     .schema("wp-codebox/wordpress-execution-surfaces/v1"),
@@ -52,21 +52,21 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.admin-page-inventory",
         "admin-page-inventory.php",
-        "Lists the screens of wp-admin that the menus name.",
+        "Lists the wp-admin screens that the menus link to.",
     )
     .prints("JSON {schema, items: [{path, title, capability, parent, source}], total, truncated}")
     .schema("wp-codebox/wordpress-admin-page-inventory/v1"),
     row(
         "wordpress.admin-action-inventory",
         "admin-action-inventory.php",
-        "Lists forms, links and hooks of wp-admin that do something.",
+        "Lists forms, links and hooks of wp-admin that trigger an action.",
     )
     .args(&[
         integer(
             "max-pages",
             0,
             200,
-            "Most screens that are rendered; 10 without it.",
+            "Maximum number of screens to render; default 10.",
         ),
         integer("max_pages", 0, 200, "The same as max-pages."),
     ])
@@ -75,20 +75,20 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.inventory-database",
         "inventory-database.php",
-        "Lists tables, columns and counts of rows of the guest's database.",
+        "Lists tables, columns and row counts of the guest's database.",
     )
     .prints("JSON {schema, prefix, items: [{name, core, rows, columns, indexes}], total, truncated}")
     .schema("wp-codebox/wordpress-db-inventory/v1"),
     row(
         "wordpress.inventory-plugin-module-options-tables",
         "inventory-plugin-module-options-tables.php",
-        "Lists options and tables that are not WordPress's own, with the plugins whose code names them; no values.",
+        "Lists options and tables that do not belong to WordPress core, with the plugins whose code names them; without values.",
     )
     .args(&[
-        flag("read_only", "Whether nothing may be written; it always is."),
+        flag("read_only", "Whether the command is read-only; always true."),
         flag(
             "secret_placeholders_only",
-            "Whether values are shown as placeholders only.",
+            "Whether the result has placeholders in place of values.",
         ),
     ])
     .prints("JSON {schema, readOnly, plugins: {items: [{plugin, options, tables}]}, unclaimed}")
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.frontend-url-inventory",
         "frontend-url-inventory.php",
-        "Lists URLs of the front end, of every kind of page.",
+        "Lists front-end URLs for every kind of page.",
     )
     .prints("JSON {schema, home, items: [{kind, url, path, type?, id?}], total, truncated}")
     .schema("wp-codebox/wordpress-frontend-url-inventory/v1"),

@@ -1,4 +1,4 @@
-//! Tries out many inputs. Declared, not offered.
+//! Fuzzing commands. Declared, but not supported.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
 use super::args::{DIAGNOSTICS, flag, integer, json, text};
@@ -64,8 +64,8 @@ pub(super) const ROWS: &[Row] = &[
         "Loads every screen of wp-admin with varied inputs.",
     )
     .args(&[
-        flag("safe_methods", "Whether only GET and HEAD are sent."),
-        integer("max-pages", 1, 200, "Most screens that are loaded."),
+        flag("safe_methods", "Whether to send only GET and HEAD."),
+        integer("max-pages", 1, 200, "Maximum number of screens to load."),
         integer("max_pages", 1, 200, "The same as max-pages."),
         DIAGNOSTICS,
     ])
@@ -75,26 +75,29 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.fuzz-plugin-module-state",
         Fuzz,
         NO_FUZZ,
-        "Plans changes of the state of a plugin's modules.",
+        "Plans state changes of a plugin's modules.",
     )
     .args(&[
-        flag("external_dispatch", "Whether requests may leave the site."),
+        flag(
+            "external_dispatch",
+            "Whether requests to other hosts are allowed.",
+        ),
         flag(
             "execute_mutations",
-            "Whether changes are made, not only planned.",
+            "Whether to make the changes instead of only planning them.",
         ),
-        text("mutation_mode", "How changes are chosen."),
+        text("mutation_mode", "Strategy for choosing changes."),
         flag(
             "connected_state_required_for_mutation",
-            "Whether a connected plugin is needed for a change.",
+            "Whether a change needs a connected plugin.",
         ),
         flag(
             "runtime_isolation_required_for_mutation",
-            "Whether an isolated runtime is needed for a change.",
+            "Whether a change needs an isolated runtime.",
         ),
         flag(
             "disposable_sandbox_required",
-            "Whether a disposable sandbox is needed.",
+            "Whether a change needs a disposable sandbox.",
         ),
     ])
     .prints("JSON {schema, plan}")

@@ -1,4 +1,5 @@
-//! Programs of the host, agents, and the mails of a run. Most are offered elsewhere or nowhere.
+//! Commands for programs of the host, agents, and the mails of a run. Most are not supported,
+//! or another command replaces them.
 
 use super::super::format::Format;
 use super::super::model::{
@@ -14,14 +15,14 @@ const fn mail(id: &'static str, operation: MailOperation, description: &'static 
     Row::new(id, Host, Handler::Mail(operation), description)
 }
 
-/// A run has one mail service, which needs no declaration.
+/// A run has exactly one mail service, which a recipe need not declare.
 const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[
     row(
         "wp-codebox.agent-runtime-probe",
         "components are probed before a run's agent starts; bring the component with the request",
-        "Tells whether a component that runs agents is ready.",
+        "Reports whether a component that runs agents is ready.",
     )
     .args(&[
         text("component", "Slug of the component."),
@@ -31,7 +32,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         json(
             "provider-plugin-contracts-json",
-            "What those plugins must offer.",
+            "Capabilities that the provider plugins must have.",
         ),
     ])
     .prints("JSON {ready}")
@@ -42,14 +43,14 @@ pub(super) const ROWS: &[Row] = &[
         "Runs an agent on a task.",
     )
     .args(&[
-        text("task", "What the agent is asked to do.").required(),
+        text("task", "Task of the agent.").required(),
         text("agent", "Name of the agent."),
         text("mode", "Mode of the agent."),
         text("provider", "Provider of the model."),
         text("model", "Name of the model."),
         text("session-id", "Name of a session."),
-        integer("max-turns", 1, 10_000, "Most turns of the agent."),
-        integer("timeout-seconds", 1, 86_400, "Longest time the agent gets."),
+        integer("max-turns", 1, 10_000, "Maximum number of turns of the agent."),
+        integer("timeout-seconds", 1, 86_400, "Timeout of the agent."),
         text("component", "Slug of the component that runs agents."),
         text(
             "provider-plugin-slugs",
@@ -57,15 +58,15 @@ pub(super) const ROWS: &[Row] = &[
         ),
         json(
             "provider-plugin-contracts-json",
-            "What those plugins must offer.",
+            "Capabilities that the provider plugins must have.",
         ),
     ])
-    .prints("What the agent prints")
+    .prints("Output of the agent")
     .requires(&["wordpress.run-php", "wordpress.wp-cli"]),
     row(
         "wp-codebox.agent-fanout",
         "a guest starts no guests; use the command line `wp-codebox agent-fanout`",
-        "Runs several agents on parts of a task and joins what they did.",
+        "Runs several agents on parts of a task and merges their results.",
     )
     .args(&[
         json("request-json", "The request."),
@@ -76,7 +77,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wp-codebox.bounded-runtime-plan",
         "plans that start runtimes are not carried out in a guest; write them as a recipe",
-        "Carries out a bounded plan of runtimes and commands.",
+        "Executes a bounded plan of runtimes and commands.",
     )
     .args(&[
         json("plan-json", "The plan."),
@@ -87,28 +88,28 @@ pub(super) const ROWS: &[Row] = &[
     mail(
         "host/smtp.inspect",
         MailOperation::Inspect,
-        "Lists the mails that the sandbox sent since the last reset, the newest of them.",
+        "Lists the newest mails that the sandbox sent since the last reset.",
     )
     .args(&[
         SERVICE,
-        integer("limit", 1, 100, "Most messages; 20 without it."),
-        text("recipient", "Only to this address."),
+        integer("limit", 1, 100, "Maximum number of messages; default 20."),
+        text("recipient", "Lists only mails to this address."),
         arg(
             "recipient-label",
             Format::Label,
-            "Name that is shown instead of the recipient's address.",
+            "Name to show in place of the recipient's address.",
         ),
-        text("subject-marker", "Only with this text in the subject."),
+        text("subject-marker", "Lists only mails with this text in the subject."),
         text(
             "link-marker",
-            "Only with this text in a link; other links are not shown.",
+            "Lists only mails and links with this text in the link.",
         ),
     ])
     .prints("JSON {messages, matched, received}"),
     mail(
         "host/smtp.reset",
         MailOperation::Reset,
-        "Hides the mails that the sandbox sent so far from host/smtp.inspect; the bundle keeps them.",
+        "Hides the mails that the sandbox sent so far from host/smtp.inspect; they remain in the bundle.",
     )
     .args(&[SERVICE])
     .prints("JSON {removed}"),

@@ -1,4 +1,4 @@
-//! Measures one request, or workloads.
+//! Commands that measure one request or a workload.
 
 use super::super::model::{
     CommandDescriptor as Row,
@@ -28,21 +28,21 @@ pub(super) const ROWS: &[Row] = &[
             "query-fingerprint-limit",
             1,
             500,
-            "Most kinds of queries that are told.",
+            "Maximum number of kinds of queries in the result.",
         ),
         integer(
             "query-length-limit",
             16,
             10_000,
-            "Most characters of a query that are told.",
+            "Maximum number of characters of a query in the result.",
         ),
         integer(
             "hook-sample-limit",
             1,
             10_000,
-            "Most calls of hooks that are counted.",
+            "Maximum number of hook calls to count.",
         ),
-        integer("hook-limit", 1, 500, "Most hooks that are told."),
+        integer("hook-limit", 1, 500, "Maximum number of hooks in the result."),
     ])
     .prints("JSON {schema, request, status, response, timing, memory, queries, hooks, php}")
     .schema("wp-codebox/performance-observation/v1"),
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.cache-churn-observation",
         Observation,
         file("cache-churn-observation.php"),
-        "Measures what a REST request does to caches: hits, misses, writes, invalidations.",
+        "Measures the cache use of a REST request: hits, misses, writes, invalidations.",
     )
     .args(&[
         METHOD,
@@ -58,10 +58,10 @@ pub(super) const ROWS: &[Row] = &[
         PARAMS,
         USER,
         SESSION,
-        integer("sample-limit", 1, 1_000, "Most operations that are told."),
-        text("case-id", "Name of a case, told in the result."),
-        text("action-id", "Name of an action, told in the result."),
-        text("correlation-id", "Name of a task, told in the result."),
+        integer("sample-limit", 1, 1_000, "Maximum number of operations in the result."),
+        text("case-id", "Name of a case, copied into the result."),
+        text("action-id", "Name of an action, copied into the result."),
+        text("correlation-id", "Name of a task, copied into the result."),
     ])
     .prints("JSON {schema, request, status, response, objectCache, options, transients, rewritten, samples}")
     .schema("wp-codebox/cache-churn-observation/v1"),
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         text(
             "component-id",
-            "Name of what is measured, told in the result.",
+            "Name of the measured component, copied into the result.",
         ),
         text(
             "plugin-slug",
@@ -85,29 +85,29 @@ pub(super) const ROWS: &[Row] = &[
             "iterations",
             1,
             1_000,
-            "Measured runs of each workload; 10 without it.",
+            "Number of measured runs of each workload; default 10.",
         ),
         integer(
             "warmup",
             0,
             100,
-            "Runs before that are not measured; 1 without it.",
+            "Number of warm-up runs; default 1.",
         ),
-        text("dependency-slugs", "Plugins it needs, separated by commas."),
+        text("dependency-slugs", "Plugins that the workloads need, separated by commas."),
         object("env-json", "Environment of the workloads."),
-        list("bootstrap-files-json", "PHP files that are loaded before."),
+        list("bootstrap-files-json", "PHP files to load first."),
         list(
             "workloads-json",
-            "Workloads {id, type: php|rest, file|code|path} instead of the plugin's bench/*.php.",
+            "Workloads {id, type: php|rest, file|code|path} in place of the plugin's bench/*.php.",
         ),
-        list("scenario-ids-json", "Only workloads of these ids."),
+        list("scenario-ids-json", "Runs only workloads with these ids."),
         object(
             "lifecycle-json",
             "{setup?, teardown?} of each workload, each {file} or {code}.",
         ),
         object(
             "reset-policy-json",
-            "What is reset between runs: {between: none|cache}.",
+            "State to reset between runs: {between: none|cache}.",
         ),
     ])
     .prints("JSON {schema, status, component, scenarios: [{id, status, metrics, samples}]}")

@@ -1,4 +1,4 @@
-//! The rows, by group, in catalogue order.
+//! The rows of the command table, by group, in catalogue order.
 
 mod args;
 mod browser;
@@ -12,7 +12,7 @@ mod state;
 
 use super::model::CommandDescriptor;
 
-/// Every command, in catalogue order.
+/// Returns every command, in catalogue order.
 pub fn registry() -> impl Iterator<Item = &'static CommandDescriptor> {
     [
         core::ROWS,

@@ -1,4 +1,4 @@
-//! Looks at and changes one thing of the site.
+//! Commands that read and change one object of the site.
 
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::State, GuestProgram, Handler,
@@ -10,7 +10,7 @@ use super::args::{
 
 const ADMIN_USER: AcceptedArg = text(
     "user",
-    "Login, e-mail address or id of the user it acts as; without it the first administrator.",
+    "Login, e-mail address or id of the user that the command acts as; default: the first administrator.",
 );
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
 const BLOCK: &str = "wp-codebox/wordpress-block-exercise-result/v1";
@@ -27,7 +27,7 @@ const fn row(id: &'static str, file: &'static str, description: &'static str) ->
 
 const ARGUMENTS: AcceptedArg = list("args-json", "Arguments as a JSON list.");
 const PATH: AcceptedArg = text("path", "Path of the site.");
-const URL: AcceptedArg = text("url", "URL of the site instead of a path.");
+const URL: AcceptedArg = text("url", "URL of the site, in place of a path.");
 const QUERY: AcceptedArg = object("query-json", "Parameters of the query.");
 const FIELDS: AcceptedArg = object("body-json", "Fields of the body.");
 const BLOCK_NAME: AcceptedArg = text("block-name", "Name of the block type.").required();
@@ -35,13 +35,13 @@ const ATTRIBUTES: AcceptedArg = object("attrs-json", "Attributes of the block.")
 const CONTENT: AcceptedArg = text("content", "Inner HTML of the block.");
 const MARKUP: AcceptedArg = text(
     "markup",
-    "Serialised block instead of name, attributes and content.",
+    "Serialised block, in place of name, attributes and content.",
 );
 const RECORD: AcceptedArg = flag(
     "capture-diagnostics",
-    "Whether messages of PHP and queries are told.",
+    "Whether the result contains PHP messages and queries.",
 );
-const SOURCE: AcceptedArg = text("source", "Where the block comes from, told in the result.");
+const SOURCE: AcceptedArg = text("source", "Source of the block, copied into the result.");
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "surface",
             &["frontend", "admin", "login", "rest"],
-            "What part of the site; frontend without it.",
+            "Part of the site; default frontend.",
         ),
         PATH,
         URL,
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.invoke-hook",
         "invoke-hook.php",
-        "Fires a hook of the site and records what it did.",
+        "Fires a hook of the site and records its effects.",
     )
     .args(&[
         text("hook", "Name of the hook.").required(),
@@ -81,21 +81,21 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.invoke-cron-event",
         "invoke-cron-event.php",
-        "Runs, schedules or removes an event of the site's cron and records what it did.",
+        "Runs, schedules or removes a cron event of the site and records its effects.",
     )
     .args(&[
         text("hook", "Name of the event's hook.").required(),
         one_of(
             "operation",
             &["run", "schedule", "unschedule"],
-            "What to do; run without it.",
+            "Action; default run.",
         ),
         ARGUMENTS,
         integer(
             "timestamp",
             0,
             253_402_300_799,
-            "When, in seconds since 1970; now without it.",
+            "Unix time of the event; default: now.",
         ),
         MUTATES,
         CAPABILITY,
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.simulated-admin-page-load",
         "simulated-admin-page-load.php",
-        "Renders a screen of wp-admin in process, as a user. A fatal error fails it, unless expect-status is given.",
+        "Renders a wp-admin screen in process, as a user. A fatal error fails the command, unless expect-status is given.",
     )
     .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD, EXPECT_STATUS])
     .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.block-render",
         "block-render.php",
-        "Renders a block as the front end would.",
+        "Renders a block as on the front end.",
     )
     .args(&[BLOCK_NAME, ATTRIBUTES, CONTENT, MARKUP, SOURCE])
     .prints("JSON {schema, status, block, registered, dynamic, html, bytes, sha256, queries}")
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.block-exercise",
         "block-exercise.php",
-        "Serialises, parses and renders a block, and tells what does not fit.",
+        "Serialises, parses and renders a block, and reports mismatches.",
     )
     .args(&[
         BLOCK_NAME,
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Row] = &[
         one_of(
             "mode",
             &["render", "serialize", "round-trip", "all"],
-            "What is tried; all without it.",
+            "Checks to run; default: all.",
         ),
         SOURCE,
     ])
@@ -183,7 +183,7 @@ pub(super) const ROWS: &[Row] = &[
         .required(),
         object(
             "destructive-boundary-json",
-            "What keeps it from harm: {kind: sandbox|none}; sandbox without it.",
+            "Isolation of a destructive action: {kind: sandbox|none}; default sandbox.",
         ),
     ])
     .prints("JSON {schema, action, status, httpStatus, redirect, body, destructiveBoundary}")

@@ -14,7 +14,7 @@ fn fields(error: &ErrorBody) -> Vec<&str> {
     rows.map(|issue| issue["field"].as_str().unwrap()).collect()
 }
 
-/// A value of each shape.
+/// Returns a valid value of each shape.
 fn sample(shape: Shape) -> Value {
     let members = |members: &[Member]| {
         let rows = members.iter();
@@ -45,7 +45,7 @@ fn sample(shape: Shape) -> Value {
 }
 
 #[test]
-fn every_field_of_the_table_is_read_into_the_struct() {
+fn every_field_of_the_task_table_is_read() {
     for row in TASK_FIELDS {
         let given = map(json!({row.name: sample(row.shape)}));
         let read = match row.authority {
@@ -61,7 +61,7 @@ fn every_field_of_the_table_is_read_into_the_struct() {
 }
 
 #[test]
-fn every_kind_of_agent_and_every_sparse_row_is_read() {
+fn every_agent_kind_and_rows_without_optional_members_are_read() {
     let Some(Shape::Kinds(kinds)) = TASK_FIELDS
         .iter()
         .find(|row| row.name == "resolved_agent")
@@ -95,7 +95,7 @@ fn every_kind_of_agent_and_every_sparse_row_is_read() {
 }
 
 #[test]
-fn a_caller_sets_no_field_of_host_or_operator_and_a_host_none_of_the_operator() {
+fn fields_above_the_authority_of_caller_or_host_are_refused() {
     for row in TASK_FIELDS {
         let given = json!({row.name: sample(row.shape)});
         let from = |caller: Value, host: Value| {
@@ -114,7 +114,7 @@ fn a_caller_sets_no_field_of_host_or_operator_and_a_host_none_of_the_operator() 
 }
 
 #[test]
-fn values_of_the_host_replace_those_of_the_caller() {
+fn host_values_override_caller_values() {
     let caller = json!({"checks": ["a"], "find_renames": true, "allowed_tools": ["x"]});
     let host = json!({"checks": ["b"], "allowed_tools": null});
     let task = read_task(map(caller), map(host)).unwrap();
@@ -124,7 +124,7 @@ fn values_of_the_host_replace_those_of_the_caller() {
 }
 
 #[test]
-fn all_issues_come_at_once_with_their_fields_and_without_values() {
+fn all_task_issues_name_their_field_without_quoting_values() {
     let secret = "hunter2-do-not-print";
     let error = refused(
         json!({"goal": [secret], "mounts": [{"source": "/a", "mode": secret}],
@@ -146,13 +146,13 @@ fn all_issues_come_at_once_with_their_fields_and_without_values() {
 }
 
 #[test]
-fn raw_code_is_refused_with_its_own_code_even_when_it_is_null() {
+fn raw_code_is_refused_with_its_own_error_code_even_if_null() {
     let error = refused(json!({"code": null}), json!({}));
     assert_eq!(error.code, ErrorCode::RawCodeForbidden);
 }
 
 #[test]
-fn seconds_are_the_wall_clock_unless_the_limits_name_one() {
+fn task_timeout_seconds_set_the_wall_clock_unless_limits_do() {
     let clock = |task| {
         read_task(map(task), Map::new())
             .unwrap()

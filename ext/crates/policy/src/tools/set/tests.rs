@@ -72,9 +72,9 @@ fn list(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn without_policy_and_list_every_tool_of_the_guest_is_there() {
+fn all_guest_tools_are_offered_without_policy_and_list() {
     let set = ToolSet::resolve(None, &[], None, &runtime()).unwrap();
-    // All but the one that has to be named.
+    // All tools except the one that is offered only by name.
     assert_eq!(set.offered().len(), TOOLS.len() - 1);
     assert_eq!(reason(&set, "run_terminal_command"), "not-allowed");
     let asked = ["run_terminal_command".to_owned()];
@@ -95,7 +95,7 @@ fn without_policy_and_list_every_tool_of_the_guest_is_there() {
 }
 
 #[test]
-fn an_empty_policy_leaves_the_end_of_the_task() {
+fn empty_tool_policy_offers_only_finish_and_blocked() {
     let set = ToolSet::resolve(
         Some(&policy(vec![])),
         &[],
@@ -109,7 +109,7 @@ fn an_empty_policy_leaves_the_end_of_the_task() {
 }
 
 #[test]
-fn each_rule_has_its_reason_and_its_control() {
+fn each_refusing_rule_has_its_reason_and_a_positive_control() {
     let set = |change: fn(&mut ToolRule)| {
         let mut changed = rule("terminal.run");
         change(&mut changed);
@@ -145,7 +145,7 @@ fn each_rule_has_its_reason_and_its_control() {
 }
 
 #[test]
-fn a_rule_finds_its_tool_by_any_name() {
+fn tool_rule_applies_by_id_wire_name_or_alias() {
     for name in ["workspace_grep", "workspace-search", "search_files"] {
         let policy = policy(vec![rule(name)]);
         let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();
@@ -165,7 +165,7 @@ fn a_rule_finds_its_tool_by_any_name() {
 }
 
 #[test]
-fn the_list_narrows_and_never_widens() {
+fn allowed_tools_list_removes_tools_and_never_adds_any() {
     let set = ToolSet::resolve(None, &list(&["workspace_read"]), None, &runtime()).unwrap();
     assert_eq!(ids(&set), ["workspace.read", "task.finish", "task.blocked"]);
     assert_eq!(reason(&set, "terminal.run"), "not-allowed");
@@ -186,7 +186,7 @@ fn the_list_narrows_and_never_widens() {
 }
 
 #[test]
-fn the_runtime_policy_binds_too() {
+fn tools_need_commands_and_mounts_of_the_runtime_policy() {
     let bound = |commands: &[&str]| defaults(list(commands));
     let set = ToolSet::resolve(None, &[], None, &bound(&[])).unwrap();
     for name in [
@@ -225,7 +225,7 @@ fn the_runtime_policy_binds_too() {
 }
 
 #[test]
-fn tools_of_the_parent_need_its_list_and_a_rule() {
+fn parent_tools_need_the_parents_list_and_a_policy_rule() {
     let both = policy(vec![parent_rule("host.a"), parent_rule("host.b")]);
     let set = ToolSet::resolve(Some(&both), &[], Some(&bridge(&["host.a"])), &runtime()).unwrap();
     assert!(set.find("host_a").is_ok());
@@ -250,7 +250,7 @@ fn tools_of_the_parent_need_its_list_and_a_rule() {
 }
 
 #[test]
-fn the_parents_list_cannot_take_the_name_of_another_tool() {
+fn parent_tool_with_the_name_of_another_tool_is_refused() {
     for ids in [
         &["workspace.read"][..],
         &["shell"],
@@ -266,12 +266,12 @@ fn the_parents_list_cannot_take_the_name_of_another_tool() {
 }
 
 #[test]
-fn a_reader_sees_what_is_there_and_why_not() {
+fn described_tools_include_refused_tools_with_reasons() {
     let only_read = policy(vec![rule("workspace.read")]);
     let set = ToolSet::resolve(Some(&only_read), &[], None, &runtime()).unwrap();
-    let read_out = set.read_out();
-    let offered = read_out["offered"].as_array().unwrap();
-    let refused = read_out["refused"].as_array().unwrap();
+    let describe_tools = set.describe_tools();
+    let offered = describe_tools["offered"].as_array().unwrap();
+    let refused = describe_tools["refused"].as_array().unwrap();
     assert_eq!(offered.len() + refused.len(), TOOLS.len());
     assert!(offered.contains(&json!("workspace.read")));
     let terminal = json!({"id": "terminal.run", "reason": "not-in-policy"});

@@ -145,7 +145,7 @@ pub(super) fn ended(answered: &Answered) -> Option<Stop> {
         ExecutionEnd::TimedOut => Some(Stop::Timeout),
         ExecutionEnd::Cancelled => Some(Stop::Cancelled),
         ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
-        ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.told_in(ErrorBody::new(
+        ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.attach_to(ErrorBody::new(
             ErrorCode::RunFailed,
             format!("the sandbox was lost while its components were loaded: {death}"),
         )))),

@@ -4,7 +4,7 @@ use super::super::agent_steps::AgentSteps;
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::super::guest::GuestContext;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
-use wp_codebox_policy::last_word;
+use wp_codebox_policy::final_message;
 use wp_codebox_runtime::agent_program;
 
 pub(super) fn run(
@@ -19,8 +19,8 @@ pub(super) fn run(
         .filter(|stdin| !stdin.is_empty());
     guest.recorder.steps = manner.and_then(|manner| AgentSteps::new(&manner.steps));
     let step = guest.execute(&call)?;
-    guest.recorder.evidence.last_word =
-        manner.and_then(|manner| last_word(&manner.result, &step.stdout));
+    guest.recorder.evidence.final_message =
+        manner.and_then(|manner| final_message(&manner.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),
         Some(stop) => Ok((Some(stop), AgentEnd::Failure)),

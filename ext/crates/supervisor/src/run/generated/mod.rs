@@ -15,29 +15,29 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, OmitReason, Omitted, copy_tree};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MadeDirectory, MadeFrom, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GeneratedDirectory, GeneratedFrom, RunRequest};
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
 use write::write;
 
 /// How the directory of a mount or component is made, if it is.
-pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a MadeDirectory> {
+pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a GeneratedDirectory> {
     let workflow = request.workflow.as_ref()?;
     workflow.made.iter().find(|row| row.of == name)
 }
 
 /// Opens what a directory is to be made of.
 pub(super) fn open(
-    row: &MadeDirectory,
+    row: &GeneratedDirectory,
     source: &str,
     subject: &str,
     request: &RunRequest,
 ) -> Result<(OwnedFd, PathBuf), ErrorBody> {
     match &row.from {
-        MadeFrom::Copy { .. } => open_source(source, subject, request),
-        MadeFrom::Archive { .. } => open_archive(source, subject, request),
+        GeneratedFrom::Copy { .. } => open_source(source, subject, request),
+        GeneratedFrom::Archive { .. } => open_archive(source, subject, request),
         // Nothing of the host is in it; the descriptor is never read.
-        MadeFrom::Files { .. } => {
+        GeneratedFrom::Files { .. } => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())
                 .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -76,7 +76,7 @@ fn open_archive(
 /// Makes the directory of one mount, which from then on is a mount of that directory.
 pub(super) fn build(
     mount: &mut OpenMount,
-    row: &MadeDirectory,
+    row: &GeneratedDirectory,
     run_dir: &RunDir,
     number: usize,
 ) -> Result<(), ErrorBody> {
@@ -92,7 +92,7 @@ pub(super) fn build(
         rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.to_string()))
     };
     match &row.from {
-        MadeFrom::Archive { sha256, subdir } => {
+        GeneratedFrom::Archive { sha256, subdir } => {
             let file = fs::File::from(
                 mount
                     .source
@@ -102,7 +102,7 @@ pub(super) fn build(
             archive::unpack(file, sha256.as_deref(), subdir.as_deref(), &directory)
                 .map_err(|e| e.body(&row.of))?;
         }
-        MadeFrom::Copy { without } => {
+        GeneratedFrom::Copy { without } => {
             let to = open(&directory)?;
             let rules = ExcludeRules::of_paths(without);
             let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
@@ -112,7 +112,7 @@ pub(super) fn build(
             let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
             mount.left_out = copied.omitted.into_iter().filter(unasked).collect();
         }
-        MadeFrom::Files { files } => {
+        GeneratedFrom::Files { files } => {
             for (name, content) in files {
                 write(&directory, name, content.as_bytes()).map_err(|e| failed(e.to_string()))?;
             }

@@ -66,7 +66,7 @@ fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
         }
         (HoldEnd::GuestDied, death) => {
             let death = death_of(death.as_ref());
-            Some(Stop::Failed(death.told_in(ErrorBody::new(
+            Some(Stop::Failed(death.attach_to(ErrorBody::new(
                 ErrorCode::RunFailed,
                 format!("the held sandbox was lost: {death}"),
             ))))
@@ -343,7 +343,7 @@ impl<'d> HeldSandbox<'d> {
             }
             Ok((HoldEnd::GuestDied, death)) => {
                 let death = death_of(death.as_ref());
-                over = death.told_in(over);
+                over = death.attach_to(over);
                 lost = death.to_string();
                 (RuntimeState::Failed, lost.as_str())
             }

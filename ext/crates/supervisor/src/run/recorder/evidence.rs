@@ -21,7 +21,7 @@ pub(in crate::run) struct RunEvidence {
     /// Turns and calls of the built-in loop.
     pub agent: Option<AgentLog>,
     /// The last word of a command-line agent, redacted.
-    pub last_word: Option<String>,
+    pub final_message: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
     /// The trace of a held sandbox, once it ended.

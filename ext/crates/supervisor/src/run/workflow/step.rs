@@ -205,7 +205,7 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
         }
         ExecutionEnd::GuestDied { death } => {
             let what = format!("was lost: {death}");
-            End::Over(Stop::Failed(death.told_in(failed(step, &what))), what)
+            End::Over(Stop::Failed(death.attach_to(failed(step, &what))), what)
         }
     }
 }

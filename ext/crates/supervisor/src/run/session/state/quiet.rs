@@ -39,7 +39,7 @@ pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(),
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => Err(damaged(
             "the program that settles it did not come to its end",
         )),
-        ExecutionEnd::GuestDied { death } => Err(death.told_in(ErrorBody::new(
+        ExecutionEnd::GuestDied { death } => Err(death.attach_to(ErrorBody::new(
             ErrorCode::RunFailed,
             format!("the sandbox was lost while its state was to be kept: {death}"),
         ))),

@@ -1,25 +1,25 @@
-//! How encoders escape the characters that they do not leave as they are.
+//! Escape sequences of common encoders.
 //!
-//! Encoders of one family differ in the characters they escape and in the case of their
-//! digits (`rawurlencode`, `encodeURI` and `escape` all write `%22`, but only one of them
-//! writes `%2F`). Decoding meets all of them; a list of encoded texts would not.
+//! Encoders of one family differ in the characters they escape and in the case of their digits
+//! (`rawurlencode`, `encodeURI` and `escape` all write `%22`, but only one of them writes
+//! `%2F`). Decoding covers all of them, which a list of encoded texts cannot.
 
 /// A family of encoders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escapes {
-    /// None; only line breaks are told apart.
+    /// No escapes; only line breaks are recognised.
     None,
-    /// `%2F`, `%u20AC` of JavaScript's `escape`, and `+` for a blank.
+    /// `%2F`, `%u20AC` of JavaScript's `escape`, and `+` for a space.
     Percent,
     /// `\/`, `\"`, `\n`, `\u00e9`, `\u{e9}`, `\U000000e9`, `\xe9`, `\303`.
     Backslash,
     /// `&quot;`, `&#233;`, `&#xE9;`.
     Html,
-    /// `=C3`, and `=` at the end of a line for nothing at all (RFC 2045, 6.7).
+    /// `=C3`, and `=` at the end of a line as a soft line break (RFC 2045, 6.7).
     QuotedPrintable,
 }
 
-/// Named characters of HTML that its encoders must escape.
+/// Named characters that HTML encoders must escape.
 const NAMED: &[(&[u8], char)] = &[
     (b"&amp;", '&'),
     (b"&lt;", '<'),
@@ -27,22 +27,22 @@ const NAMED: &[(&[u8], char)] = &[
     (b"&quot;", '"'),
     (b"&apos;", '\''),
 ];
-/// Most digits of a numeric character reference, leading zeros included.
+/// Maximum number of digits of a numeric character reference, leading zeros included.
 const HTML_DIGITS: usize = 8;
 
-/// What one character or escape of a text stands for.
+/// A decoded character or escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     bytes: [u8; 4],
     size: usize,
-    /// Bytes of the text that it takes up.
+    /// Length in the input in bytes.
     pub length: usize,
-    /// Whether it is an escape.
+    /// Whether the input had an escape.
     pub escape: bool,
 }
 
 impl Step {
-    /// The bytes it stands for; none at a soft line break.
+    /// Returns the decoded bytes; empty for a soft line break.
     pub(super) fn stands_for(&self) -> &[u8] {
         &self.bytes[..self.size]
     }
@@ -82,16 +82,16 @@ impl Step {
     }
 }
 
-/// Why there is no escape.
-enum Not {
-    /// The text says otherwise.
-    One,
-    /// The text ends before one can be told.
-    Yet,
+/// Why no escape was decoded.
+enum NoEscape {
+    /// The bytes are not an escape.
+    NotAnEscape,
+    /// The input ends before an escape can be recognised.
+    Incomplete,
 }
 
 impl Escapes {
-    /// The family whose escapes, or line breaks, begin with this byte.
+    /// Returns the family whose escapes, or line breaks, begin with this byte.
     pub(super) const fn led_by(byte: u8) -> Option<Self> {
         match byte {
             b'\r' | b'\n' => Some(Self::None),
@@ -103,7 +103,7 @@ impl Escapes {
         }
     }
 
-    /// The next character or escape; `None` when the text ends inside it.
+    /// Decodes the next character or escape; `None` if the input ends inside it.
     pub(super) fn step(self, text: &[u8]) -> Option<Step> {
         let first = *text.first()?;
         let escape = match (self, first) {
@@ -112,35 +112,38 @@ impl Escapes {
             (Self::Backslash, b'\\') => backslash(text),
             (Self::Html, b'&') => html(text),
             (Self::QuotedPrintable, b'=') => quoted_printable(text),
-            _ => Err(Not::One),
+            _ => Err(NoEscape::NotAnEscape),
         };
         match escape {
             Ok(step) => Some(step),
-            Err(Not::One) => Some(Step::literal(first)),
-            Err(Not::Yet) => None,
+            Err(NoEscape::NotAnEscape) => Some(Step::literal(first)),
+            Err(NoEscape::Incomplete) => None,
         }
     }
 }
 
-fn percent(text: &[u8]) -> Result<Step, Not> {
-    match text.get(1).ok_or(Not::Yet)? {
+fn percent(text: &[u8]) -> Result<Step, NoEscape> {
+    match text.get(1).ok_or(NoEscape::Incomplete)? {
         b'u' => utf16(text, b"%u"),
         _ => Ok(Step::byte(byte(text, 1, 2)?, 3)),
     }
 }
 
-fn backslash(text: &[u8]) -> Result<Step, Not> {
-    let control = match *text.get(1).ok_or(Not::Yet)? {
+fn backslash(text: &[u8]) -> Result<Step, NoEscape> {
+    let control = match *text.get(1).ok_or(NoEscape::Incomplete)? {
         b'x' => return Ok(Step::byte(byte(text, 2, 2)?, 4)),
         b'u' => {
-            return match text.get(2).ok_or(Not::Yet)? {
+            return match text.get(2).ok_or(NoEscape::Incomplete)? {
                 b'{' => number(text, 3, 16, 6, b'}'),
                 _ => utf16(text, b"\\u"),
             };
         }
         b'U' => {
             let code = fixed(text, 2, 8)?;
-            return Ok(Step::char(char::from_u32(code).ok_or(Not::One)?, 10));
+            return Ok(Step::char(
+                char::from_u32(code).ok_or(NoEscape::NotAnEscape)?,
+                10,
+            ));
         }
         b'0'..=b'7' => return octal(text),
         b'a' => 0x07,
@@ -156,9 +159,9 @@ fn backslash(text: &[u8]) -> Result<Step, Not> {
     Ok(Step::byte(control, 2))
 }
 
-fn html(text: &[u8]) -> Result<Step, Not> {
+fn html(text: &[u8]) -> Result<Step, NoEscape> {
     if text.starts_with(b"&#") {
-        return match text.get(2).ok_or(Not::Yet)? {
+        return match text.get(2).ok_or(NoEscape::Incomplete)? {
             b'x' | b'X' => number(text, 3, 16, HTML_DIGITS, b';'),
             _ => number(text, 2, 10, HTML_DIGITS, b';'),
         };
@@ -168,33 +171,33 @@ fn html(text: &[u8]) -> Result<Step, Not> {
             return Ok(Step::char(*char, name.len()));
         }
         if name.starts_with(text) {
-            return Err(Not::Yet);
+            return Err(NoEscape::Incomplete);
         }
     }
-    Err(Not::One)
+    Err(NoEscape::NotAnEscape)
 }
 
-fn quoted_printable(text: &[u8]) -> Result<Step, Not> {
-    match (text.get(1).ok_or(Not::Yet)?, text.get(2)) {
+fn quoted_printable(text: &[u8]) -> Result<Step, NoEscape> {
+    match (text.get(1).ok_or(NoEscape::Incomplete)?, text.get(2)) {
         (b'\n', _) => Ok(Step::nothing(2)),
-        (b'\r', None) => Err(Not::Yet),
+        (b'\r', None) => Err(NoEscape::Incomplete),
         (b'\r', Some(b'\n')) => Ok(Step::nothing(3)),
         _ => Ok(Step::byte(byte(text, 1, 2)?, 3)),
     }
 }
 
-/// One or two units of UTF-16, each behind the same two bytes.
-fn utf16(text: &[u8], lead: &[u8; 2]) -> Result<Step, Not> {
+/// Decodes one or two UTF-16 code units, each after the same two bytes.
+fn utf16(text: &[u8], lead: &[u8; 2]) -> Result<Step, NoEscape> {
     let unit = fixed(text, 2, 4)?;
     if let Some(char) = char::from_u32(unit) {
         return Ok(Step::char(char, 6));
     }
     let (high, rest) = (unit, &text[6..]);
     if lead.starts_with(rest) {
-        return Err(Not::Yet);
+        return Err(NoEscape::Incomplete);
     }
     if !rest.starts_with(lead) {
-        return Err(Not::One);
+        return Err(NoEscape::NotAnEscape);
     }
     let low = fixed(rest, 2, 4)?;
     let code = (0xd800..0xdc00)
@@ -203,44 +206,48 @@ fn utf16(text: &[u8], lead: &[u8; 2]) -> Result<Step, Not> {
         .and_then(|()| low.checked_sub(0xdc00))
         .filter(|low| *low < 0x400)
         .map(|low| 0x10000 + ((high - 0xd800) << 10) + low);
-    let char = code.and_then(char::from_u32).ok_or(Not::One)?;
+    let char = code.and_then(char::from_u32).ok_or(NoEscape::NotAnEscape)?;
     Ok(Step::char(char, 12))
 }
 
-/// One byte as up to three octal digits.
-fn octal(text: &[u8]) -> Result<Step, Not> {
+/// Decodes one byte of up to three octal digits.
+fn octal(text: &[u8]) -> Result<Step, NoEscape> {
     let (code, digits) = digits(text, 1, 8, 3);
     if digits < 3 && text.len() == 1 + digits {
-        return Err(Not::Yet);
+        return Err(NoEscape::Incomplete);
     }
-    let code = u8::try_from(code).map_err(|_| Not::One)?;
+    let code = u8::try_from(code).map_err(|_| NoEscape::NotAnEscape)?;
     Ok(Step::byte(code, 1 + digits))
 }
 
-/// A code point of up to `most` digits and what ends it.
-fn number(text: &[u8], from: usize, radix: u32, most: usize, end: u8) -> Result<Step, Not> {
+/// Decodes a code point of up to `most` digits and its terminator.
+fn number(text: &[u8], from: usize, radix: u32, most: usize, end: u8) -> Result<Step, NoEscape> {
     let (code, digits) = digits(text, from, radix, most);
     let after = from + digits;
-    if text.get(after).ok_or(Not::Yet)? != &end || digits == 0 {
-        return Err(Not::One);
+    if text.get(after).ok_or(NoEscape::Incomplete)? != &end || digits == 0 {
+        return Err(NoEscape::NotAnEscape);
     }
-    Ok(Step::char(char::from_u32(code).ok_or(Not::One)?, after + 1))
+    Ok(Step::char(
+        char::from_u32(code).ok_or(NoEscape::NotAnEscape)?,
+        after + 1,
+    ))
 }
 
-fn byte(text: &[u8], from: usize, count: usize) -> Result<u8, Not> {
-    u8::try_from(fixed(text, from, count)?).map_err(|_| Not::One)
+fn byte(text: &[u8], from: usize, count: usize) -> Result<u8, NoEscape> {
+    u8::try_from(fixed(text, from, count)?).map_err(|_| NoEscape::NotAnEscape)
 }
 
-/// Exactly so many hexadecimal digits.
-fn fixed(text: &[u8], from: usize, count: usize) -> Result<u32, Not> {
+/// Decodes exactly `count` hexadecimal digits.
+fn fixed(text: &[u8], from: usize, count: usize) -> Result<u32, NoEscape> {
     match digits(text, from, 16, count) {
         (code, found) if found == count => Ok(code),
-        (_, found) if text.len() == from + found => Err(Not::Yet),
-        _ => Err(Not::One),
+        (_, found) if text.len() == from + found => Err(NoEscape::Incomplete),
+        _ => Err(NoEscape::NotAnEscape),
     }
 }
 
-/// The number that up to `most` digits make (nine fit), and how many there are.
+/// Decodes a number of up to `most` digits (nine fit); returns the number and how many digits
+/// it has.
 fn digits(text: &[u8], from: usize, radix: u32, most: usize) -> (u32, usize) {
     text[from..]
         .iter()

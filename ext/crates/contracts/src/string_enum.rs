@@ -1,34 +1,35 @@
-//! Enums whose variants are the fixed words of a document.
+//! Macros for enums whose variants stand for fixed strings of a document.
 
-/// Defines enums whose variants stand for words: serde reads and writes the word, `as_str` returns
-/// it, and `ALL` lists the variants in the order of their definition. Each word is written once.
+/// Defines enums whose variants stand for strings: serde reads and writes the string, `as_str`
+/// returns it, and `ALL` lists the variants in the order of their definition. Each string is
+/// written only once.
 #[macro_export]
-macro_rules! words {
+macro_rules! string_enum {
     ($($(#[$meta:meta])* $vis:vis enum $name:ident {
-        $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)?
+        $($(#[$variant_meta:meta])* $variant:ident = $text:literal),+ $(,)?
     })+) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ::serde::Serialize, ::serde::Deserialize)]
-        $vis enum $name { $($(#[$variant_meta])* #[serde(rename = $word)] $variant,)+ }
+        $vis enum $name { $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {
             /// Every variant, in the order of their definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The word.
+            /// Returns the string of the variant.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
+                match self { $(Self::$variant => $text,)+ }
             }
         }
     )+};
 }
 
-/// Like [`words!`], for documents that may hold other words too: the variant behind `..` keeps any
-/// text that is not listed.
-macro_rules! open_words {
+/// Like [`string_enum!`], for documents that may contain other strings too: the variant after
+/// `..` holds any string that is not listed.
+macro_rules! open_string_enum {
     ($(#[$meta:meta])* pub enum $name:ident {
-        $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+
+        $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+
         .. $(#[$other_meta:meta])* $other:ident(String),
     }) => {
         $(#[$meta])*
@@ -40,25 +41,25 @@ macro_rules! open_words {
         }
 
         impl $name {
-            /// Every listed word.
+            /// Every listed variant.
             pub const KNOWN: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The word.
+            /// Returns the string.
             #[must_use]
             pub fn as_str(&self) -> &str {
-                match self { $(Self::$variant => $word,)+ Self::$other(text) => text }
+                match self { $(Self::$variant => $text,)+ Self::$other(text) => text }
             }
         }
 
         impl From<String> for $name {
             fn from(text: String) -> Self {
-                match text.as_str() { $($word => Self::$variant,)+ _ => Self::$other(text) }
+                match text.as_str() { $($text => Self::$variant,)+ _ => Self::$other(text) }
             }
         }
 
         impl From<$name> for String {
-            fn from(word: $name) -> Self {
-                match word {
+            fn from(value: $name) -> Self {
+                match value {
                     $name::$other(text) => text,
                     known => known.as_str().to_owned(),
                 }
@@ -66,13 +67,13 @@ macro_rules! open_words {
         }
     };
 }
-pub(crate) use open_words;
+pub(crate) use open_string_enum;
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    words! {
+    string_enum! {
         #[derive(Default)]
         enum Example {
             First = "first",
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_is_its_word_in_json_and_in_rust() {
+    fn string_enum_variants_have_the_same_text_in_json_and_rust() {
         assert_eq!(Example::ALL, [Example::First, Example::SecondWord]);
         assert_eq!(Example::default().as_str(), "second.word");
         for &word in Example::ALL {

@@ -1,28 +1,28 @@
-//! The spellings of a known value, and the search for them: one table for the redactor and for
-//! the egress bridge.
+//! Encodings of a known value, and the search for them; used by the redactor and the egress
+//! bridge.
 //!
-//! | spelling | how it is found |
+//! | encoding | found as |
 //! |---|---|
-//! | as it is; line ends as CR LF | form |
-//! | backwards, by bytes and by characters | form |
-//! | hex, upper and lower | form |
+//! | unchanged; line ends as CR LF | form |
+//! | reversed, by bytes and by characters | form |
+//! | hex, upper and lower case | form |
 //! | base64, standard and URL-safe, at each of the three offsets | form |
-//! | Latin-1, UTF-16 of either byte order | form |
-//! | percent, whichever characters are left as they are, upper and lower; form fields; `escape()` | escapes of the value and its Latin-1 |
-//! | JSON, JavaScript, SQL and shell escapes, whichever characters are escaped | escapes |
+//! | Latin-1, UTF-16 in either byte order | form |
+//! | percent-encoding of any set of characters, upper and lower case; form fields; `escape()` | escapes of the value and its Latin-1 |
+//! | JSON, JavaScript, SQL and shell escapes of any set of characters | escapes |
 //! | HTML, numeric and the five named characters | escapes |
 //! | quoted-printable with soft line breaks | escapes |
 //! | base64 inside any of these (`\/`, `%2B`), broken into lines | escapes of the base64 |
 //!
-//! A form is a text of its own. Escapes are decoded where they stand (see [`Escapes`]).
+//! A form is a separate byte string to search for. Escapes are decoded at their position in the
+//! input (see [`Escapes`]).
 //!
-//! Not found: two encodings over each other other than around base64, named HTML characters but
-//! those five, other Unicode normal forms, characters moved or left out. An encoder of one's own
-//! defeats every table.
+//! Not found: two nested encodings other than around base64, other named HTML characters, other
+//! Unicode normal forms, reordered or omitted characters. A custom encoder defeats every table.
 //!
-//! Cost: one pass over the input with a filter of 64 Kbit, and a few binary searches at each escape
-//! and line break; neither grows with the number of values. Memory: 8 KiB, and about 180 bytes per
-//! byte of a value.
+//! Cost: one pass over the input with a filter of 64 Kbit, and a few binary searches at each
+//! escape and line break; neither grows with the number of values. Memory: 8 KiB, and about 180
+//! bytes per byte of a value.
 
 mod escapes;
 
@@ -32,25 +32,26 @@ use escapes::{Escapes, Step};
 use std::cmp::Reverse;
 use wp_codebox_contracts::hex;
 
-/// Fewest bytes of a configured value; shorter ones would match everywhere.
+/// Minimum length of a configured value in bytes; shorter ones would match in ordinary text.
 pub const SECRET_MIN_BYTES: usize = 8;
-/// Bytes of a form that the filter looks at; no form is shorter.
+/// Leading bytes of a form that the filter checks; no form is shorter.
 const HEAD: usize = 4;
-/// Bits of the filter.
+/// Size of the filter in bits.
 const FILTER_BITS: usize = 1 << 16;
-/// Bytes before an escape by which its place in a text is looked up.
+/// Number of bytes before an escape that are used to look up positions in the texts.
 const GRAM: usize = 4;
 
-/// Known values and their spellings.
+/// Known values and their encodings.
 #[derive(Clone, Default)]
-pub struct Spellings {
-    /// Sorted, no two alike.
+pub struct SecretEncodings {
+    /// Sorted byte strings, without duplicates.
     forms: Vec<Form>,
-    /// Forms that are looked for behind escapes too.
+    /// Forms that are also searched with escapes.
     texts: Vec<Text>,
-    /// Where in the texts four bytes stand, and fewer at their beginnings; sorted.
+    /// Sorted index from four bytes (fewer at the beginning of a text) to their positions in
+    /// the texts.
     grams: Vec<Gram>,
-    /// A bit for the head of each form; empty without forms.
+    /// One bit per hash of a form's first bytes; empty without forms.
     filter: Vec<u64>,
     longest: usize,
 }
@@ -64,7 +65,7 @@ struct Form {
 #[derive(Debug, Clone)]
 struct Text {
     form: Form,
-    /// Whether line breaks inside mean nothing, as in base64.
+    /// Whether line breaks inside the text are insignificant, as in base64.
     wraps: bool,
 }
 
@@ -72,35 +73,36 @@ struct Text {
 struct Gram {
     key: GramKey,
     text: u32,
-    /// Where the bytes have ended in the text.
+    /// Position in the text after these bytes.
     end: u32,
 }
 
-/// How many bytes, and which; the others are zero.
+/// Number of bytes, and the bytes; unused ones are zero.
 type GramKey = (u8, [u8; GRAM]);
 
-/// A spelling in some bytes.
+/// An encoded value found in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spelled {
-    /// Where it begins.
+pub struct EncodedMatch {
+    /// Start of the match.
     pub start: usize,
-    /// Where it has ended.
+    /// End of the match.
     pub end: usize,
-    /// Which value it spells, as they were given; of overlapping ones, the first's.
+    /// Index of the value, as given to the constructor; of overlapping matches, the first
+    /// one's.
     pub value: usize,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpellingSearch {
-    /// In order, without overlaps.
-    pub found: Vec<Spelled>,
-    /// Where a spelling may begin that only ends in bytes still to come; the end of the bytes
-    /// when there is none.
+pub struct EncodingSearch {
+    /// Matches in order, without overlaps.
+    pub found: Vec<EncodedMatch>,
+    /// Position at which an encoded value may begin that ends in bytes that have not arrived
+    /// yet; the end of the input if there is none.
     pub open: usize,
 }
 
-/// The line break that was skipped last.
+/// Last skipped line break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skipped {
     No,
@@ -108,22 +110,22 @@ enum Skipped {
     Line,
 }
 
-/// How the rest of a text went on.
+/// Result of comparing the remaining text.
 enum Rest {
     EndsAt(usize),
     Open,
     Other,
 }
 
-impl std::fmt::Debug for Spellings {
+impl std::fmt::Debug for SecretEncodings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Spellings({} forms)", self.forms.len())
+        write!(f, "SecretEncodings({} forms)", self.forms.len())
     }
 }
 
-impl Spellings {
-    /// Every spelling of these values. Values shorter than [`SECRET_MIN_BYTES`] are left out:
-    /// they would be found everywhere.
+impl SecretEncodings {
+    /// Computes the encodings of these values. Ignores values shorter than
+    /// [`SECRET_MIN_BYTES`]: they would match in ordinary text.
     #[must_use]
     pub fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all = Self::default();
@@ -149,7 +151,7 @@ impl Spellings {
         all
     }
 
-    /// Whether there is nothing to be found.
+    /// Returns whether there are no values to find.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.forms.is_empty()
@@ -202,8 +204,8 @@ impl Spellings {
         self.grams.sort_unstable();
     }
 
-    /// Places in texts, each by where it has ended, that a text may have reached when these bytes
-    /// are the last of it.
+    /// Returns the texts and end positions at which a text has these bytes, and so may
+    /// continue.
     fn reached(&self, last: &[u8]) -> impl Iterator<Item = (&Text, usize)> {
         let sizes = 1..=last.len().min(GRAM);
         sizes.flat_map(move |size| {
@@ -216,10 +218,10 @@ impl Spellings {
         })
     }
 
-    /// Finds every spelling.
+    /// Finds every encoded value.
     #[must_use]
-    pub fn search(&self, bytes: &[u8]) -> SpellingSearch {
-        let mut search = SpellingSearch {
+    pub fn search(&self, bytes: &[u8]) -> EncodingSearch {
+        let mut search = EncodingSearch {
             found: Vec::new(),
             open: bytes.len(),
         };
@@ -246,8 +248,8 @@ impl Spellings {
         })
     }
 
-    /// The longest form that stands here.
-    fn form_at(&self, bytes: &[u8], at: usize) -> Option<Spelled> {
+    /// Returns the longest form at this position.
+    fn form_at(&self, bytes: &[u8], at: usize) -> Option<EncodedMatch> {
         let rest = &bytes[at..];
         let head = rest.get(..HEAD)?;
         let from = self
@@ -258,19 +260,19 @@ impl Spellings {
             .take_while(|form| form.bytes.starts_with(head))
             .filter(|form| rest.starts_with(&form.bytes))
             .max_by_key(|form| form.bytes.len())
-            .map(|form| Spelled {
+            .map(|form| EncodedMatch {
                 start: at,
                 end: at + form.bytes.len(),
                 value: form.value,
             })
     }
 
-    /// Texts whose first escape or line break stands here: what is before it in the text stands
-    /// before it as it is.
-    fn escaped_at(&self, escapes: Escapes, bytes: &[u8], at: usize, search: &mut SpellingSearch) {
+    /// Finds texts whose first escape or line break is at this position; the part before it
+    /// must match unescaped.
+    fn escaped_at(&self, escapes: Escapes, bytes: &[u8], at: usize, search: &mut EncodingSearch) {
         let (before, rest) = bytes.split_at(at);
         let Some(step) = escapes.step(rest) else {
-            // It may turn out to be the next character of what ends before it.
+            // The byte may turn out to be the next character of the text that ends before it.
             search.open = search.open.min(self.opening(before));
             return;
         };
@@ -280,7 +282,7 @@ impl Spellings {
             }
             let start = at - matched;
             match text.follow(escapes, bytes, at + step.length, after, skipped) {
-                Rest::EndsAt(end) => search.found_one(Some(Spelled {
+                Rest::EndsAt(end) => search.found_one(Some(EncodedMatch {
                     start,
                     end,
                     value: text.form.value,
@@ -310,14 +312,14 @@ impl Spellings {
         }
     }
 
-    /// Where the longest end of the bytes begins that is the beginning of a form.
+    /// Returns the start of the longest suffix of the input that is a prefix of a form.
     fn opening(&self, bytes: &[u8]) -> usize {
         let first = bytes.len().saturating_sub(self.longest.saturating_sub(1));
         (first..bytes.len())
             .find(|&at| {
                 let rest = &bytes[at..];
                 (rest.len() < HEAD || self.may_begin(rest)) && {
-                    // Forms that begin with `rest` and go on stand right behind it.
+                    // In the sorted list, forms that continue `rest` follow directly after it.
                     let next = self
                         .forms
                         .partition_point(|form| form.bytes.as_slice() <= rest);
@@ -330,11 +332,11 @@ impl Spellings {
     }
 }
 
-impl SpellingSearch {
-    fn found_one(&mut self, found: Option<Spelled>) {
+impl EncodingSearch {
+    fn found_one(&mut self, found: Option<EncodedMatch>) {
         let Some(found) = found else { return };
         match self.found.last_mut() {
-            // Merged at once: a value of one repeated byte is found at every byte.
+            // Merged at once: a value of one repeated byte matches at every byte.
             Some(last) if (last.start..last.end).contains(&found.start) => {
                 last.end = last.end.max(found.end);
             }
@@ -352,7 +354,7 @@ impl SpellingSearch {
 }
 
 impl Text {
-    /// Compares the rest of the text, from `matched` on, with what stands at `at`.
+    /// Compares the rest of the text, from `matched` on, with the input at `at`.
     fn follow(
         &self,
         escapes: Escapes,
@@ -374,7 +376,7 @@ impl Text {
                 at += step.length;
                 skipped = now;
             } else if bytes[at] == wanted {
-                // What looks like an escape is a character of the value here.
+                // The apparent escape is a literal character of the value here.
                 matched += 1;
                 at += 1;
                 skipped = Skipped::No;
@@ -385,8 +387,9 @@ impl Text {
         Rest::EndsAt(at)
     }
 
-    /// Whether a step stands for nothing in this text; one line break at a time, so that a blank
-    /// line ends every spelling and a stream of events is not held back by one.
+    /// Returns whether a line break can be skipped in this text. Only one at a time, so that a
+    /// blank line ends every match and the search does not delay an event stream until more
+    /// input arrives.
     fn skips(&self, step: &Step, before: Skipped) -> Option<Skipped> {
         match (step.stands_for(), before) {
             (b"", Skipped::No) => Some(Skipped::Line),
@@ -404,13 +407,13 @@ fn gram(bytes: &[u8]) -> GramKey {
     (size as u8, key)
 }
 
-/// Word and bit of the filter for the first bytes of a form.
+/// Returns word and bit of the filter for the first bytes of a form.
 fn place(head: [u8; HEAD]) -> (usize, u64) {
     let hash = u32::from_le_bytes(head).wrapping_mul(0x9e37_79b1) >> 16;
     (hash as usize / 64, 1 << (hash % 64))
 }
 
-/// The characters of a value's base64 that the value alone decides, when it begins `lead` bytes
+/// Returns the base64 characters that depend on the value alone when it begins `lead` bytes
 /// into a group of three.
 fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<Vec<u8>> {
     let mut padded = vec![0_u8; lead];
@@ -421,8 +424,8 @@ fn base64_core(value: &[u8], lead: usize, alphabet: &GeneralPurpose) -> Option<V
     (core.len() >= SECRET_MIN_BYTES).then_some(core)
 }
 
-/// As Latin-1 where that has the character, and as UTF-8 where it has not, which is what decoding
-/// JavaScript's `escape()` makes.
+/// Encodes each character as Latin-1 if possible, otherwise as UTF-8: the result of decoding
+/// JavaScript's `escape()`.
 fn latin1(value: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     for char in value.chars() {
@@ -439,8 +442,8 @@ mod tests {
     use super::*;
 
     const VALUE: &str = r#"p/a+s"s'wü € <&>~*1=\z"#;
-    /// The value as programs write it, one row for each way of the table. Written down and not
-    /// computed, so that no mistake is made twice.
+    /// Encoded values as programs write them, one row per encoding. Literals instead of
+    /// computed values, so that an error in the encoder cannot repeat itself in the test.
     const WRITTEN: &[(&str, &str)] = &[
         ("as it is", VALUE),
         ("backwards", r#"z\=1*~>&< € üw's"s+a/p"#),
@@ -563,13 +566,13 @@ mod tests {
         ),
     ];
 
-    fn one(value: &str) -> Spellings {
-        Spellings::of([value])
+    fn one(value: &str) -> SecretEncodings {
+        SecretEncodings::of([value])
     }
 
-    /// The only spelling in some bytes.
-    fn found(spellings: &Spellings, text: &[u8]) -> (usize, usize) {
-        let search = spellings.search(text);
+    /// Returns the position of the only match.
+    fn found(encodings: &SecretEncodings, text: &[u8]) -> (usize, usize) {
+        let search = encodings.search(text);
         match search.found.as_slice() {
             [found] => (found.start, found.end),
             other => panic!("{other:?} in {}", String::from_utf8_lossy(text)),
@@ -577,13 +580,13 @@ mod tests {
     }
 
     #[test]
-    fn the_value_is_found_as_every_program_writes_it() {
-        let (spellings, other) = (one(VALUE), one(&VALUE.replace('1', "2")));
+    fn secret_is_found_in_every_supported_encoding() {
+        let (encodings, other) = (one(VALUE), one(&VALUE.replace('1', "2")));
         for (name, written) in WRITTEN {
             let text = format!("({written})");
-            let (start, end) = found(&spellings, text.as_bytes());
+            let (start, end) = found(&encodings, text.as_bytes());
             if name.contains("base64") {
-                // Characters at the edges spell a part of what stands beside the value.
+                // Characters at the edges also encode a part of the neighbouring bytes.
                 let left = text.len() - (end - start);
                 assert!(
                     end - start >= 32 && left <= 14,
@@ -597,24 +600,24 @@ mod tests {
     }
 
     #[test]
-    fn a_spelling_cut_off_anywhere_is_held_back_from_its_beginning() {
-        let spellings = one(VALUE);
+    fn encoding_cut_at_any_byte_is_open_from_its_first_byte() {
+        let encodings = one(VALUE);
         for (name, written) in WRITTEN {
             let text = format!("({written})").into_bytes();
-            let (start, end) = found(&spellings, &text);
+            let (start, end) = found(&encodings, &text);
             for cut in start + 1..end {
-                let open = spellings.search(&text[..cut]).open;
+                let open = encodings.search(&text[..cut]).open;
                 assert!(open <= start, "{name} cut at {cut}: {open} > {start}");
             }
-            // The last character must not hold back what was found for ever.
-            assert_eq!(spellings.search(&text).open, text.len(), "{name}");
+            // The last character must not delay what was already found.
+            assert_eq!(encodings.search(&text).open, text.len(), "{name}");
         }
     }
 
     #[test]
-    fn other_character_sets_are_met() {
+    fn secret_is_found_in_latin1_and_utf16() {
         let value = "pässwörter-ß";
-        let spellings = one(value);
+        let encodings = one(value);
         let latin1 = b"p\xe4ssw\xf6rter-\xdf".to_vec();
         let wide: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let network: Vec<u8> = value.encode_utf16().flat_map(u16::to_be_bytes).collect();
@@ -627,7 +630,7 @@ mod tests {
             b"p%E4ssw%f6rter-%DF".to_vec(),
             b"p=E4ssw=F6rter-=DF".to_vec(),
         ] {
-            assert_eq!(found(&spellings, &text), (0, text.len()), "{text:?}");
+            assert_eq!(found(&encodings, &text), (0, text.len()), "{text:?}");
         }
         let pair = one("smile😀smile");
         for text in [
@@ -641,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_escape_may_be_a_part_of_the_value() {
+    fn value_that_contains_an_escape_like_text_is_found() {
         for (value, written) in [
             ("100%25x-100%25x", "100%2525x-100%2525x"),
             (r"C:\new\table", r"C:\\new\\table"),
@@ -660,37 +663,37 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_are_skipped_one_at_a_time_and_in_base64_only() {
-        let spellings = one(VALUE);
+    fn single_line_breaks_are_skipped_in_base64_only() {
+        let encodings = one(VALUE);
         let broken = b"cC9hK3Micyd3w7w\n\ng4oKsIDwmPn4qMT1ceg==";
-        assert_eq!(spellings.search(broken).found, []);
-        assert_eq!(spellings.search(b"cC9hK3Mi\n").open, 0);
-        // A blank line ends an event of a stream; it is not held back.
-        assert_eq!(spellings.search(b"cC9hK3Mi\n\n").open, 10);
+        assert_eq!(encodings.search(broken).found, []);
+        assert_eq!(encodings.search(b"cC9hK3Mi\n").open, 0);
+        // A blank line ends an event of a stream and must not delay it.
+        assert_eq!(encodings.search(b"cC9hK3Mi\n\n").open, 10);
         let value = VALUE.replace('ü', "\n");
-        assert_eq!(spellings.search(value.as_bytes()).found, []);
+        assert_eq!(encodings.search(value.as_bytes()).found, []);
         let lines = one("first line\nsecond line");
         let text = b"first line\r\nsecond line";
         assert_eq!(found(&lines, text), (0, text.len()));
     }
 
     #[test]
-    fn of_overlapping_spellings_one_is_left_and_values_are_told_apart() {
-        let spellings = Spellings::of(["abcabcabcabc", "short", "xyzxyzxyz"]);
-        let search = spellings.search(b"-abcabcabcabcabc-xyzxyzxyz-short");
+    fn overlapping_matches_are_merged_and_keep_their_value_index() {
+        let encodings = SecretEncodings::of(["abcabcabcabc", "short", "xyzxyzxyz"]);
+        let search = encodings.search(b"-abcabcabcabcabc-xyzxyzxyz-short");
         let found: Vec<_> = search
             .found
             .iter()
             .map(|f| (f.start, f.end, f.value))
             .collect();
         assert_eq!(found, [(1, 16, 0), (17, 26, 2)]);
-        assert!(Spellings::of(["short"]).is_empty());
+        assert!(SecretEncodings::of(["short"]).is_empty());
         let many = one("aaaaaaaa").search(&[b'a'; 100_000]).found;
         assert_eq!(many.len(), 1);
     }
 
     #[test]
-    fn memory_grows_with_the_values_and_not_with_their_spellings() {
+    fn memory_of_encodings_is_linear_in_value_length() {
         let value: String = (0..16 * 1024_u32)
             .map(|n| char::from(33 + (n.wrapping_mul(2_654_435_761) >> 16) as u8 % 94))
             .collect();
