@@ -1,4 +1,4 @@
-//! Tools that look at the mounts: read, list, search, diff.
+//! Tools that read the mounts: read, list, search, diff.
 
 use super::shown;
 use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use wp_codebox_artifacts::render_mount_patch;
 use wp_codebox_runtime::Call;
 
-/// The guest's program.
+/// Guest program behind the workspace tools.
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";
-/// Time for one look or change.
+/// Timeout of one read or change.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
-/// Bytes of a diff's page.
+/// Bytes of one page of a diff.
 const DIFF_BYTES: usize = 28 * 1024;
 
 impl<H: GuestExecutor> Tools<H> {
-    /// A call of the workspace program.
+    /// Returns a call of the workspace program.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
         let mut roots: Vec<&str> = Vec::new();
         for mount in &self.place.mounts {
@@ -58,7 +58,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
     }
 
-    /// Asks the workspace program for something that is shown.
+    /// Runs the workspace program for output that is shown to the model.
     pub(super) fn workspace(
         &mut self,
         tool: &str,
@@ -68,7 +68,7 @@ impl<H: GuestExecutor> Tools<H> {
         let call = self.workspace_call(tool, request, bytes);
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
-            return Err(ToolError::Told(format!(
+            return Err(ToolError::InvalidCall(format!(
                 "it took longer than {} seconds; name a smaller place",
                 QUICK.as_secs()
             )));
@@ -107,7 +107,7 @@ impl<H: GuestExecutor> Tools<H> {
                 }
                 Ok(ToolOutput::ok(text))
             }
-            other => Err(ToolError::Told(format!(
+            other => Err(ToolError::InvalidCall(format!(
                 "encoding is {other:?}, but must be text or base64"
             ))),
         }
@@ -202,7 +202,7 @@ impl<H: GuestExecutor> Tools<H> {
         let changes = match self.executor.changes() {
             Ok(changes) => changes,
             Err(error) => {
-                return Err(ToolError::Told(format!(
+                return Err(ToolError::InvalidCall(format!(
                     "{}; it can be tried again",
                     error.message
                 )));
@@ -272,7 +272,7 @@ fn stats(stats: Option<&wp_codebox_artifacts::FileStats>) -> String {
     }
 }
 
-/// The part of a path below a mount, when it is at or below it.
+/// Returns the part of a path below a mount; `None` when it is outside.
 fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
     let whole = match path.starts_with('/') {
         true => path.to_owned(),
@@ -296,7 +296,7 @@ fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
     }
 }
 
-/// The first line of an answer, and the bytes after it.
+/// Splits the output into its first line, parsed as JSON, and the bytes after it.
 pub(super) fn answer_of<'b>(
     output: &'b [u8],
     stderr: &str,
@@ -305,14 +305,14 @@ pub(super) fn answer_of<'b>(
     let (line, rest) = output.split_at(end.unwrap_or(output.len()));
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
-        return Err(ToolError::Told(format!(
+        return Err(ToolError::InvalidCall(format!(
             "the sandbox's program gave no answer that can be read {why}"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {
         Ok((answer, rest.get(1..).unwrap_or_default()))
     } else {
-        Err(ToolError::Told(word(&answer, "message").to_owned()))
+        Err(ToolError::InvalidCall(word(&answer, "message").to_owned()))
     }
 }
 
