@@ -64,8 +64,9 @@ pub struct Observed {
     pub crashed: bool,
     /// Whether the main frame is navigating.
     pub loading: bool,
-    /// Target id of the page, which is also the id of its main frame.
+    /// Target id of the page.
     pub target: String,
+    /// Frame id of the page's main frame.
     pub frame: String,
     /// Load stages reached by each load of the main frame: `init`, `DOMContentLoaded`, `load`,
     /// `networkIdle`.

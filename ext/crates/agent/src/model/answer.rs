@@ -1,6 +1,6 @@
 //! Reads a response of either protocol, streamed or whole.
 //!
-//! The first byte decides the form: `{` starts a whole JSON response, even when a stream was
+//! The first byte decides the form: `{` or `[` starts a whole JSON response, even when a stream was
 //! requested; any other byte except `<` starts a stream.
 
 use super::assembly::{AnswerError, Assembly, Progress};
@@ -61,7 +61,7 @@ impl AnswerReader {
                 Some(b'{' | b'[') => self.form = Form::Whole(Vec::new()),
                 Some(b'<') => {
                     return Err(AnswerError::Shape(
-                        "a web page came back: check the address of the model",
+                        "the response is a web page: check the address of the model",
                     ));
                 }
                 Some(_) => self.form = Form::Stream(EventReader::default()),
@@ -112,7 +112,7 @@ impl AnswerReader {
                 }
                 if self.events == 0 {
                     return Err(AnswerError::Shape(
-                        "it is neither JSON nor a stream of events",
+                        "the response is neither JSON nor an event stream",
                     ));
                 }
                 if self.progress == Progress::More {

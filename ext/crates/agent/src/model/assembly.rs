@@ -279,7 +279,7 @@ fn arguments(text: &str) -> Result<Map<String, Value>, String> {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err("the arguments are valid JSON, but not an object".to_owned()),
         Err(error) if error.is_eof() => {
-            Err("the arguments are cut off: the JSON ends too early".to_owned())
+            Err("the arguments are truncated: the JSON ends too early".to_owned())
         }
         Err(error) => Err(format!(
             "the arguments are not valid JSON (line {}, column {})",
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn unparsable_arguments_are_reported() {
         for (text, part) in [
-            ("{\"a\":", "cut off"),
+            ("{\"a\":", "truncated"),
             ("{\"a\":1}}", "not valid JSON (line 1"),
             ("[1]", "not an object"),
             ("\"text\"", "not an object"),

@@ -32,7 +32,7 @@ pub(super) fn whole(
     chunk(value, assembly, on_text)?;
     match value["choices"].get(0) {
         Some(_) => Ok(()),
-        None => Err(AnswerError::Shape("the answer has no `choices`")),
+        None => Err(AnswerError::Shape("the response has no `choices`")),
     }
 }
 
@@ -45,7 +45,7 @@ fn chunk(
         return Err(AnswerError::Refused(Refusal::inside(value)));
     }
     if !value.is_object() {
-        return Err(AnswerError::Shape("an event is no JSON object"));
+        return Err(AnswerError::Shape("an event is not a JSON object"));
     }
     if let Some(model) = value["model"].as_str() {
         assembly.model(model);

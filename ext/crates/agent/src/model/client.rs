@@ -159,7 +159,7 @@ impl<'a> ModelClient<'a> {
                 pause.unwrap_or_else(|| pauses::backoff(tries + 1, pauses::jitter(), &self.pace));
             if Instant::now() + pause >= request.deadline {
                 return Err(ModelError::Unavailable {
-                    why: format!("{why}; there is no time to ask again"),
+                    why: format!("{why}; the deadline leaves no time for a retry"),
                     attempts: requests,
                 });
             }

@@ -60,7 +60,7 @@ pub(super) async fn ask(
     on_text: &mut dyn FnMut(&str),
 ) -> Result<Assembly, Failure> {
     let timed_out = |wait: Duration| Failure::Temporary {
-        why: format!("no word for {} seconds", wait.as_secs_f32()),
+        why: format!("no data for {} seconds", wait.as_secs_f32()),
     };
     let mut response = timeout(pace.first_byte, connection.post(body).send())
         .await
@@ -185,7 +185,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "its name resolves to an address that is public, which must not be spoken to without TLS"
+            "its name resolves to a public address, which requires TLS"
         );
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn whole(
         return Err(AnswerError::Refused(Refusal::inside(value)));
     }
     let Some(blocks) = value["content"].as_array() else {
-        return Err(AnswerError::Shape("the answer has no `content`"));
+        return Err(AnswerError::Shape("the response has no `content`"));
     };
     if let Some(model) = value["model"].as_str() {
         assembly.model(model);

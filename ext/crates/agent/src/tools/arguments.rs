@@ -28,7 +28,7 @@ impl<'a> Arguments<'a> {
             .collect();
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(format!(
-                "there is no argument {:?}; there are {}",
+                "unknown argument {:?}; the arguments are {}",
                 name.chars().take(80).collect::<String>(),
                 known.join(", ")
             )),
@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn text(&self, name: &str) -> Result<&'a str, String> {
         self.value(name)
             .and_then(Value::as_str)
-            .ok_or_else(|| wrong(name, "a text, and must be there"))
+            .ok_or_else(|| wrong(name, "a text, and is required"))
     }
 
     /// Returns an optional text, or the default.

@@ -49,7 +49,7 @@ impl<H: GuestExecutor> Tools<H> {
         let taken = self.executor.take(&call, QUICK, FETCH_BYTES)?;
         self.go_on(&taken.step)?;
         let (answer, mut bytes) = answer_of(&taken.bytes, &taken.step.stderr)?;
-        let broken = || "the files came back incomplete; try again".into();
+        let broken = || "the guest program returned incomplete files; try again".into();
         let rows = rows(&answer, "files");
         if rows.len() != paths.len() {
             return Err(broken());
@@ -101,7 +101,9 @@ impl<H: GuestExecutor> Tools<H> {
         let answer = self.workspace(tool, json!({"op": "store", "changes": rows}), &bytes)?;
         match super::reading::rows(&answer, "files").len() == changes.len() {
             true => Ok(()),
-            false => Err("the sandbox did not confirm the change; look with workspace.read".into()),
+            false => Err(
+                "the sandbox did not confirm the change; check the file with workspace.read".into(),
+            ),
         }
     }
 
@@ -120,7 +122,7 @@ impl<H: GuestExecutor> Tools<H> {
             }
         };
         if bytes.len() > WRITE_BYTES {
-            return Err("content is larger than 4 MiB; make the file with terminal.run".into());
+            return Err("content is larger than 4 MiB; create the file with terminal.run".into());
         }
         let change = Change {
             path,
@@ -147,7 +149,7 @@ impl<H: GuestExecutor> Tools<H> {
         let file = self.fetch(arguments.tool(), &[path])?.pop();
         let Some((bytes, digest)) = file.and_then(|file| Some((file.bytes?, file.sha256))) else {
             return Err(ToolError::InvalidCall(format!(
-                "{} does not exist; make it with workspace.write",
+                "{} does not exist; create it with workspace.write",
                 shown::name(path)
             )));
         };

@@ -46,7 +46,7 @@ pub struct Tools<H> {
     executor: H,
     set: ToolSet,
     specs: Vec<ToolSpec>,
-    place: ToolContext,
+    context: ToolContext,
 }
 
 /// Result of one call before its size is limited.
@@ -113,7 +113,7 @@ impl From<&str> for ToolError {
 
 impl<H: GuestExecutor> Tools<H> {
     /// Creates the tools of a set, without the parent's tools.
-    pub fn new(executor: H, set: ToolSet, place: ToolContext) -> Self {
+    pub fn new(executor: H, set: ToolSet, context: ToolContext) -> Self {
         let specs = set
             .offered()
             .iter()
@@ -129,7 +129,7 @@ impl<H: GuestExecutor> Tools<H> {
             executor,
             set,
             specs,
-            place,
+            context,
         }
     }
 
@@ -191,7 +191,7 @@ impl<H: GuestExecutor> Tools<H> {
                 Err(format!("the arguments are not a JSON object: {why}"))
             }
             (ToolKind::Parent(_), _) => {
-                Err("the host answers for it, and nobody is there who could".to_owned())
+                Err("the parent process executes this tool, and none is connected".to_owned())
             }
         };
         let answer = match read {
@@ -211,8 +211,8 @@ impl<H: GuestExecutor> Tools<H> {
             args: shown,
             phase: "tool",
             argv,
-            env: self.place.environment.clone(),
-            cwd: self.place.cwd.clone(),
+            env: self.context.environment.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: None,
         }
     }
@@ -241,7 +241,7 @@ impl<H: GuestExecutor> Tools<H> {
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
             ExecutionEnd::GuestDied { death } => Stop::Failed(death.told_in(ErrorBody::new(
                 wp_codebox_contracts::ErrorCode::RunFailed,
-                format!("the sandbox was lost while a tool was at work: {death}"),
+                format!("the sandbox ended while a tool was running: {death}"),
             ))),
         };
         Err(ToolError::Halt(Halt::Stop(stop)))

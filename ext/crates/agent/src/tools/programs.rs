@@ -37,7 +37,7 @@ impl<H: GuestExecutor> Tools<H> {
         if !cwd.is_empty() {
             let path = match cwd.starts_with('/') {
                 true => cwd.to_owned(),
-                false => format!("{}/{cwd}", self.place.cwd),
+                false => format!("{}/{cwd}", self.context.cwd),
             };
             call.cwd =
                 GuestPath::new(path.trim_end_matches('/')).map_err(|e| format!("cwd: {e}"))?;
@@ -101,12 +101,12 @@ impl<H: GuestExecutor> Tools<H> {
             command: tool.to_owned(),
             args: vec![argument.to_owned()],
         };
-        let program = command_program(&wanted, &self.place.mounts, &self.place.cwd)
+        let program = command_program(&wanted, &self.context.mounts, &self.context.cwd)
             .map_err(|e| ToolError::InvalidCall(e.message))?;
         let call = Call {
             args: vec![shown::bounded(argument, ARGUMENT_BYTES)],
             phase: "tool",
-            env: self.place.environment.clone(),
+            env: self.context.environment.clone(),
             ..program
         };
         let step = self.run(&call, timeout)?;
@@ -120,7 +120,7 @@ impl<H: GuestExecutor> Tools<H> {
         let timeout = arguments.timeout(600)?;
         let given = arguments.text_or("command", "")?;
         let lines = match given.trim() {
-            "" => self.place.checks.clone(),
+            "" => self.context.checks.clone(),
             line => vec![line.to_owned()],
         };
         if lines.is_empty() {
@@ -129,7 +129,7 @@ impl<H: GuestExecutor> Tools<H> {
         let mut text = String::new();
         let mut passed = 0;
         for line in &lines {
-            let program = match check_program(line, &self.place.cwd) {
+            let program = match check_program(line, &self.context.cwd) {
                 Ok(program) if !program.argv.is_empty() => program,
                 _ => {
                     return Err(ToolError::InvalidCall(format!(
@@ -140,7 +140,7 @@ impl<H: GuestExecutor> Tools<H> {
             let call = Call {
                 command: arguments.tool().to_owned(),
                 phase: "tool",
-                env: self.place.environment.clone(),
+                env: self.context.environment.clone(),
                 ..program
             };
             let _ = writeln!(text, "$ {}", shown::bounded(line, 500));
@@ -157,7 +157,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
         let _ = write!(
             text,
-            "{passed} of {} passed in this sandbox. What decides is a later run in a fresh sandbox, without anything but the changed files.",
+            "{passed} of {} passed in this sandbox. The deciding run happens later in a fresh sandbox that contains only the changed files.",
             lines.len()
         );
         Ok(ToolOutput::ok(text))
@@ -188,7 +188,8 @@ impl<H: GuestExecutor> Tools<H> {
         let timeout = arguments.timeout(60)?;
         if !path.starts_with('/') || path.starts_with("//") || path.len() > 8000 {
             return Err(
-                "path must begin with one /; only the sandbox's own WordPress is asked".into(),
+                "path must begin with a single /; requests go only to the sandbox's own WordPress"
+                    .into(),
             );
         }
         let request = json!({
@@ -260,7 +261,7 @@ fn status_of(step: &Step) -> ToolStatus {
 fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
     let mut text = match (&step.result.end, step.result.stopped) {
         (_, true) => format!(
-            "ended after {} seconds, with what it had started; the sandbox lives on\n",
+            "ended after {} seconds, with its child processes; the sandbox is still running\n",
             timeout.as_secs()
         ),
         (ExecutionEnd::Exited { code }, _) => format!("exit code {code}\n"),

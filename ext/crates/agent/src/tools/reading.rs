@@ -19,14 +19,14 @@ impl<H: GuestExecutor> Tools<H> {
     /// Returns a call of the workspace program.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
         let mut roots: Vec<&str> = Vec::new();
-        for mount in &self.place.mounts {
+        for mount in &self.context.mounts {
             for path in [mount.workspace.as_str(), mount.target.as_str()] {
                 if !roots.contains(&path) {
                     roots.push(path);
                 }
             }
         }
-        let mut document = json!({"roots": roots, "cwd": self.place.cwd});
+        let mut document = json!({"roots": roots, "cwd": self.context.cwd});
         if let (Value::Object(document), Value::Object(request)) = (&mut document, request) {
             document.extend(request);
         }
@@ -69,7 +69,7 @@ impl<H: GuestExecutor> Tools<H> {
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
             return Err(ToolError::InvalidCall(format!(
-                "it took longer than {} seconds; name a smaller place",
+                "it took longer than {} seconds; choose a smaller directory",
                 QUICK.as_secs()
             )));
         }
@@ -185,7 +185,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
         let _ = write!(
             text,
-            "({} files searched, {} binary, large or closed ones left out)",
+            "({} files searched, {} binary, large or unreadable ones skipped)",
             number(&answer, "files"),
             number(&answer, "skipped")
         );
@@ -203,7 +203,7 @@ impl<H: GuestExecutor> Tools<H> {
             Ok(changes) => changes,
             Err(error) => {
                 return Err(ToolError::InvalidCall(format!(
-                    "{}; it can be tried again",
+                    "{}; try again",
                     error.message
                 )));
             }
@@ -211,13 +211,13 @@ impl<H: GuestExecutor> Tools<H> {
         let mut text = String::new();
         for mount in changes {
             let root = mount.at.as_str();
-            let prefix = match root == self.place.cwd.as_str() {
+            let prefix = match root == self.context.cwd.as_str() {
                 true => String::new(),
                 false => format!("{}/", root.trim_start_matches('/')),
             };
             let mut changes = mount.changes;
             if !only.is_empty() {
-                let Some(below) = below(only, self.place.cwd.as_str(), root) else {
+                let Some(below) = below(only, self.context.cwd.as_str(), root) else {
                     continue;
                 };
                 changes.entries.retain(|entry| {
@@ -306,7 +306,7 @@ pub(super) fn answer_of<'b>(
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
         return Err(ToolError::InvalidCall(format!(
-            "the sandbox's program gave no answer that can be read {why}"
+            "the sandbox's program returned an invalid result {why}"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {
@@ -338,7 +338,7 @@ fn lines_shown(answer: &Map<String, Value>) -> String {
     let (path, size) = (shown::name(word(answer, "path")), number(answer, "size"));
     if answer.get("binary") == Some(&Value::Bool(true)) {
         return format!(
-            "{path} is binary ({size} bytes, sha256 {}); encoding base64 reads its bytes",
+            "{path} is binary ({size} bytes, sha256 {}); set encoding to base64 to read its bytes",
             word(answer, "sha256")
         );
     }

@@ -813,7 +813,7 @@ fn program_result_states_how_it_ended() {
         said.contains("0 of 1 passed in this sandbox") && said.contains("fresh sandbox"),
         "{said}"
     );
-    rig.tools.place.checks = vec!["true".to_owned(), "false".to_owned()];
+    rig.tools.context.checks = vec!["true".to_owned(), "false".to_owned()];
     assert!(rig.ok("tests_run", json!({})).contains("1 of 2 passed"));
 }
 

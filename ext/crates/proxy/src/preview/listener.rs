@@ -214,7 +214,7 @@ mod unit {
         let address = ListenAddress::new(None, Some(theirs.local_addr().unwrap().port())).unwrap();
         let error = Reservation::of(&state, address).unwrap_err();
         assert_eq!(error.code, ErrorCode::PreviewUnavailable);
-        assert!(error.message.contains("listens there already"), "{error:?}");
+        assert!(error.message.contains("listens on this port"), "{error:?}");
         drop(theirs);
         free_again(&state, address);
     }

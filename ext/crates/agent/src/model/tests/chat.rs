@@ -147,7 +147,7 @@ fn streamed_call_pieces_are_assembled() {
     assert_eq!(reply.calls[0].id, "a");
     assert_eq!(reply.calls[0].arguments.as_ref().unwrap()["path"], "a");
     let why = reply.calls[1].arguments.as_ref().unwrap_err();
-    assert!(why.contains("cut off"), "{why}");
+    assert!(why.contains("truncated"), "{why}");
     assert_eq!(reply.usage, None);
 }
 

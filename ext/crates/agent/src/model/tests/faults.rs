@@ -209,7 +209,7 @@ fn silent_stream_times_out() {
             ..pace
         };
         let (why, attempts) = unavailable(paced(vec![answer], pace).ask());
-        assert!(why.starts_with("no word for 0."), "{why}");
+        assert!(why.starts_with("no data for 0."), "{why}");
         assert_eq!(attempts, 2);
     }
     // Slow but not silent: the whole stream takes longer than the idle timeout.
@@ -444,7 +444,7 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
         talk.deadline = Duration::from_secs(25);
     });
     let (why, attempts) = unavailable(Err(error));
-    assert!(why.contains("no time to ask again"), "{why}");
+    assert!(why.contains("no time for a retry"), "{why}");
     assert_eq!(attempts, 1);
     assert!(took < AT_ONCE, "{took:?}");
     // The deadline has passed before the start: the client sends nothing.
