@@ -276,7 +276,7 @@ impl Page<'_> {
             None => {
                 let names: Vec<&str> = KEYS.iter().map(|row| row.0).collect();
                 return Err(Failure::step(format!(
-                    "there is no key {:?}; there are single signs and {}",
+                    "unknown key {:?}; use a single character or one of {}",
                     cut(key, 40),
                     names.join(", ")
                 )));

@@ -136,7 +136,7 @@ impl Assertion {
                 }
                 None => return fail("attr is <selector>@<name> or <selector>@<name>=<value>"),
             },
-            _ => return fail("it is no form"),
+            _ => return fail("unknown form"),
         };
         let empty = match &form {
             Form::NoErrors | Form::NoConsoleErrors | Form::Status(_) => false,

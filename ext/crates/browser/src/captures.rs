@@ -88,7 +88,7 @@ impl Page<'_> {
             .decode(text(&answer, "/data"))
             .unwrap_or_default();
         let Some((width, height)) = png::size(&bytes) else {
-            let what = "what the browser gave as a picture is no PNG";
+            let what = "the browser's screenshot is not a valid PNG";
             return Err(Failure::step(what));
         };
         self.report

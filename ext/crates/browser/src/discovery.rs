@@ -24,7 +24,7 @@ pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
         None => PLACES
             .iter()
             .find(|path| Path::new(path).exists())
-            .ok_or_else(|| format!("there is no {}", PLACES.join(" and no ")))
+            .ok_or_else(|| format!("none of these programs exists: {}", PLACES.join(", ")))
             .and_then(|path| program(Path::new(path))),
     };
     let program = found.map_err(|why| {
@@ -62,7 +62,7 @@ fn program(path: &Path) -> Result<PathBuf, String> {
         return Ok(behind);
     }
     Err(format!(
-        "{shown} is no program, and there is none behind it in {}",
+        "{shown} is not an executable program, and neither is {}",
         behind.display()
     ))
 }

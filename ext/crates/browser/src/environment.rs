@@ -208,7 +208,7 @@ fn device_named(name: &str) -> Result<Device, String> {
         .ok_or_else(|| {
             let known = names(DEVICES.iter().map(|device| device.name));
             format!(
-                "there is no device {name:?}; there are: {known}; or say viewport and user-agent"
+                "unknown device {name:?}; known devices: {known}; or set viewport and user-agent"
             )
         })
 }

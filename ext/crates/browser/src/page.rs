@@ -78,7 +78,7 @@ impl Answer {
                 "the script answered {bytes} bytes; at most {ANSWER} are compared with assert"
             )),
             Self::NoJson(name) => Some(format!(
-                "the script answered {name}, which is no JSON value and equal to no assert"
+                "the script returned {name}, which is not a JSON value and equals no asserted value"
             )),
         }
     }

@@ -333,7 +333,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{text:?} is no path like /wp-admin/ and no http:// or https:// address"
+        "{text:?} is neither a path like /wp-admin/ nor an http:// or https:// URL"
     ))
 }
 

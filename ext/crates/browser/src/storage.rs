@@ -68,7 +68,7 @@ impl StorageState {
     /// Parses a document; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
-            "storage-state is no {cookies: [{name, value}], origins: [{origin, localStorage}]}"
+            "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"
                 .to_owned()
         };
         let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;

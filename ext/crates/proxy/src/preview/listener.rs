@@ -35,7 +35,7 @@ impl ListenAddress {
         let ip = match bind {
             None => IpAddr::V4(Ipv4Addr::LOCALHOST),
             Some(text) => text.parse().map_err(|_| {
-                let message = format!("the preview's address {text:?} is no IP address");
+                let message = format!("the preview's address {text:?} is not an IP address");
                 ErrorBody::new(ErrorCode::InputInvalid, message)
                     .hint("name an address of this host, such as 127.0.0.1 or 0.0.0.0")
             })?,
