@@ -12,7 +12,7 @@ pub(crate) fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-04/schema#",
         "$id": "wp-codebox/workspace-recipe/v1",
         "title": "Workspace recipe",
-        "description": "Workspace recipe: inputs, steps and collected artifacts of a run. Generated from the grammar table of the parser.",
+        "description": "A recipe: what a run brings along, what it does, what it keeps. Made from the table that the reader itself uses.",
     });
     if let (Value::Object(document), Value::Object(root)) = (&mut document, of(&RECIPE)) {
         document.extend(root);
