@@ -1,114 +1,115 @@
-//! What model, tools and loop say to each other, in no provider's words.
+//! Types exchanged between model client, tools and agent loop, independent of any provider.
 
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// One message.
+/// One message of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// Of the task, or of the loop itself.
+    /// Text from the task or from the loop itself.
     User(String),
-    /// Of the model.
+    /// Response of the model.
     Assistant {
-        /// What it said.
+        /// Text of the response.
         text: String,
-        /// The tool calls it asks for.
+        /// Tool calls that the model requests.
         calls: Vec<ToolCall>,
     },
-    /// What came of a call.
+    /// Result of a tool call.
     Tool {
-        /// Id of the call that this answers.
+        /// Id of the call to which this result belongs.
         call_id: String,
-        /// What the model reads.
+        /// Result text for the model.
         text: String,
-        /// How the call ended.
+        /// Outcome of the call.
         status: ToolStatus,
     },
 }
 
-/// A tool as the model is told of it.
+/// Tool description for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// Id, e.g. `workspace.read`.
     pub id: String,
-    /// Name on the wire: letters, digits and `_`, at most 64.
+    /// Name in the provider's protocol: letters, digits and `_`, at most 64 characters.
     pub name: String,
-    /// What the model is told of it.
+    /// Description for the model.
     pub description: String,
-    /// JSON Schema of the arguments, an object.
+    /// JSON Schema of the arguments; its type is object.
     pub parameters: Value,
 }
 
-/// A call that the model asks for.
+/// Tool call that the model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// The provider's id of it; made up where the provider gives none.
+    /// Provider's id of the call; generated when the provider sends none.
     pub id: String,
-    /// As on the wire.
+    /// Tool name in the provider's protocol.
     pub name: String,
-    /// Arguments, or why they cannot be read. Never a reason to end the run.
+    /// Parsed arguments, or the parse error. A parse error fails this call only, never the run.
     pub arguments: Result<Map<String, Value>, String>,
 }
 
-/// One question to the model.
+/// One request to the model.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnRequest<'a> {
-    /// The system prompt.
+    /// System prompt.
     pub system: &'a str,
-    /// The conversation so far, oldest first.
+    /// Conversation so far, oldest message first.
     pub messages: &'a [Message],
-    /// The tools on offer.
+    /// Tools offered to the model.
     pub tools: &'a [ToolSpec],
-    /// Longest reply, tokens.
+    /// Limit of the response, in tokens.
     pub max_output_tokens: u64,
-    /// When it is broken off, retries included.
+    /// Deadline for the whole turn, including retries.
     pub deadline: Instant,
 }
 
-/// Tokens of one answer.
+/// Token counts of one response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenUsage {
-    /// Tokens read.
+    /// Input tokens.
     pub input: u64,
-    /// Of `input`, those the provider had cached.
+    /// Part of `input` that the provider read from its cache.
     pub cached_input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
 }
 
-/// Why the model stopped.
+/// Reason why the model stopped generating.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
-    /// It has nothing more to say.
+    /// The response is complete.
     End,
-    /// It waits for tools.
+    /// The model waits for tool results.
     Tools,
-    /// The answer was cut at its limit.
+    /// The response reached its token limit.
     Length,
-    /// The provider withheld the answer.
+    /// The provider's content filter withheld the response.
     Filtered,
 }
 
-/// One answer of the model.
+/// One response of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// What the model said beside its calls.
+    /// Text beside the tool calls.
     pub text: String,
-    /// The tool calls it asks for, in order.
+    /// Requested tool calls, in order.
     pub calls: Vec<ToolCall>,
-    /// Why the reply ended.
+    /// Reason why the response ended.
     pub stop: StopReason,
-    /// As the provider counts; absent when it does not say.
+    /// Token counts of the provider; `None` when it sends none.
     pub usage: Option<TokenUsage>,
-    /// The model that answered, as it names itself.
+    /// Name of the responding model, as the provider reports it.
     pub model: String,
 }
 
-/// A model that can be asked.
+/// A language model.
 pub trait Model {
-    /// One turn. Text is handed on as it comes. Temporary failures were tried again already.
+    /// Sends one request and returns the response. Passes text to `on_text` as it arrives.
+    /// Temporary failures have been retried already when this returns an error.
     fn turn(
         &mut self,
         request: TurnRequest<'_>,
@@ -116,53 +117,52 @@ pub trait Model {
     ) -> Result<Reply, ModelError>;
 }
 
-/// Why there is no answer. Sentences never hold a key, nor more than a line of what the
-/// provider said.
+/// Error of a model request. No message contains a key, nor more than one line from the provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// It could not be reached, or broke off, or kept failing.
-    #[error("the model's provider did not answer: {why}")]
+    /// Connecting failed, the response ended early, or retries were used up.
+    #[error("the model's provider sent no usable response: {why}")]
     Unavailable {
-        /// Why it cannot be used.
+        /// Last failure.
         why: String,
-        /// Requests made.
+        /// Number of requests sent.
         attempts: u32,
     },
-    /// It answered something that is not its protocol.
-    #[error("the model's provider answered something that is not {protocol}: {why}")]
+    /// The response violates the protocol.
+    #[error("the response of the model's provider violates {protocol}: {why}")]
     Malformed {
-        /// The protocol it should follow.
+        /// Expected protocol.
         protocol: &'static str,
-        /// What does not.
+        /// Violation of the protocol.
         why: String,
     },
-    /// It refused the key.
+    /// The provider rejected the key.
     #[error("the model's provider refused the key (status {status}): check the credentials")]
     Unauthorised {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
     },
-    /// It refused the request.
+    /// The provider rejected the request.
     #[error("the model's provider refused the request (status {status}): {why}")]
     Rejected {
-        /// HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// What the provider said.
+        /// Provider's message.
         why: String,
     },
-    /// The conversation is longer than the model's window. The loop shortens it and asks again.
-    #[error("the conversation is longer than the model's window")]
+    /// The conversation exceeds the model's context window. The loop shortens it and retries.
+    #[error("the conversation is longer than the model's context window")]
     TooLong,
-    /// The deadline passed.
-    #[error("the wall clock limit was reached while the model was answering")]
+    /// The turn's deadline passed.
+    #[error("the wall clock limit was reached while waiting for the model")]
     Deadline,
     /// The run was cancelled.
-    #[error("the run was cancelled while the model was answering")]
+    #[error("the run was cancelled while waiting for the model")]
     Cancelled,
 }
 
 impl ModelError {
-    /// What the run comes to because of it.
+    /// Returns the outcome of the run after this error.
     pub fn stop(&self) -> Stop {
         let body = |code| ErrorBody::new(code, self.to_string());
         match self {
@@ -179,62 +179,62 @@ impl ModelError {
     }
 }
 
-/// How a call went.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolStatus {
-    /// It did what was asked.
+    /// The call succeeded.
     Ok,
-    /// It did not; the text says why and what to do.
+    /// The call failed; the result text says why and what to do.
     Failed,
-    /// The policy does not allow it.
+    /// The policy does not allow the call.
     Denied,
 }
 
-/// What the model says of the whole task.
+/// The model's declaration that the task has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
-    /// `task.finish`.
+    /// The model called `task.finish`.
     Finished {
-        /// What it says that it did.
+        /// The model's summary of its work.
         summary: String,
     },
-    /// `task.blocked`.
+    /// The model called `task.blocked`.
     Blocked {
-        /// What it says is in its way.
+        /// The obstacle that the model reports.
         reason: String,
     },
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
-    /// For the model, bounded.
+    /// Text for the model, bounded.
     pub text: String,
-    /// How the call ended.
+    /// Outcome of the call.
     pub status: ToolStatus,
     /// Set by the tools that end the task.
     pub end: Option<TaskEnd>,
-    /// The guest's executions that it took, e.g. `exec-7`, for the transcript.
+    /// Ids of the guest executions that the call started, e.g. `exec-7`, for the transcript.
     pub executions: Vec<String>,
-    /// How long the call took.
+    /// Duration of the call.
     pub duration: Duration,
 }
 
-/// Tools that can be called.
+/// Set of callable tools.
 pub trait Toolbox {
-    /// Those that are offered; others are refused.
+    /// Returns the offered tools; calls of other tools are refused.
     fn specs(&self) -> &[ToolSpec];
-    /// Carries a call out. An error ends the work: the guest is gone, time is up, or our own
-    /// record cannot be written.
+    /// Executes a call. An error ends the loop: the guest is gone, time is up, or the run's
+    /// journal cannot be written.
     fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, Halt>;
 }
 
-/// Why no further call is possible.
+/// Reason why no further call is possible.
 #[derive(Debug, Clone)]
 pub enum Halt {
-    /// What the run comes to.
+    /// Outcome of the run.
     Stop(Stop),
-    /// Our own evidence cannot be written.
+    /// The run's journal cannot be written.
     Failure(ErrorBody),
 }
 

@@ -1,16 +1,20 @@
-//! The built-in agent: the model outside the guest, every tool inside it.
+//! The built-in agent: the model runs outside of the guest, every tool runs inside.
 //!
-//! Four parts that know each other only by the types of `conversation`:
+//! Four modules, connected only by the types of `conversation`:
 //!
-//! - `model` speaks to a provider and answers one turn;
-//! - `tools` offers what the tool policy allows and carries calls out in the guest, through
-//!   the exec channel, as any other program of the run;
-//! - `edit` changes texts: exact-match edits and patches. Pure;
-//! - `turns` is the loop: budgets, compaction, and why it stops.
+//! - `model` sends one request to a provider and returns its response;
+//! - `tools` offers the tools that the policy allows and executes calls in the guest through the
+//!   exec channel, like any other program of the run;
+//! - `edit` changes texts: exact-match edits and patches, as pure functions;
+//! - `turns` is the agent loop: budgets, compaction and stop reasons.
 //!
-//! Invariants: whatever the model says is data; a tool that is not offered is refused when
-//! called; the key goes to the model's own address only, and into nothing else; every call is
-//! in the transcript, bounded and redacted; nothing the model says can make a check pass.
+//! Invariants:
+//!
+//! - Output of the model is untrusted data.
+//! - A call of a tool that is not offered is refused.
+//! - The API key is sent to the model's own address only.
+//! - The transcript contains every call, bounded and redacted.
+//! - Output of the model cannot make a check pass.
 #![forbid(unsafe_code)]
 
 mod conversation;
@@ -24,10 +28,10 @@ pub use conversation::{
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
 pub use model::ModelClient;
-pub use tools::{GuestExecutor, MountChange, Place, Taken, Tools};
+pub use tools::{GuestExecutor, MountChange, RawOutput, ToolContext, Tools};
 pub use turns::CallStatus;
 pub use turns::Counted;
 pub use turns::{
-    Assignment, BriefedMount, Briefing, CallRecord, Ended, Ending, Parent, ParentAnswer,
-    ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable, system_prompt,
+    Assignment, BriefedMount, Briefing, CallRecord, Ended, Ending, LoopObserver, Parent,
+    ParentAnswer, ParentTools, TurnRecord, drive, first_message, parent_unavailable, system_prompt,
 };

@@ -1,4 +1,4 @@
-//! Steps done in a page, with the browser's own input events.
+//! Executes steps in a page through the browser's own input events.
 
 use super::asserts::Frame;
 use super::asserts::{Weight, query};
@@ -6,17 +6,17 @@ use super::events::cut;
 use super::page::{PAUSE, Page};
 use super::request::{Task, address};
 use super::steps::WaitFor;
-use super::steps::{Act, StepSpec};
+use super::steps::{StepAction, StepSpec};
 use super::wire::{Failure, timeout};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How long a click is given to begin a navigation.
+/// Time for a click to start a navigation.
 const BEGIN: Duration = Duration::from_millis(150);
-/// Steps of one command that can be shown in progress events.
+/// Largest number of a command's steps reported as progress events.
 const TOLD: usize = 50;
 
-/// Keys by their public names: code and key code.
+/// Key names with `code` and key code.
 const KEYS: &[(&str, &str, u32, &str)] = &[
     ("Enter", "Enter", 13, "\r"),
     ("Tab", "Tab", 9, ""),
@@ -35,7 +35,7 @@ const KEYS: &[(&str, &str, u32, &str)] = &[
 ];
 
 impl Page<'_> {
-    /// Does the steps until one fails.
+    /// Executes steps until one fails.
     pub fn steps(&mut self, steps: &[StepSpec], task: &Task) -> Result<(), Failure> {
         for (index, step) in steps.iter().enumerate() {
             let began = Instant::now();
@@ -72,7 +72,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Does a step; what it answers goes into the step's row of the result.
+    /// Executes one step and adds its results to the step's row.
     fn step(
         &mut self,
         index: usize,
@@ -81,7 +81,7 @@ impl Page<'_> {
         row: &mut Value,
     ) -> Result<(), Failure> {
         match &step.act {
-            Act::Navigate {
+            StepAction::Navigate {
                 url,
                 wait_for,
                 duration,
@@ -98,16 +98,16 @@ impl Page<'_> {
                     WaitFor::DomContentLoaded | WaitFor::Load | WaitFor::NetworkIdle => {}
                 }
             }
-            Act::Click { selector } => {
+            StepAction::Click { selector } => {
                 let at = self.point(selector, until)?;
                 self.click(at, until)?;
                 self.follow(until)?;
             }
-            Act::Hover { selector } => {
+            StepAction::Hover { selector } => {
                 let (x, y) = self.point(selector, until)?;
                 self.mouse("mouseMoved", x, y, 0, until)?;
             }
-            Act::Fill { selector, value } => {
+            StepAction::Fill { selector, value } => {
                 self.focus(selector, true, until)?;
                 if value.is_empty() {
                     self.press("Delete", until)?;
@@ -116,7 +116,7 @@ impl Page<'_> {
                         .ask("Input.insertText", json!({"text": value}), until)?;
                 }
             }
-            Act::Type { selector, text } => {
+            StepAction::Type { selector, text } => {
                 if let Some(selector) = selector {
                     self.focus(selector, false, until)?;
                 }
@@ -124,18 +124,18 @@ impl Page<'_> {
                     self.press(&sign.to_string(), until)?;
                 }
             }
-            Act::Press { selector, key } => {
+            StepAction::Press { selector, key } => {
                 if let Some(selector) = selector {
                     self.focus(selector, false, until)?;
                 }
                 self.press(key, until)?;
                 self.follow(until)?;
             }
-            Act::Select { selector, value } => {
+            StepAction::Select { selector, value } => {
                 self.wait_found(selector, true, until)?;
                 self.act(selector, json!({"act": "select", "value": value}), until)?;
             }
-            Act::Check { selector, on } => {
+            StepAction::Check { selector, on } => {
                 self.wait_found(selector, true, until)?;
                 let found = self.act(selector, json!({"act": "point"}), until)?;
                 if found.get("checked").and_then(Value::as_bool) != Some(*on) {
@@ -143,7 +143,7 @@ impl Page<'_> {
                     self.click(at, until)?;
                 }
             }
-            Act::Scroll { selector, x, y } => match selector {
+            StepAction::Scroll { selector, x, y } => match selector {
                 Some(selector) => {
                     self.wait_found(selector, true, until)?;
                     self.act(selector, json!({"act": "scroll", "x": x, "y": y}), until)?;
@@ -154,26 +154,26 @@ impl Page<'_> {
                     self.wire.ask("Input.dispatchMouseEvent", params, until)?;
                 }
             },
-            Act::WaitSelector { selector } => {
+            StepAction::WaitSelector { selector } => {
                 self.wait_found(selector, true, until)?;
             }
-            Act::WaitHidden { selector } => {
+            StepAction::WaitHidden { selector } => {
                 self.wait_found(selector, false, until)?;
             }
-            Act::WaitUrl { part } => self.wait_url(part, until)?,
-            Act::WaitTime { time } => self.pause(*time)?,
-            Act::WaitLoad => self.loaded(until)?,
-            Act::WaitStage(stage) => self.staged(stage, until)?,
-            Act::WaitState(assertion) => {
+            StepAction::WaitUrl { part } => self.wait_url(part, until)?,
+            StepAction::WaitTime { time } => self.pause(*time)?,
+            StepAction::WaitLoad => self.loaded(until)?,
+            StepAction::WaitStage(stage) => self.staged(stage, until)?,
+            StepAction::WaitState(assertion) => {
                 let began = Instant::now();
-                if let Err(why) = self.judge(assertion, until)? {
+                if let Err(why) = self.check(assertion, until)? {
                     let what = format!("waiting for {}: {why}", cut(&assertion.text, 300));
                     return Err(timeout(&what, began));
                 }
             }
-            Act::Expect(assertion) => {
-                let judged = self.judge(assertion, until)?;
-                match (judged, assertion.weight) {
+            StepAction::Expect(assertion) => {
+                let verdict = self.check(assertion, until)?;
+                match (verdict, assertion.weight) {
                     (Ok(()), _) => {}
                     (Err(why), Weight::Advisory) => row["result"] = json!({"advisoryFailed": why}),
                     (Err(why), Weight::Required) => {
@@ -182,14 +182,14 @@ impl Page<'_> {
                     }
                 }
             }
-            Act::Screenshot { name, full } => {
+            StepAction::Screenshot { name, full } => {
                 let name = match name {
                     Some(name) => format!("step-{index}-{name}"),
                     None => format!("step-{index}"),
                 };
                 self.screenshot(&name, *full, until)?;
             }
-            Act::Evaluate { expression, assert } => {
+            StepAction::Evaluate { expression, assert } => {
                 let answer = self.script(expression, until)?;
                 row["result"] = answer.shown();
                 if let Some(wanted) = assert {
@@ -209,14 +209,14 @@ impl Page<'_> {
         if let (Some(asked), Value::Object(what)) = (asked.as_object_mut(), what) {
             asked.extend(what);
         }
-        let found = self.look(&asked, until)?;
+        let found = self.query_document(&asked, until)?;
         match found.get("error").and_then(Value::as_str) {
             Some(error) => Err(Failure::step(format!("{selector}: {}", cut(error, 300)))),
             None => Ok(found),
         }
     }
 
-    /// Where an element can be clicked, once it can.
+    /// Waits until an element can be clicked and returns its click position.
     fn point(&mut self, selector: &str, until: Instant) -> Result<(f64, f64), Failure> {
         loop {
             self.wait_found(selector, true, until)?;
@@ -276,7 +276,7 @@ impl Page<'_> {
             None => {
                 let names: Vec<&str> = KEYS.iter().map(|row| row.0).collect();
                 return Err(Failure::step(format!(
-                    "there is no key {:?}; there are single signs and {}",
+                    "unknown key {:?}; use a single character or one of {}",
                     cut(key, 40),
                     names.join(", ")
                 )));
@@ -304,7 +304,7 @@ impl Page<'_> {
             .map(drop)
     }
 
-    /// Waits for the navigation that an input began, if it began one.
+    /// Waits for the navigation that an input has started, if any.
     fn follow(&mut self, until: Instant) -> Result<(), Failure> {
         let before = self.wire.observed.navigations;
         let begin = until.min(Instant::now() + BEGIN);
@@ -321,7 +321,7 @@ impl Page<'_> {
             .wait_for("loading the page", until, |seen| !seen.loading)
     }
 
-    /// Waits until the page that is shown came this far.
+    /// Waits until the current page has reached this load stage.
     fn staged(&mut self, stage: &WaitFor, until: Instant) -> Result<(), Failure> {
         let name = stage.stage();
         self.wire
@@ -333,7 +333,7 @@ impl Page<'_> {
     fn wait_url(&mut self, part: &str, until: Instant) -> Result<(), Failure> {
         let began = Instant::now();
         loop {
-            let found = self.look(&query(&Frame::Main, None, None), until);
+            let found = self.query_document(&query(&Frame::Main, None, None), until);
             if let Ok(found) = found {
                 let url = found.get("url").and_then(Value::as_str).unwrap_or_default();
                 if url.contains(part) {

@@ -1,22 +1,22 @@
-//! What can be asserted about a page: `assert=` arguments and `expect` steps.
+//! Assertions about a page: `assert=` arguments and `expect` steps.
 //!
 //! `[advisory:][frame:<selector> >> | frame-url:<part> >> ]<form>`, where a form is one of
 //! `exists:<selector>`, `not-exists:<selector>`, `visible:<selector>`, `hidden:<selector>`,
 //! `count:<selector>=<n>` (also `>=`, `<=`), `text:<selector>=<part>`,
-//! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`,
-//! `no-errors` and `no-console-errors`.
+//! `attr:<selector>@<name>[=<value>]`, `url:<part>`, `title:<part>`, `status:<code>`, `no-errors`
+//! and `no-console-errors`.
 
 use super::events::cut;
 use super::observed::Observed;
 use serde_json::{Value, json};
 
-/// Which document is looked at.
+/// Document that an assertion examines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Main,
-    /// Of the first frame element that matches.
+    /// Document of the first frame element that matches.
     Selector(String),
-    /// Of the first frame whose address has this part.
+    /// Document of the first frame whose URL contains this text.
     Url(String),
 }
 
@@ -41,11 +41,12 @@ pub(super) enum Form {
     Status(u64),
     NoErrors,
     NoConsoleErrors,
-    /// Of the first visible element, or else the first one; only of `expect` steps.
+    /// State of the first visible matching element, or of the first matching one; only in `expect`
+    /// steps.
     State(String, ControlState),
 }
 
-/// What a form control can be.
+/// State of a form control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlState {
     Enabled,
@@ -54,7 +55,7 @@ pub(super) enum ControlState {
     Unchecked,
 }
 
-/// Whether a failure fails the command.
+/// Whether a failed assertion fails the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     Required,
@@ -64,7 +65,7 @@ pub(super) enum Weight {
 /// One assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
-    /// As given.
+    /// Assertion text as given.
     pub(super) text: String,
     pub(super) weight: Weight,
     pub(super) frame: Frame,
@@ -74,7 +75,7 @@ pub struct Assertion {
 const FORMS: &str = "exists:, not-exists:, visible:, hidden:, count:, text:, attr:, url:, title:, status:, no-errors, no-console-errors; before it advisory:, frame:<selector> >> or frame-url:<part> >>";
 
 impl Assertion {
-    /// Reads one; the error is a sentence.
+    /// Parses an assertion; the error is a sentence.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let fail = |why: &str| Err(format!("assert {text:?}: {why}; forms are {FORMS}"));
         if text.len() > 2000 {
@@ -135,7 +136,7 @@ impl Assertion {
                 }
                 None => return fail("attr is <selector>@<name> or <selector>@<name>=<value>"),
             },
-            _ => return fail("it is no form"),
+            _ => return fail("unknown form"),
         };
         let empty = match &form {
             Form::NoErrors | Form::NoConsoleErrors | Form::Status(_) => false,
@@ -161,7 +162,7 @@ impl Assertion {
         })
     }
 
-    /// What a step says with a selector and a state.
+    /// Creates the assertion of a step that has a selector and a state.
     pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
         let name = selector.to_owned();
         let (form_name, form) = match state {
@@ -173,7 +174,7 @@ impl Assertion {
             "disabled" => (state, Form::State(name, ControlState::Disabled)),
             "checked" => (state, Form::State(name, ControlState::Checked)),
             "unchecked" => (state, Form::State(name, ControlState::Unchecked)),
-            other => return Err(format!("there is no state {other:?}")),
+            other => return Err(format!("unknown state {other:?}")),
         };
         Ok(Self {
             text: format!("{form_name}:{selector}"),
@@ -183,7 +184,7 @@ impl Assertion {
         })
     }
 
-    /// What to look up in the page.
+    /// Returns the query for the page script.
     pub(super) fn query(&self) -> Value {
         let (selector, attribute) = match &self.form {
             Form::Exists(s)
@@ -207,8 +208,8 @@ impl Assertion {
         )
     }
 
-    /// Whether it holds of what was found; else why not.
-    pub(super) fn judge(&self, found: &Value, observed: &Observed) -> Result<(), String> {
+    /// Checks the assertion against the query result; the error states the difference.
+    pub(super) fn check(&self, found: &Value, observed: &Observed) -> Result<(), String> {
         if let Some(error) = found.get("error").and_then(Value::as_str) {
             return Err(cut(error, 300));
         }
@@ -294,7 +295,7 @@ impl Assertion {
     }
 }
 
-/// What the script of the page's document is asked.
+/// Returns the input of the page script.
 pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&str>) -> Value {
     let (frame, frame_url) = match frame {
         Frame::Main => (None, None),
@@ -304,7 +305,7 @@ pub(super) fn query(frame: &Frame, selector: Option<&str>, attribute: Option<&st
     json!({"frame": frame, "frameUrl": frame_url, "selector": selector, "attribute": attribute})
 }
 
-/// Splits at a sign that stands outside of brackets and quotes.
+/// Splits at a character outside of brackets and quotes.
 fn outside(text: &str, sign: char) -> Option<(String, String)> {
     let (mut depth, mut quote) = (0_u32, None);
     for (at, c) in text.char_indices() {
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_read() {
+    fn each_assertion_form_is_parsed() {
         assert_eq!(form("exists:#a"), Form::Exists("#a".to_owned()));
         assert_eq!(
             form("count:li.x>=3"),
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn judgements_say_what_was_found() {
+    fn failed_assertion_states_the_actual_value() {
         let observed = Observed {
             status: Some(404),
             ..Observed::default()
@@ -418,8 +419,8 @@ mod tests {
             ("status:200", false),
             ("no-errors", true),
         ] {
-            let judged = Assertion::parse(text).unwrap().judge(&found, &observed);
-            assert_eq!(judged.is_ok(), holds, "{text}");
+            let verdict = Assertion::parse(text).unwrap().check(&found, &observed);
+            assert_eq!(verdict.is_ok(), holds, "{text}");
         }
         let control = json!({"count": 1, "visible": 1, "disabled": true, "checked": false});
         for (state, holds) in [
@@ -432,21 +433,21 @@ mod tests {
         ] {
             let assertion = Assertion::of_state("a", state).unwrap();
             assert_eq!(
-                assertion.judge(&control, &observed).is_ok(),
+                assertion.check(&control, &observed).is_ok(),
                 holds,
                 "{state}"
             );
-            // Nothing that matches is in no state of a control.
+            // A selector without match satisfies no control state.
             let none = json!({"count": 0, "visible": 0});
-            let judged = assertion.judge(&none, &observed);
-            assert_eq!(judged.is_ok(), state == "detached", "{state}");
+            let verdict = assertion.check(&none, &observed);
+            assert_eq!(verdict.is_ok(), state == "detached", "{state}");
         }
         let none = json!({"count": 0, "visible": 0});
         for text in ["exists:a", "visible:a", "text:a=", "attr:a@x"] {
             assert!(
                 Assertion::parse(text)
                     .unwrap()
-                    .judge(&none, &observed)
+                    .check(&none, &observed)
                     .is_err(),
                 "{text}"
             );
@@ -454,7 +455,7 @@ mod tests {
         assert!(
             Assertion::parse("not-exists:a")
                 .unwrap()
-                .judge(&json!({"error": "bad selector"}), &observed)
+                .check(&json!({"error": "bad selector"}), &observed)
                 .is_err()
         );
     }

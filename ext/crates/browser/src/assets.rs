@@ -1,9 +1,9 @@
-//! What a browser command leaves beside its result.
+//! Files that a browser command captures beside its result.
 
 use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 
-/// One thing kept.
+/// One captured file.
 #[derive(Debug, Clone)]
 pub struct Asset {
     pub kind: AssetKind,
@@ -12,7 +12,7 @@ pub struct Asset {
     pub content: ArtifactContent,
 }
 
-/// What it is.
+/// Kind of a captured file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssetKind {
     Screenshot,
@@ -22,7 +22,7 @@ pub enum AssetKind {
 }
 
 impl Asset {
-    /// Rows, one document per line.
+    /// Returns a file with one JSON document per line.
     pub(super) fn lines<T: serde::Serialize>(name: &str, rows: &[T]) -> Self {
         let mut text = String::new();
         for row in rows {
@@ -44,11 +44,11 @@ impl Asset {
         }
     }
 
-    /// As a file of the bundle, below a directory of its own.
+    /// Returns the file for the bundle, below the given directory.
     pub fn file(self, directory: &str) -> ArtifactFile {
         let (kind, media, extension) = match self.kind {
             AssetKind::Screenshot => ("browser-screenshot", "image/png", "png"),
-            // Never as HTML: whoever opens the bundle must not run the page.
+            // Stored as plain text: opening the bundle must not run the page's scripts.
             AssetKind::Html => ("browser-html", "text/plain; charset=utf-8", "html.txt"),
             AssetKind::Lines => ("browser-log", "application/x-ndjson", "jsonl"),
             AssetKind::Accessibility => ("browser-accessibility", "application/json", "json"),

@@ -1,4 +1,4 @@
-//! What a page leaves for the bundle: its picture, its HTML and its accessibility tree.
+//! Captures of a page for the bundle: screenshot, HTML and accessibility tree.
 
 use super::assets::{Asset, AssetKind};
 use super::events::{cut, text};
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ArtifactContent;
 
-/// Time for what is kept at the end, also after the command's own time is over.
+/// Time for the final captures, granted even after the command's timeout.
 const CAPTURING: Duration = Duration::from_secs(10);
-/// Nodes of an accessibility tree that are kept.
+/// Nodes stored of an accessibility tree.
 const NODES: usize = 5000;
-/// Highest picture of a whole page, pixels of the page.
+/// Largest height of a full-page screenshot, in CSS pixels.
 const HIGHEST: f64 = 8000.0;
-/// Bytes of a page's HTML that are kept.
+/// Bytes stored of a page's HTML.
 const HTML: usize = 4 * 1024 * 1024;
 
 impl Page<'_> {
-    /// Keeps what the task asks for. What cannot be had is a note, never a failure: the evidence
-    /// of a command that failed is wanted most.
+    /// Captures what the task requests. A failed capture becomes a note, never an error: captures
+    /// matter most when the command has failed.
     pub fn capture(&mut self, task: &Task) {
         let until = Instant::now() + CAPTURING;
         for capture in task.capture.clone() {
@@ -44,7 +44,7 @@ impl Page<'_> {
             if let Err(failure) = kept {
                 self.report
                     .notes
-                    .push(format!("{capture:?} could not be kept: {failure}"));
+                    .push(format!("{capture:?} could not be captured: {failure}"));
             }
         }
     }
@@ -54,7 +54,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Keeps what was observed, where the browser can be asked for nothing more.
+    /// Stores the recorded events when the browser no longer responds.
     pub fn capture_observed(&mut self, task: &Task) {
         let mut observed = task.clone();
         observed
@@ -63,7 +63,7 @@ impl Page<'_> {
         self.capture(&observed);
     }
 
-    /// Takes a picture.
+    /// Takes a screenshot.
     pub(super) fn screenshot(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl Page<'_> {
             .decode(text(&answer, "/data"))
             .unwrap_or_default();
         let Some((width, height)) = png::size(&bytes) else {
-            let what = "what the browser gave as a picture is no PNG";
+            let what = "the browser's screenshot is not a valid PNG";
             return Err(Failure::step(what));
         };
         self.report

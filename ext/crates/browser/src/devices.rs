@@ -1,6 +1,6 @@
-//! Devices, profiles and network speeds that can be imitated. Data only.
+//! Devices, profiles and network speeds that can be emulated. Data only.
 
-/// What is imitated of a device.
+/// Emulated properties of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Device {
     pub name: &'static str,
@@ -9,7 +9,7 @@ pub(super) struct Device {
     pub scale: f64,
     pub mobile: bool,
     pub touch: bool,
-    /// Empty: the browser's own.
+    /// User agent; empty for the browser's own.
     pub user_agent: &'static str,
 }
 
@@ -17,7 +17,7 @@ const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 7) AppleWebKit/537.
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Mobile/15E148 Safari/604.1";
 const IPAD: &str = "Mozilla/5.0 (iPad; CPU OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Mobile/15E148 Safari/604.1";
 
-/// Without any other word.
+/// Default device.
 pub(super) const DESKTOP: Device = Device {
     name: "Desktop Chrome",
     width: 1280,
@@ -59,14 +59,14 @@ pub(super) const DEVICES: &[Device] = &[
     },
 ];
 
-/// Device, how many times slower the processor is, and the speed of the network.
+/// Profile name, device, CPU slowdown factor, and network speed.
 pub(super) const PROFILES: &[(&str, &str, f64, &str)] = &[
     ("desktop-chrome", "Desktop Chrome", 1.0, "none"),
     ("mobile-chrome", "Pixel 7", 1.0, "none"),
     ("low-end-mobile-slow-4g", "Pixel 7", 4.0, "slow-4g"),
 ];
 
-/// Latency in ms, bytes per second down and up.
+/// Latency in milliseconds, download and upload speed in bytes per second.
 pub(super) const THROTTLES: &[(&str, f64, f64, f64)] = &[
     ("none", 0.0, -1.0, -1.0),
     ("fast-4g", 60.0, 1_125_000.0, 187_500.0),
@@ -76,7 +76,7 @@ pub(super) const THROTTLES: &[(&str, f64, f64, f64)] = &[
     ("offline", 0.0, 0.0, 0.0),
 ];
 
-/// Permissions by their public names and the browser's.
+/// Permission names in the arguments and in the browser.
 pub(super) const PERMISSIONS: &[(&str, &str)] = &[
     ("geolocation", "geolocation"),
     ("notifications", "notifications"),

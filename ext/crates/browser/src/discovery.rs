@@ -1,19 +1,19 @@
-//! Which browser there is.
+//! Finds the browser program on the host.
 
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Where a browser is looked for when nobody names one.
+/// Default paths of the browser, when the settings name none.
 const PLACES: &[&str] = &["/usr/bin/chromium", "/usr/bin/chromium-browser"];
-/// Directories that every guest sees.
+/// Host directories visible in every guest.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
 
-/// A browser that can be started.
+/// A browser program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chromium {
-    /// The program itself, never a script around it.
+    /// Path of the executable itself, not of a wrapper script.
     pub program: String,
-    /// The directory to show, when it lies outside of the system's.
+    /// Directory to mount in the guest, when the program is outside of the system directories.
     pub directory: Option<String>,
 }
 
@@ -24,11 +24,11 @@ pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
         None => PLACES
             .iter()
             .find(|path| Path::new(path).exists())
-            .ok_or_else(|| format!("there is no {}", PLACES.join(" and no ")))
+            .ok_or_else(|| format!("none of these programs exists: {}", PLACES.join(", ")))
             .and_then(|path| program(Path::new(path))),
     };
     let program = found.map_err(|why| {
-        ErrorBody::new(ErrorCode::BrowserUnavailable, format!("no browser can be started: {why}"))
+        ErrorBody::new(ErrorCode::BrowserUnavailable, format!("no browser is available: {why}"))
             .hint("install Chromium (Debian: apt-get install chromium), or name its program with --browser or WP_CODEBOX_BROWSER")
     })?;
     let inside = SYSTEM
@@ -44,8 +44,8 @@ pub fn discover(named: Option<&str>) -> Result<Chromium, ErrorBody> {
     })
 }
 
-/// The program behind a path. Distributions put a script before it, which reads files of `/etc`
-/// that no guest has.
+/// Returns the executable behind a path. Distributions install a wrapper script that reads files
+/// of `/etc`, which no guest has.
 fn program(path: &Path) -> Result<PathBuf, String> {
     let shown = path.display();
     let real = path.canonicalize().map_err(|e| format!("{shown}: {e}"))?;
@@ -62,7 +62,7 @@ fn program(path: &Path) -> Result<PathBuf, String> {
         return Ok(behind);
     }
     Err(format!(
-        "{shown} is no program, and there is none behind it in {}",
+        "{shown} is not an executable program, and neither is {}",
         behind.display()
     ))
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_leads_to_the_program_behind_it() {
+    fn wrapper_script_is_resolved_to_the_executable() {
         if Path::new("/usr/bin/chromium").exists() {
             let found = discover(None).unwrap();
             assert_eq!(found.program, "/usr/lib/chromium/chromium");
@@ -83,7 +83,7 @@ mod tests {
             assert_eq!(error.code, ErrorCode::BrowserUnavailable);
             assert!(error.hints[0].contains("--browser"), "{named}");
         }
-        // Any program counts: what it is shows when it is talked to.
+        // Any executable is accepted here; whether it is a browser shows only when it is started.
         assert_eq!(discover(Some("/usr/bin/env")).unwrap().directory, None);
     }
 }

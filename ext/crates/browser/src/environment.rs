@@ -1,4 +1,4 @@
-//! What a page believes about the device, the place and the network it is on.
+//! Emulated environment of a page: device, location, locale and network.
 
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
 use super::events::text;
@@ -7,19 +7,19 @@ use serde_json::json;
 use std::time::Instant;
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Locale and zone unless something else is asked for: pages look the same everywhere.
+/// Default locale and time zone, so that pages query_document the same on every host.
 const LOCALE: &str = "en-US";
 const ZONE: &str = "UTC";
 
-/// A latitude, a longitude and how precise they are.
+/// Geolocation: latitude, longitude and accuracy.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Geolocation {
     pub latitude: f64,
     pub longitude: f64,
     pub accuracy: f64,
 }
 
-/// Everything imitated.
+/// All emulated properties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Environment {
     pub(super) device: Device,
@@ -28,7 +28,7 @@ pub struct Environment {
     pub(super) zone: String,
     pub(super) slowdown: f64,
     pub(super) throttle: &'static str,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Geolocation>,
     pub(super) permissions: Vec<&'static str>,
 }
 
@@ -52,14 +52,14 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
 }
 
 impl Environment {
-    /// Reads the arguments that say something about it; each error is a sentence.
+    /// Parses the environment arguments; each error is a sentence.
     pub(super) fn read(value: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut found = Self::default();
         if let Some(name) = value("profile") {
             let profile = PROFILES.iter().find(|row| row.0 == name);
             let Some((_, device, slowdown, throttle)) = profile else {
                 let known = names(PROFILES.iter().map(|row| row.0));
-                return Err(format!("there is no profile {name:?}; there are: {known}"));
+                return Err(format!("unknown profile {name:?}; known profiles: {known}"));
             };
             found.device = device_named(device)?;
             found.slowdown = *slowdown;
@@ -117,7 +117,7 @@ impl Environment {
             let row = THROTTLES.iter().find(|row| row.0 == name);
             found.throttle = row.map(|row| row.0).ok_or_else(|| {
                 let known = names(THROTTLES.iter().map(|row| row.0));
-                format!("there is no throttle {name:?}; there are: {known}")
+                format!("unknown throttle {name:?}; known throttles: {known}")
             })?;
         }
         found.place = place(&value)?;
@@ -143,7 +143,7 @@ impl Environment {
         Ok(found)
     }
 
-    /// Makes a page believe it.
+    /// Applies the emulation to a page.
     pub(super) fn apply(&self, wire: &mut Wire<'_>, until: Instant) -> Result<(), Failure> {
         let device = &self.device;
         let agent = if self.user_agent.is_empty() {
@@ -152,7 +152,7 @@ impl Environment {
             &self.user_agent
         };
         let agent = if agent.is_empty() {
-            // Its own, without the word that says that nobody sits before it.
+            // The browser's own user agent without the word `Headless`.
             let version = wire.ask_browser("Browser.getVersion", json!({}), until)?;
             text(&version, "/userAgent").replace("HeadlessChrome", "Chrome")
         } else {
@@ -208,7 +208,7 @@ fn device_named(name: &str) -> Result<Device, String> {
         .ok_or_else(|| {
             let known = names(DEVICES.iter().map(|device| device.name));
             format!(
-                "there is no device {name:?}; there are: {known}; or say viewport and user-agent"
+                "unknown device {name:?}; known devices: {known}; or set viewport and user-agent"
             )
         })
 }
@@ -220,7 +220,7 @@ fn permission(name: &str) -> Result<&'static str, String> {
         .map(|row| row.1)
         .ok_or_else(|| {
             let known = names(PERMISSIONS.iter().map(|row| row.0));
-            format!("there is no permission {name:?}; there are: {known}")
+            format!("unknown permission {name:?}; known permissions: {known}")
         })
 }
 
@@ -232,14 +232,14 @@ pub(super) fn truth(name: &str, text: &str) -> Result<bool, String> {
     }
 }
 
-fn place(value: impl Fn(&str) -> Option<String>) -> Result<Option<Place>, String> {
+fn place(value: impl Fn(&str) -> Option<String>) -> Result<Option<Geolocation>, String> {
     let number = |name: &str, least: f64, most: f64| -> Result<Option<f64>, String> {
         value(name)
             .map(|text| {
                 let number: Option<f64> = text.parse().ok();
                 number
                     .filter(|number| (least..=most).contains(number))
-                    .ok_or_else(|| format!("{name} is a number from {least} to {most}"))
+                    .ok_or_else(|| format!("{name} must be a number from {least} to {most}"))
             })
             .transpose()
     };
@@ -248,13 +248,13 @@ fn place(value: impl Fn(&str) -> Option<String>) -> Result<Option<Place>, String
         number("geolocation-latitude", -90.0, 90.0)?,
         number("geolocation-longitude", -180.0, 180.0)?,
     ) {
-        (Some(latitude), Some(longitude)) => Ok(Some(Place {
+        (Some(latitude), Some(longitude)) => Ok(Some(Geolocation {
             latitude,
             longitude,
             accuracy: accuracy.unwrap_or(10.0),
         })),
         (None, None) if accuracy.is_none() => Ok(None),
-        _ => Err("a place needs both geolocation-latitude and geolocation-longitude".to_owned()),
+        _ => Err("a location needs both geolocation-latitude and geolocation-longitude".to_owned()),
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_devices_and_single_words() {
+    fn profiles_devices_and_single_arguments_are_parsed() {
         let low = read(&[("profile", "low-end-mobile-slow-4g")]).unwrap();
         assert_eq!(
             (low.device.width, low.slowdown, low.throttle),

@@ -1,17 +1,17 @@
-//! The browser's events as a result shows them: plain rows with bounded texts.
+//! Converts browser events to result rows with bounded texts.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Characters of one console line or error.
+/// Characters stored of a console line or error.
 const TEXT: usize = 2000;
-/// Characters of an address.
+/// Characters stored of a URL.
 const URL: usize = 1000;
 
-/// A line of the console.
+/// A console line.
 #[derive(Debug, Clone, Serialize)]
 pub struct Console {
-    /// `log`, `warning`, `error` and the like.
+    /// Level: `log`, `warning`, `error` and so on.
     pub level: String,
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -20,10 +20,10 @@ pub struct Console {
     pub line: Option<u64>,
 }
 
-/// An exception that nothing caught, or what the browser itself reports as an error.
+/// An uncaught exception, or an error reported by the browser itself.
 #[derive(Debug, Clone, Serialize)]
 pub struct PageError {
-    /// `exception`, or where the browser says it comes from, e.g. `network`, `security`.
+    /// `exception`, or the browser's log source, e.g. `network` or `security`.
     pub source: String,
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -32,7 +32,7 @@ pub struct PageError {
     pub line: Option<u64>,
 }
 
-/// A request of the page. Queries are cut off: they can hold anything.
+/// A request of the page. URLs are stored without query, which can contain secrets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Request {
     pub method: String,
@@ -50,19 +50,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// What came back.
+    /// Records the response.
     pub(super) fn answered(&mut self, response: &Value) {
         self.status = response.get("status").and_then(Value::as_u64);
         self.mime = cut(text(response, "/mimeType"), 100);
     }
 }
 
-/// A text below a value; empty where there is none.
+/// Returns the text at a JSON pointer; empty when absent.
 pub(super) fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or("")
 }
 
-/// An address without what may be private in it.
+/// Returns a URL without query, fragment and credentials.
 pub fn address(url: &str) -> String {
     if let Some(rest) = url.strip_prefix("data:") {
         let kind = rest.split([',', ';']).next().unwrap_or_default();
@@ -119,7 +119,7 @@ pub(super) fn exception(params: &Value) -> PageError {
     }
 }
 
-/// What the browser logged, when it is an error.
+/// Returns the row of a browser log entry if it is an error.
 pub(super) fn log_error(params: &Value) -> Option<PageError> {
     let entry = params.get("entry")?;
     (text(entry, "/level") == "error").then(|| PageError {
@@ -142,7 +142,7 @@ pub(super) fn request(params: &Value) -> Request {
     }
 }
 
-/// At most so many characters, no control characters.
+/// Truncates a text to `most` characters and removes control characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     let clean: String = text
         .chars()
@@ -162,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn addresses_lose_their_query_and_fragment() {
+    fn recorded_urls_have_no_query_or_fragment() {
         for (url, shown) in [
             (
                 "http://localhost/a?token=1#x",

@@ -1,4 +1,4 @@
-//! How the browser is started.
+//! Command line and environment of the browser in its guest.
 
 use super::discovery::Chromium;
 use std::collections::BTreeMap;
@@ -6,23 +6,24 @@ use wp_codebox_contracts::Limits;
 
 const MIB: u64 = 1024 * 1024;
 
-/// What the guest of a browser may use, whatever the guest that works may.
+/// Resource limits of the browser's guest, independent of the working guest's limits.
 pub const BROWSER_LIMITS: Limits = Limits {
     wall_clock_ms: 0,
-    // Threads count: a browser with one page has about a hundred.
+    // The limit counts threads; a browser with one page has about a hundred.
     processes: 400,
     memory_bytes: 1536 * MIB,
     disk_bytes: 256 * MIB,
     output_bytes: MIB,
 };
 
-/// The bridge's port in every guest that has one.
+/// Address of the egress bridge inside every guest that has one.
 const PROXY: &str = "--proxy-server=http://127.0.0.1:3128";
 
-/// Switches: nothing talks to anybody but the pages, nothing asks, nothing is kept.
+/// Switches that disable background traffic, prompts and persistent state.
 const SWITCHES: &[&str] = &[
     "--headless=new",
-    // The guest is the sandbox: user namespaces and filters of its own it cannot have.
+    // The guest is the sandbox; Chromium cannot create its own user namespaces and seccomp filters
+    // inside.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -59,13 +60,13 @@ const SWITCHES: &[&str] = &[
     "--font-render-hinting=none",
     "--hide-scrollbars",
     "--lang=en-US",
-    // One process for all frames: a frame of another origin is looked at like any other, and a
-    // page cannot make processes by making frames.
+    // One process for all frames: cross-origin frames can be queried like any other, and a page
+    // cannot create processes by adding frames.
     "--disable-site-isolation-trials",
     "--renderer-process-limit=2",
     "--disable-features=NetworkTimeServiceQuerying,AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",
     PROXY,
-    // By itself it would go past the proxy to its own 127.0.0.1 and localhost.
+    // By default Chromium bypasses the proxy for 127.0.0.1 and localhost.
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-over-https-mode=off",
@@ -73,8 +74,8 @@ const SWITCHES: &[&str] = &[
     "about:blank",
 ];
 
-/// Program and arguments in the guest. The browser talks on descriptors 3 and 4; a program of the
-/// guest is given 0, 1 and 2.
+/// Returns program and arguments in the guest. The browser uses descriptors 3 and 4 for the
+/// debugging pipe, but a guest program gets only 0, 1 and 2, so a shell redirects them.
 pub fn argv(chromium: &Chromium) -> Vec<String> {
     let wrapper = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
     ["/bin/sh", "-c", wrapper, "browser", &chromium.program]
@@ -84,12 +85,12 @@ pub fn argv(chromium: &Chromium) -> Vec<String> {
         .collect()
 }
 
-/// Its environment.
+/// Returns the environment variables of the browser.
 pub fn environment() -> BTreeMap<String, String> {
     [
         ("TZ", "UTC"),
         ("LANG", "C.UTF-8"),
-        // Nobody is there to be asked.
+        // The guest has no D-Bus daemon.
         ("DBUS_SESSION_BUS_ADDRESS", "disabled:"),
         ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:"),
     ]

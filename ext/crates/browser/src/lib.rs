@@ -1,10 +1,9 @@
-//! A browser in a guest of its own, driven over its debugging pipe.
+//! Drives a browser in a guest of its own through its debugging pipe.
 //!
-//! Everything that comes from the browser is untrusted: a page can say anything in its console,
-//! its titles and its network, and a page that takes the browser over can say anything at all.
-//! Messages and lists are bounded, every wait has an end, texts are redacted by whoever keeps
-//! them. What is asserted about a page is looked up in an isolated world, where the page's own
-//! scripts cannot change what the document answers.
+//! All data from the browser is untrusted: a page controls its console, titles and requests, and a
+//! page that has taken over the browser controls every byte. Messages and lists are bounded, every
+//! wait has a timeout, and the caller redacts texts before storing them. Assertions query the
+//! document in an isolated world, where the page's scripts cannot change the result.
 #![forbid(unsafe_code)]
 
 mod actions;

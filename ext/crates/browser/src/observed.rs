@@ -1,7 +1,7 @@
-//! What the browser tells of its own accord: console, errors, requests, dialogs, life of the page.
+//! Records unsolicited browser events: console, errors, requests, dialogs, page lifecycle.
 //!
-//! Every list has a bound; what is beyond it is counted. Some events need an answer at once, or
-//! the page stands still: a dialog is dismissed, a window that a page opens is closed.
+//! Every list is bounded; further entries are counted. Some events block the page until the driver
+//! reacts: it dismisses dialogs and closes windows that the page opens.
 
 use super::events::{self, Console, PageError, Request, cut, text};
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries of each list.
 const ENTRIES: usize = 1000;
-/// Loads of documents that are remembered.
+/// Document loads remembered.
 const LOADS: usize = 256;
-/// Dialogs that are listed.
+/// Dialogs listed.
 const DIALOGS: usize = 20;
 
-/// A list with a bound.
+/// A bounded list.
 #[derive(Debug, Clone)]
 pub struct Bounded<T> {
     pub kept: Vec<T>,
-    /// All there were.
+    /// Number of all entries, including those not stored.
     pub total: u64,
 }
 
@@ -40,7 +40,7 @@ impl<T> Bounded<T> {
     }
 }
 
-/// What must be sent at once.
+/// Request that must be sent to the browser at once.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reaction {
     pub method: &'static str,
@@ -48,48 +48,50 @@ pub(super) struct Reaction {
     pub of_page: bool,
 }
 
-/// Everything so far.
+/// All recorded events.
 #[derive(Debug, Default)]
 pub struct Observed {
     pub console: Bounded<Console>,
     pub errors: Bounded<PageError>,
     pub requests: Bounded<Request>,
     pub dialogs: Bounded<Value>,
-    /// Windows that the page opened; each was closed.
+    /// Number of windows that the page opened; the driver closed each.
     pub windows: u64,
-    /// Downloads that were refused.
+    /// Number of refused downloads.
     pub downloads: u64,
-    /// Messages that were too long.
+    /// Number of dropped oversized messages.
     pub dropped: u64,
     pub crashed: bool,
-    /// Whether the main frame is on its way somewhere.
+    /// Whether the main frame is navigating.
     pub loading: bool,
-    /// Our page's target and its main frame.
+    /// Target id of the page.
     pub target: String,
+    /// Frame id of the page's main frame.
     pub frame: String,
-    /// What each load of the main frame reached: `init`, `DOMContentLoaded`, `load`, `networkIdle`.
+    /// Load stages reached by each load of the main frame: `init`, `DOMContentLoaded`, `load`,
+    /// `networkIdle`.
     pub(super) loads: BTreeMap<String, BTreeSet<String>>,
-    /// The load that the main frame shows.
+    /// Loader id of the document that the main frame shows.
     pub current: String,
-    /// Navigations of the main frame so far.
+    /// Number of navigations of the main frame.
     pub navigations: u64,
-    /// Requests under way, by id, to their place in the list.
+    /// Running requests by id, with their index in the list if stored.
     pub(super) open: BTreeMap<String, Option<usize>>,
-    /// Hosts that the page asked, as far as there is room.
+    /// Hosts of the page's requests, up to a limit.
     pub hosts: BTreeSet<String>,
-    /// Status of the main document.
+    /// HTTP status of the main document.
     pub status: Option<u64>,
 }
 
 impl Observed {
-    /// Whether a load of the main frame came this far.
+    /// Returns whether a load of the main frame has reached this stage.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
         self.loads
             .get(loader)
             .is_some_and(|seen| seen.contains(stage))
     }
 
-    /// Takes account of a message.
+    /// Records a message; returns the reaction it requires, if any.
     pub(super) fn take(&mut self, message: &Value) -> Option<Reaction> {
         let method = message.get("method")?.as_str()?;
         let params = message.get("params").unwrap_or(&Value::Null);
@@ -132,7 +134,7 @@ impl Observed {
                 self.dialogs.push(seen, DIALOGS);
                 return Some(Reaction {
                     method: "Page.handleJavaScriptDialog",
-                    // Leaving a page is allowed, everything else is declined.
+                    // Accepts only the dialog that asks to leave the page.
                     params: json!({"accept": text(params, "/type") == "beforeunload"}),
                     of_page: true,
                 });
@@ -148,7 +150,7 @@ impl Observed {
         None
     }
 
-    /// A page that is not ours was opened by ours.
+    /// Any other page target was opened by the page under test.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
         let (kind, target) = (
             text(params, "/targetInfo/type"),
@@ -184,7 +186,7 @@ impl Observed {
 
     fn request(&mut self, params: &Value) {
         let id = text(params, "/requestId").to_owned();
-        // A redirect: the same id goes on with another address.
+        // A redirect: the request continues under the same id with a new URL.
         let place = self.open.get(&id).copied().flatten();
         if let (Some(answer), Some(entry)) = (
             params.get("redirectResponse"),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_bounded_and_counted() {
+    fn observed_lists_are_bounded_and_counted() {
         let mut observed = Observed::default();
         for number in 0..ENTRIES as u64 + 5 {
             let entry =
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_those_of_the_main_frame() {
+    fn only_loads_of_the_main_frame_are_recorded() {
         let mut observed = Observed {
             frame: "main".to_owned(),
             ..Observed::default()

@@ -1,5 +1,5 @@
-// Looks something up in a document; runs in an isolated world, where the page's own scripts
-// cannot change what the document answers. `QUERY` is put in as JSON.
+// Queries a document from an isolated world, where the page's own scripts cannot change the result.
+// The driver replaces `QUERY` by JSON.
 ((query) => {
 	try {
 		let root = document;

@@ -1,4 +1,4 @@
-//! One page: opened, looked at, captured.
+//! One page: navigates, queries, and evaluates scripts and assertions.
 
 use super::asserts::{self, Assertion, Frame, Weight};
 use super::assets::Asset;
@@ -11,51 +11,51 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const LOOKUP: &str = include_str!("page.js");
-/// One look at a document.
+/// Timeout of one query of a document.
 const LOOK: Duration = Duration::from_secs(5);
-/// Between two looks while something is waited for.
+/// Interval between two queries while waiting.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// How long an assertion is given to become true.
+/// Time for an assertion to become true.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Rows of the result itself.
+/// Rows shown of each list in the result.
 const SHOWN: usize = 50;
-/// Bytes of what a script answers.
+/// Bytes stored of a script's value.
 const ANSWER: usize = 64 * 1024;
 
-/// What a command came to, so far.
+/// Result of a command so far.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Assertions and their results.
+    /// Assertions with their results.
     pub assertions: Vec<Value>,
-    /// Steps and their results.
+    /// Steps with their results.
     pub steps: Vec<Value>,
     /// Value of the script.
     pub script: Option<Value>,
-    /// Files that were captured.
+    /// Captured files.
     pub assets: Vec<Asset>,
     /// Rows of the screenshots.
     pub screenshots: Vec<Value>,
-    /// What was cut or could not be captured.
+    /// What was truncated or could not be captured.
     pub notes: Vec<String>,
-    /// Duration of the navigation, milliseconds.
+    /// Duration of the navigation in milliseconds.
     pub navigation_ms: Option<u64>,
     /// Number of failed assertions.
     pub failed_assertions: usize,
 }
 
-/// What a script answered.
+/// Value of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// `undefined` is `null`.
+    /// JSON value; `undefined` is stored as `null`.
     Value(Value),
-    /// Longer than a result keeps.
+    /// The value exceeds the size limit.
     TooLong { bytes: usize },
-    /// NaN, Infinity or a big integer, by its name.
+    /// Name of a value that JSON cannot represent: NaN, Infinity or a BigInt.
     NoJson(String),
 }
 
 impl Answer {
-    /// As a result shows it.
+    /// Returns the value as the result shows it.
     pub fn shown(&self) -> Value {
         match self {
             Self::Value(value) => value.clone(),
@@ -64,10 +64,11 @@ impl Answer {
         }
     }
 
-    /// Why it is not what was asserted; what stands in for an answer is equal to nothing.
+    /// Returns how the value differs from the asserted one. An oversized or non-JSON value equals
+    /// nothing.
     pub(super) fn differs_from(&self, wanted: &Value) -> Option<String> {
         match self {
-            Self::Value(value) if super::steps::same(value, wanted) => None,
+            Self::Value(value) if super::steps::json_equal(value, wanted) => None,
             Self::Value(value) => Some(format!(
                 "the script answered {}, but assert is {}",
                 cut(&value.to_string(), 300),
@@ -77,7 +78,7 @@ impl Answer {
                 "the script answered {bytes} bytes; at most {ANSWER} are compared with assert"
             )),
             Self::NoJson(name) => Some(format!(
-                "the script answered {name}, which is no JSON value and equal to no assert"
+                "the script returned {name}, which is not a JSON value and equals no asserted value"
             )),
         }
     }
@@ -85,15 +86,16 @@ impl Answer {
 
 /// A page of a browser.
 pub struct Page<'h> {
-    /// The debugging connection.
+    /// Debugging connection.
     pub wire: Wire<'h>,
-    /// What was found so far.
+    /// Results so far.
     pub report: Report,
     until: Instant,
 }
 
 impl<'h> Page<'h> {
-    /// Takes the browser's only page and prepares it; until it is all over.
+    /// Attaches to the browser's only page and prepares it; `until` is the deadline of the
+    /// command.
     pub fn open(
         mut wire: Wire<'h>,
         task: &Task,
@@ -108,19 +110,19 @@ impl<'h> Page<'h> {
         })
     }
 
-    /// When the whole command is over.
+    /// Returns the deadline of the command.
     pub fn until(&self) -> Instant {
         self.until
     }
 
-    /// The earlier of the command's end and this long from now.
+    /// Returns the earlier of the command's deadline and this duration from now.
     pub(super) fn within(&self, time: Duration) -> Instant {
         Instant::now()
             .checked_add(time)
             .map_or(self.until, |at| at.min(self.until))
     }
 
-    /// Goes to an address and waits until the page is there.
+    /// Navigates to a URL and waits until the page has loaded.
     pub fn navigate(
         &mut self,
         url: &str,
@@ -139,14 +141,14 @@ impl<'h> Page<'h> {
                 why: cut(error, 200),
             });
         }
-        // Without a loader the page only moved within itself.
+        // No loader id: the navigation stayed within the document, e.g. a fragment.
         if let Some(loader) = answer
             .get("loaderId")
             .and_then(Value::as_str)
             .map(str::to_owned)
         {
             let stage = wait_for.stage();
-            // A page that sends the browser on at once never comes that far itself.
+            // A page that redirects at once never reaches the stage itself.
             let waited = self.wire.wait(until, |seen| {
                 seen.reached(&loader, stage)
                     || (seen.current != loader && seen.reached(&seen.current, stage))
@@ -162,7 +164,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// What a task waits for beyond the navigation itself.
+    /// Waits for what the task requires beyond the navigation.
     pub fn settle(&mut self, task: &Task) -> Result<(), Failure> {
         if let WaitFor::Selector(selector) = &task.wait_for {
             let until = self.until;
@@ -174,7 +176,7 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Runs the caller's script in the page itself.
+    /// Runs the caller's script in the page's own world.
     pub fn script(&mut self, source: &str, until: Instant) -> Result<Answer, Failure> {
         let answer = self.wire.ask(
             "Runtime.evaluate",
@@ -206,18 +208,22 @@ impl<'h> Page<'h> {
         })
     }
 
-    /// Looks something up in the document, where the page's scripts cannot interfere.
-    pub(super) fn look(&mut self, query: &Value, until: Instant) -> Result<Value, Failure> {
+    /// Queries the document in an isolated world that the page's scripts cannot change.
+    pub(super) fn query_document(
+        &mut self,
+        query: &Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
         let until = until.min(Instant::now() + LOOK);
         let expression = LOOKUP.replace("(QUERY)", &format!("({query})"));
         let answer = self.evaluate_isolated(&expression, 4000, until)?;
         Ok(answer
             .pointer("/result/value")
             .cloned()
-            .unwrap_or(json!({"error": "the document did not answer"})))
+            .unwrap_or(json!({"error": "the document could not be queried"})))
     }
 
-    /// Evaluates an expression of ours in a world that the page's scripts do not share.
+    /// Evaluates a driver expression in an isolated world, which the page's scripts cannot access.
     pub(super) fn evaluate_isolated(
         &mut self,
         expression: &str,
@@ -232,7 +238,7 @@ impl<'h> Page<'h> {
         self.wire.ask("Runtime.evaluate", params, until)
     }
 
-    /// Takes account of what arrives for this long, at most until the command ends.
+    /// Processes browser events for this duration, at most until the command's deadline.
     pub(super) fn pause(&mut self, time: Duration) -> Result<(), Failure> {
         let until = self.within(time);
         self.pause_until(until)
@@ -242,7 +248,7 @@ impl<'h> Page<'h> {
         self.wire.wait(until, |_| false).map(drop)
     }
 
-    /// Waits until an element shows, or until none does.
+    /// Waits until a matching element is visible, or until none is.
     pub(super) fn wait_found(
         &mut self,
         selector: &str,
@@ -252,8 +258,8 @@ impl<'h> Page<'h> {
         let began = Instant::now();
         let query = asserts::query(&Frame::Main, Some(selector), None);
         loop {
-            // A look that falls into a navigation finds nothing; the next one does.
-            match self.look(&query, self.within(LOOK)) {
+            // A query during a navigation fails; the next one succeeds.
+            match self.query_document(&query, self.within(LOOK)) {
                 Ok(found) => {
                     let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
                     let error = text(&found, "/error");
@@ -275,42 +281,42 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// Judges one assertion; it is given a moment to become true.
-    pub(super) fn judge(
+    /// Checks one assertion, with a short time for it to become true.
+    pub(super) fn check(
         &mut self,
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
-        // A look that was begun in time may end later: the machine may be busy.
+        // A query that started in time may end later, because the machine may be busy.
         let last = self.within(LOOK);
         loop {
-            let found = match self.look(&assertion.query(), last) {
+            let found = match self.query_document(&assertion.query(), last) {
                 Ok(found) => found,
                 Err(failure) if failure.is_final() || Instant::now() >= last => {
                     return Err(failure);
                 }
-                Err(_) => json!({"error": "the document did not answer"}),
+                Err(_) => json!({"error": "the document could not be queried"}),
             };
-            let judged = assertion.judge(&found, &self.wire.observed);
-            if judged.is_ok() || Instant::now() >= until {
-                return Ok(judged);
+            let verdict = assertion.check(&found, &self.wire.observed);
+            if verdict.is_ok() || Instant::now() >= until {
+                return Ok(verdict);
             }
             self.pause_until(until.min(Instant::now() + PAUSE))?;
         }
     }
 
-    /// Judges the command's own assertions.
+    /// Checks the command's own assertions.
     pub fn assertions(&mut self, task: &Task) -> Result<(), Failure> {
         for assertion in &task.asserts {
             let until = self.within(SETTLE);
-            let judged = self.judge(assertion, until)?;
-            let (status, failed) = match (&judged, assertion.weight) {
+            let verdict = self.check(assertion, until)?;
+            let (status, failed) = match (&verdict, assertion.weight) {
                 (Ok(()), _) => ("passed", false),
                 (Err(_), Weight::Advisory) => ("advisory-failed", false),
                 (Err(_), Weight::Required) => ("failed", true),
             };
             let mut row = json!({"assert": assertion.text, "status": status});
-            if let Err(why) = judged {
+            if let Err(why) = verdict {
                 row["found"] = json!(why);
             }
             self.report.assertions.push(row);
@@ -324,10 +330,10 @@ impl<'h> Page<'h> {
         Ok(())
     }
 
-    /// Where the page is in the end, and what it calls itself.
+    /// Returns the final URL and title of the page.
     pub fn place(&mut self) -> (String, String) {
         let until = Instant::now() + LOOK;
-        match self.look(&asserts::query(&Frame::Main, None, None), until) {
+        match self.query_document(&asserts::query(&Frame::Main, None, None), until) {
             Ok(found) => (
                 address(text(&found, "/url")),
                 cut(text(&found, "/title"), 300),
@@ -336,7 +342,7 @@ impl<'h> Page<'h> {
         }
     }
 
-    /// What was observed, as a result shows it.
+    /// Returns the recorded events as the result shows them.
     pub fn observations(&self) -> Value {
         let seen = &self.wire.observed;
         let failed: Vec<_> = seen
@@ -363,7 +369,7 @@ impl<'h> Page<'h> {
     }
 }
 
-/// The rows that a result shows.
+/// Returns the rows that the result shows.
 fn first<T>(rows: &[T]) -> &[T] {
     &rows[..rows.len().min(SHOWN)]
 }
@@ -375,7 +381,7 @@ fn prepare(
     until: Instant,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    // The first page comes a moment after the browser talks.
+    // The browser accepts requests shortly before its first page exists.
     let target = loop {
         let found = wire.ask_browser("Target.getTargets", json!({}), until)?;
         let list = found.get("targetInfos").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! The debugging pipe: JSON documents, each closed by a NUL byte.
+//! Debugging pipe of the browser: JSON documents, each terminated by a NUL byte.
 
 use serde_json::Value;
 use std::fs::File;
@@ -9,109 +9,110 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Longest answer: a screenshot in base64.
+/// Longest response: a screenshot in base64, in bytes.
 const ANSWER: usize = 32 * 1024 * 1024;
-/// Longest event; what is longer is dropped, not parsed.
+/// Longest event in bytes; longer ones are dropped without parsing.
 const EVENT: usize = 256 * 1024;
-/// Most values in one answer. Each takes many times the memory of its text.
+/// Largest number of JSON values in one response. Each takes many times the memory of its text.
 const VALUES: usize = 2_000_000;
-/// Messages that wait to be taken; beyond that the browser waits.
+/// Queued incoming messages; when the queue is full, the browser's writes block.
 const WAITING: usize = 32;
-/// Messages that wait to be written.
+/// Queued outgoing messages.
 const OUTGOING: usize = 64;
-/// Bytes of the browser's own complaints that are kept: the last ones.
-const COMPLAINTS: usize = 16 * 1024;
-/// How every event begins, and no answer.
+/// Bytes stored of the browser's standard error output: the last ones.
+const STDERR_BYTES: usize = 16 * 1024;
+/// Prefix of every event; no response starts with it.
 const EVENT_MARK: &[u8] = b"{\"method\"";
 
-/// What the driver of a browser wakes up for.
+/// Event for the driver of a browser.
 #[derive(Debug)]
 pub enum Wake {
-    /// A message of the browser.
+    /// Message from the browser.
     Message(Value),
-    /// A long answer. Nothing more is read before the second part is dropped: whatever a browser
-    /// answers unasked, one of them is in memory.
+    /// Large response. The reader thread waits until the second field is dropped, so that only one
+    /// large response is in memory, even if the browser sends unsolicited ones.
     Large(
         Value,
         #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
     ),
-    /// A message that was too long or no JSON.
+    /// The message was too long or not JSON.
     Dropped,
-    /// The pipe ended, or an answer was beyond all bounds.
+    /// The pipe ended, or a response exceeded the limits.
     Closed(&'static str),
-    /// The bridge wants a connection to the site.
+    /// The bridge requests a connection to the site.
     Site(tokio::sync::oneshot::Sender<io::Result<OwnedFd>>),
 }
 
-/// The parent's ends of the browser's three streams.
+/// The driver's ends of the browser's three streams.
 pub(super) struct Pipe {
     pub wakes: Receiver<Wake>,
     pub outgoing: SyncSender<Vec<u8>>,
-    pub complaints: Arc<Complaints>,
+    pub stderr: Arc<StderrTail>,
 }
 
-/// What the browser complained of, by a pipe of its own.
+/// Standard error output of the browser, read from its own pipe.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
-    told: Mutex<Told>,
+pub(super) struct StderrTail {
+    state: Mutex<StderrState>,
     over: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct StderrState {
     bytes: Vec<u8>,
-    /// No more will come.
+    /// Whether the stream has ended.
     all: bool,
 }
 
-impl Complaints {
-    /// All that was told, once it is all; what there is, when it is not all in this time.
-    pub(super) fn last(&self, patience: Duration) -> String {
-        let Ok(told) = self.told.lock() else {
+impl StderrTail {
+    /// Returns the output once the stream has ended, or what has arrived after `wait`.
+    pub(super) fn last(&self, wait: Duration) -> String {
+        let Ok(state) = self.state.lock() else {
             return String::new();
         };
         match self
             .over
-            .wait_timeout_while(told, patience, |told| !told.all)
+            .wait_timeout_while(state, wait, |state| !state.all)
         {
-            Ok((told, _)) => String::from_utf8_lossy(&told.bytes).into_owned(),
+            Ok((state, _)) => String::from_utf8_lossy(&state.bytes).into_owned(),
             Err(_) => String::new(),
         }
     }
 
-    fn hear(&self, mut errors: impl Read) {
+    fn read_from(&self, mut errors: impl Read) {
         let mut chunk = [0_u8; 4096];
         while let Ok(count @ 1..) = errors.read(&mut chunk) {
-            let Ok(mut told) = self.told.lock() else {
+            let Ok(mut state) = self.state.lock() else {
                 return;
             };
-            told.bytes
+            state
+                .bytes
                 .extend_from_slice(chunk.get(..count).unwrap_or_default());
-            let over = told.bytes.len().saturating_sub(COMPLAINTS);
-            told.bytes.drain(..over);
+            let over = state.bytes.len().saturating_sub(STDERR_BYTES);
+            state.bytes.drain(..over);
         }
-        let Ok(mut told) = self.told.lock() else {
+        let Ok(mut state) = self.state.lock() else {
             return;
         };
-        told.all = true;
+        state.all = true;
         self.over.notify_all();
     }
 }
 
-/// Where wakes of one driver go, and where it takes them.
+/// Returns the sender and receiver of a driver's events.
 pub fn wakes() -> (SyncSender<Wake>, Receiver<Wake>) {
     sync_channel(WAITING)
 }
 
 impl Pipe {
-    /// Reads and writes on threads of their own; they end with the browser.
+    /// Starts the reader and writer threads; they end with the browser.
     pub(super) fn open(
         (to_driver, wakes): (SyncSender<Wake>, Receiver<Wake>),
         (input, output, errors): (OwnedFd, OwnedFd, OwnedFd),
     ) -> io::Result<Self> {
         let (outgoing, queue) = sync_channel::<Vec<u8>>(OUTGOING);
-        let complaints = Arc::new(Complaints::default());
-        let kept = Arc::clone(&complaints);
+        let stderr = Arc::new(StderrTail::default());
+        let kept = Arc::clone(&stderr);
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         named("browser-read").spawn(move || read_messages(File::from(output), &to_driver))?;
         named("browser-write").spawn(move || {
@@ -122,25 +123,25 @@ impl Pipe {
                 }
             }
         })?;
-        named("browser-errors").spawn(move || kept.hear(File::from(errors)))?;
+        named("browser-errors").spawn(move || kept.read_from(File::from(errors)))?;
         Ok(Self {
             wakes,
             outgoing,
-            complaints,
+            stderr,
         })
     }
 }
 
-/// Reads until the end, or until nobody takes the messages any more.
+/// Reads until the stream ends or the receiver is dropped.
 pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
     let mut buffer: Vec<u8> = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
-    // Within a message that is being dropped.
+    // True inside a message that is being dropped.
     let mut dropping = false;
     loop {
         let count = match from.read(&mut chunk) {
             Ok(0) | Err(_) => {
-                let _ = to.send(Wake::Closed("the browser is gone"));
+                let _ = to.send(Wake::Closed("the browser has ended"));
                 return;
             }
             Ok(count) => count,
@@ -162,7 +163,7 @@ pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
                 return;
             }
             if large {
-                // Nothing is ever sent: its end is the answer.
+                // Nothing is sent on this channel; `recv` returns when the driver drops its end.
                 let _ = finished.recv();
             }
         }
@@ -200,7 +201,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<String> {
         let (to, wakes) = sync_channel(64);
-        // In odd pieces, as a pipe gives them.
+        // Returns uneven pieces, as a pipe does.
         struct Pieces<'a>(&'a [u8], usize);
         impl Read for Pieces<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_cut_at_nul_bytes_whatever_the_pieces() {
+    fn messages_are_split_at_nul_bytes_at_any_read_size() {
         let seen = read(b"{\"id\":1,\"result\":{}}\0{\"method\":\"a\"}\0not json\0[1]\0{\"id\"");
         assert_eq!(
             seen,
@@ -239,21 +240,21 @@ mod tests {
                 "{\"method\":\"a\"}",
                 "dropped",
                 "dropped",
-                "the browser is gone"
+                "the browser has ended"
             ]
         );
     }
 
     #[test]
-    fn an_event_without_end_is_dropped_and_the_next_message_is_read() {
+    fn endless_event_is_dropped_and_the_next_message_read() {
         let mut bytes = b"{\"method\":\"flood\",\"params\":{\"x\":\"".to_vec();
         bytes.resize(EVENT * 3, b'a');
         bytes.extend_from_slice(b"\"}}\0{\"id\":2}\0");
         assert_eq!(
             read(&bytes),
-            ["dropped", "{\"id\":2}", "the browser is gone"]
+            ["dropped", "{\"id\":2}", "the browser has ended"]
         );
-        // An answer of the same size is taken.
+        // Control: a response of the same size is accepted.
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(EVENT * 2, b'a');
         bytes.extend_from_slice(b"\"}\0");
@@ -261,18 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_ends_the_conversation() {
+    fn response_over_size_limit_closes_the_pipe() {
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(ANSWER + 1024, b'a');
         assert_eq!(read(&bytes), ["the browser sent an answer without end"]);
     }
 
     #[test]
-    fn a_browser_does_not_fill_the_memory_of_its_driver() {
+    fn only_one_large_response_is_in_memory() {
         use std::sync::atomic::{AtomicUsize, Ordering};
         use std::time::Instant;
 
-        /// Answers that nobody asked for.
+        /// Unsolicited responses.
         struct Large(Arc<AtomicUsize>, Vec<u8>);
         impl Read for Large {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -296,7 +297,7 @@ mod tests {
                 assert!(begun.elapsed() < Duration::from_secs(60), "it stands still");
                 thread::sleep(Duration::from_millis(5));
             }
-            // Time for too much, which is never right.
+            // Time in which a reader without the limit would read too much.
             thread::sleep(Duration::from_millis(200));
             let now = read.load(Ordering::SeqCst);
             assert!(now - before <= 2 * length, "{} answers wait", now / length);
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_countless_parts_is_dropped() {
+    fn response_with_too_many_values_is_dropped() {
         let few = format!("\"{}\"", "x".repeat(15 * EVENT));
         let many = format!("[{}0]", "[],".repeat(5 * EVENT));
         for (value, expected) in [(few, true), (many, false)] {

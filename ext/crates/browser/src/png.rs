@@ -1,17 +1,18 @@
-//! Whether bytes are a PNG and nothing else.
+//! Strict PNG validation.
 //!
-//! A picture comes from a browser that a page may have taken over, and goes into a bundle that a
-//! human opens. Its structure is walked: known chunks only, no text, nothing behind the end.
+//! A page may have taken over the browser that sends the screenshot, and people open the bundle.
+//! The parser therefore walks the structure: only known chunks, no text chunks, no data after the
+//! end.
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
-/// Chunks a screenshot has.
+/// Chunk types of a screenshot.
 const KNOWN: &[&[u8]] = &[
     b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"pHYs", b"sBIT",
 ];
-/// Largest side, pixels.
+/// Largest width and height, in pixels.
 const SIDE: u32 = 16_384;
 
-/// Width and height; none when it is no picture as it should be.
+/// Returns width and height; `None` for an invalid image.
 pub(super) fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut rest = bytes.strip_prefix(SIGNATURE)?;
     let mut found = None;
@@ -33,7 +34,7 @@ pub(super) fn size(bytes: &[u8]) -> Option<(u32, u32)> {
             }
             found = Some((width, height));
         }
-        // The checksum.
+        // Skips the checksum.
         rest = after.get(4..)?;
         if kind == b"IEND" {
             return found.filter(|_| rest.is_empty() && length == 0);
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_one_and_has_a_size() {
+    fn only_strict_png_has_a_size() {
         let head = chunk(b"IHDR", &[0, 0, 5, 0, 0, 0, 2, 208, 8, 6, 0, 0, 0]);
         let (data, end) = (chunk(b"IDAT", b"xyz"), chunk(b"IEND", b""));
         let good = picture(&[head.clone(), data.clone(), end.clone()]);

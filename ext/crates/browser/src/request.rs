@@ -1,4 +1,4 @@
-//! From a command's arguments to a task for the browser.
+//! Converts a command's arguments to a browser task.
 
 use super::asserts::Assertion;
 use super::environment::{Environment, truth};
@@ -8,24 +8,24 @@ use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
 use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
 
-/// The right to run the caller's JavaScript in steps.
+/// Command that the policy must list before steps may evaluate the caller's JavaScript.
 const EVALUATE: &str = "wordpress.browser-actions.evaluate";
-/// Time of a command that names none.
+/// Default command timeout.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Time of a step that names none.
+/// Default step timeout.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 const SCRIPT: usize = 256 * 1024;
 
-/// Who the browser is logged in as.
+/// User of the browser's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Auth {
     /// Not logged in.
     Nobody,
-    /// This user, or else the first administrator.
+    /// The given user, or the first administrator.
     User(Option<u64>),
 }
 
-/// What is kept.
+/// Evidence to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
     Screenshot,
@@ -47,7 +47,7 @@ const CAPTURES: &[(&str, Capture)] = &[
     ("accessibility", Capture::Accessibility),
 ];
 
-/// What kind of command it is.
+/// Kind of command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     /// One page, with assertions and captures.
@@ -57,66 +57,66 @@ pub enum Work {
         /// `frontend` or `admin`.
         surface: String,
     },
-    /// The HTML of a page.
+    /// HTML of a page.
     Html,
     /// Steps on a page.
     Actions {
-        /// The steps, in order.
+        /// Steps in order.
         steps: Vec<StepSpec>,
         /// Name of the scenario.
         name: Option<String>,
     },
 }
 
-/// Everything to do.
+/// Complete task of a browser command.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// The kind of work.
+    /// Kind of command.
     pub work: Work,
-    /// Where it begins; none: the first step says so.
+    /// First URL; `None` when the first step navigates.
     pub url: Option<String>,
-    /// What ends the wait after a navigation.
+    /// Load stage that ends the wait after a navigation.
     pub wait_for: WaitFor,
-    /// How long the page is watched.
+    /// How long the page is observed.
     pub duration: Duration,
-    /// Time of the whole task.
+    /// Timeout of the whole task.
     pub timeout: Duration,
-    /// Time of one step.
+    /// Timeout of one step.
     pub step_timeout: Duration,
     /// Viewport, device, locale and permissions.
     pub environment: Environment,
-    /// Who is logged in.
+    /// User of the session.
     pub auth: Auth,
-    /// A storage state, or where there is one.
+    /// Storage state document, or the path of its file.
     pub storage: Option<String>,
-    /// Script that runs before the page's own.
+    /// Script that runs before the page's own scripts.
     pub pre_script: Option<String>,
     /// Script whose value is reported.
     pub script: Option<String>,
-    /// Assertions, in order.
+    /// Assertions in order.
     pub asserts: Vec<Assertion>,
-    /// What is captured.
+    /// Evidence to capture.
     pub capture: Vec<Capture>,
     /// Whether the first failed step ends the task.
     pub fail_fast: bool,
-    /// Of the hosts that the policy allows, only these; empty: all of them.
+    /// Restriction of the policy's hosts to these; empty for all of them.
     pub only_hosts: Vec<Host>,
-    /// Hosts that are blocked.
+    /// Hosts to block.
     pub never_hosts: Vec<Host>,
-    /// What becomes of requests to other hosts.
+    /// Handling of requests to external hosts.
     pub external: External,
 }
 
-/// What of the policy's network a command takes.
+/// Part of the policy's network that a command uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum External {
-    /// What the policy allows.
+    /// All hosts that the policy allows.
     Policy,
-    /// Nothing.
+    /// No external host.
     Deny,
 }
 
-/// Arguments of the registry that nobody here can do, and why.
+/// Arguments of the registry that this backend does not support, with the reason.
 const REFUSED: &[(&str, &str)] = &[
     (
         "profiles",
@@ -162,7 +162,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("output-dir", "files go into the bundle"),
 ];
 
-/// Reads a call that the registry has accepted.
+/// Parses a call that the registry has accepted.
 pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBody> {
     let invalid = |why: String| {
         ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {why}", call.command))
@@ -194,7 +194,7 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
     if let Work::Actions { steps, .. } = &work {
         let evaluates = steps
             .iter()
-            .any(|step| matches!(step.act, steps::Act::Evaluate { .. }));
+            .any(|step| matches!(step.act, steps::StepAction::Evaluate { .. }));
         if evaluates && !policy.commands.iter().any(|id| id == EVALUATE) {
             let message = format!(
                 "{}: a step evaluates JavaScript, which the policy does not allow; it must list {EVALUATE}",
@@ -217,7 +217,9 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
     let time = |name: &str, default: Duration| -> Result<Duration, ErrorBody> {
         value(name).map_or(Ok(default), |text| {
             browser_duration(&text).ok_or_else(|| {
-                invalid(format!("{name} is a number with ms or s, up to 10 minutes"))
+                invalid(format!(
+                    "{name} must be a number with ms or s, up to 10 minutes"
+                ))
             })
         })
     };
@@ -243,7 +245,7 @@ pub fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, ErrorBo
             .collect()
     };
     if let Some(text) = value("record-external") {
-        // Every request is recorded, whoever asks for it.
+        // All requests are recorded regardless of the value; this only validates it.
         truth("record-external", &text).map_err(&invalid)?;
     }
     Ok(Task {
@@ -299,7 +301,7 @@ fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Wo
     }
 }
 
-/// `{name?, steps: [...]}`, or the steps by themselves.
+/// Parses `{name?, steps: [...]}`, or a list of steps.
 fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
     let Some(text) = value("scenario-json") else {
         let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;
@@ -321,7 +323,7 @@ fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused
     Ok(Work::Actions { steps, name })
 }
 
-/// A path of the site, or an address that a browser may be sent to.
+/// Validates a path of the site or an absolute URL.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let fits = text.len() <= 4096 && !text.chars().any(|c| c.is_control() || c == ' ');
     if fits && text.starts_with('/') && !text.starts_with("//") {
@@ -331,7 +333,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{text:?} is no path like /wp-admin/ and no http:// or https:// address"
+        "{text:?} is neither a path like /wp-admin/ nor an http:// or https:// URL"
     ))
 }
 
@@ -339,7 +341,7 @@ fn auth(value: &dyn Fn(&str) -> Option<String>) -> Result<Auth, String> {
     let id = value("auth-user-id")
         .map(|text| {
             text.parse()
-                .map_err(|_| format!("auth-user-id {text:?} is no number"))
+                .map_err(|_| format!("auth-user-id {text:?} is not a number"))
         })
         .transpose()?;
     match (value("auth").as_deref(), id) {
@@ -398,7 +400,7 @@ mod tests {
     const ACTIONS: &str = "wordpress.browser-actions";
 
     #[test]
-    fn probes_are_read() {
+    fn probe_arguments_are_parsed() {
         let task = read(
             PROBE,
             &[
@@ -427,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_by_name() {
+    fn unsupported_arguments_are_refused_by_name() {
         for (args, code, word) in [
             (
                 &["url=/", "route-host=a=b"][..],
@@ -488,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn evaluating_needs_a_right_of_its_own() {
+    fn evaluate_step_needs_its_own_permission() {
         let steps = r#"steps-json=[{"kind":"evaluate","expression":"1"}]"#;
         let refused = read(ACTIONS, &["url=/", steps]).unwrap_err();
         assert_eq!(refused.code, ErrorCode::CommandDisallowed);

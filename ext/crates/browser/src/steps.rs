@@ -1,11 +1,11 @@
-//! Steps of `wordpress.browser-actions`, as they are given.
+//! Parses the steps of `wordpress.browser-actions`.
 
 use super::asserts::Assertion;
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps};
 
-/// When a page counts as there.
+/// Load stage at which a page counts as loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitFor {
     DomContentLoaded,
@@ -16,7 +16,7 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// The browser's name of what a load must have reached before anything else is waited for.
+    /// Returns the browser's name of the load stage that must be reached first.
     pub(super) const fn stage(&self) -> &'static str {
         match self {
             Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
@@ -26,9 +26,9 @@ impl WaitFor {
     }
 }
 
-/// What one step does.
+/// Action of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Act {
+pub(super) enum StepAction {
     Navigate {
         url: String,
         wait_for: WaitFor,
@@ -78,9 +78,9 @@ pub(super) enum Act {
         time: Duration,
     },
     WaitLoad,
-    /// Until the page shown came this far.
+    /// Wait until the current page has reached this load stage.
     WaitStage(WaitFor),
-    /// Until an element is, or is not, in the document.
+    /// Wait until an element is, or is not, in the document.
     WaitState(Assertion),
     Expect(Assertion),
     Screenshot {
@@ -89,7 +89,7 @@ pub(super) enum Act {
     },
     Evaluate {
         expression: String,
-        /// What it must answer.
+        /// Expected value.
         assert: Option<Value>,
     },
 }
@@ -97,20 +97,20 @@ pub(super) enum Act {
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepSpec {
-    /// As given, e.g. `click`.
+    /// Kind as given, e.g. `click`.
     pub(super) kind: String,
-    /// What it is about, for the result.
+    /// Subject of the step, shown in the result.
     pub(super) about: String,
-    pub(super) act: Act,
+    pub(super) act: StepAction,
     pub(super) timeout: Option<Duration>,
 }
 
-/// Why steps cannot be done.
+/// Reason why steps are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StepsRefused {
-    /// A sentence with the step's index.
+    /// Sentence with the step's index.
     pub(super) why: String,
-    /// Other backends can do them.
+    /// Whether other backends support the step.
     pub(super) unsupported: bool,
 }
 
@@ -123,7 +123,7 @@ impl From<String> for StepsRefused {
     }
 }
 
-/// The first of some issues.
+/// Fails with the first of the given issues.
 pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
     issues.first().map_or(Ok(()), |issue| {
         Err(StepsRefused {
@@ -133,10 +133,10 @@ pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
     })
 }
 
-/// Reads a list of steps.
+/// Parses a list of steps.
 pub(super) fn parse(json: &str) -> Result<Vec<StepSpec>, StepsRefused> {
     let list: Vec<Value> =
-        serde_json::from_str(json).map_err(|e| format!("steps-json is no JSON list: {e}"))?;
+        serde_json::from_str(json).map_err(|e| format!("steps-json is not a JSON list: {e}"))?;
     parse_values(&list)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn parse_values(list: &[Value]) -> Result<Vec<StepSpec>, StepsRefused
         .collect()
 }
 
-/// Reads a step that the table has judged.
+/// Parses a step that the step table has already validated.
 fn one(step: &Value) -> Result<StepSpec, String> {
     let text = |name: &str| match step.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -172,77 +172,79 @@ fn one(step: &Value) -> Result<StepSpec, String> {
         .or_else(|| text("type"))
         .unwrap_or_default();
     let act = match kind.as_str() {
-        "navigate" | "goto" => Act::Navigate {
+        "navigate" | "goto" => StepAction::Navigate {
             url: need("url")?,
             wait_for: wait_for(text("waitFor").as_deref())?,
             duration: time_there,
         },
-        "click" => Act::Click {
+        "click" => StepAction::Click {
             selector: need("selector")?,
         },
-        "fill" => Act::Fill {
+        "fill" => StepAction::Fill {
             selector: need("selector")?,
             value: value()?,
         },
-        "type" => Act::Type {
+        "type" => StepAction::Type {
             selector: text("selector"),
             text: value()?,
         },
-        "press" => Act::Press {
+        "press" => StepAction::Press {
             selector: text("selector"),
             key: need("key")?,
         },
-        "select" => Act::Select {
+        "select" => StepAction::Select {
             selector: need("selector")?,
             value: value()?,
         },
-        "check" | "uncheck" => Act::Check {
+        "check" | "uncheck" => StepAction::Check {
             selector: need("selector")?,
             on: kind == "check",
         },
-        "hover" => Act::Hover {
+        "hover" => StepAction::Hover {
             selector: need("selector")?,
         },
-        "scroll" => Act::Scroll {
+        "scroll" => StepAction::Scroll {
             selector: text("selector"),
             x: number("x"),
             y: number("y"),
         },
         "waitFor" | "wait" => match (text("selector"), text("url"), text("waitFor")) {
             (Some(selector), ..) => match state.as_deref() {
-                None | Some("visible") => Act::WaitSelector { selector },
-                Some("hidden") => Act::WaitHidden { selector },
-                Some(state) => Act::WaitState(Assertion::of_state(&selector, state)?),
+                None | Some("visible") => StepAction::WaitSelector { selector },
+                Some("hidden") => StepAction::WaitHidden { selector },
+                Some(state) => StepAction::WaitState(Assertion::of_state(&selector, state)?),
             },
-            (None, Some(part), _) => Act::WaitUrl { part },
+            (None, Some(part), _) => StepAction::WaitUrl { part },
             (None, None, None) if time("duration", "durationMs").is_some() => {
-                Act::WaitTime { time: time_there }
+                StepAction::WaitTime { time: time_there }
             }
             (None, None, when) => match wait_for(when.as_deref())? {
-                WaitFor::Selector(selector) => Act::WaitSelector { selector },
-                WaitFor::Duration => Act::WaitTime { time: time_there },
-                WaitFor::Load => Act::WaitLoad,
-                stage @ (WaitFor::DomContentLoaded | WaitFor::NetworkIdle) => Act::WaitStage(stage),
+                WaitFor::Selector(selector) => StepAction::WaitSelector { selector },
+                WaitFor::Duration => StepAction::WaitTime { time: time_there },
+                WaitFor::Load => StepAction::WaitLoad,
+                stage @ (WaitFor::DomContentLoaded | WaitFor::NetworkIdle) => {
+                    StepAction::WaitStage(stage)
+                }
             },
         },
-        "expect" => Act::Expect(match any(["assert", "expect"]) {
+        "expect" => StepAction::Expect(match any(["assert", "expect"]) {
             Some(assertion) => Assertion::parse(&assertion)?,
             None => Assertion::of_state(&need("selector")?, state.as_deref().unwrap_or("visible"))?,
         }),
-        "screenshot" => Act::Screenshot {
+        "screenshot" => StepAction::Screenshot {
             name: text("name"),
             full: step.get("fullPage") == Some(&Value::Bool(true)),
         },
-        "evaluate" => Act::Evaluate {
+        "evaluate" => StepAction::Evaluate {
             expression: any(["expression", "script"])
                 .ok_or_else(|| "expression is missing".to_owned())?,
-            // `null` is a value that can be asserted.
+            // `null` is a valid expected value.
             assert: step.get("assert").cloned(),
         },
-        other => return Err(format!("there is no kind {other:?}")),
+        other => return Err(format!("unknown kind {other:?}")),
     };
     let about = match &act {
-        Act::Evaluate { .. } => None,
+        StepAction::Evaluate { .. } => None,
         _ => ["selector", "url", "key", "name", "assert", "expect"]
             .iter()
             .find_map(|name| text(name)),
@@ -255,8 +257,8 @@ fn one(step: &Value) -> Result<StepSpec, String> {
     })
 }
 
-/// Whether two JSON values are the same: numbers by their value, members in any order.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
+/// Compares two JSON values: numbers by value, members in any order.
+pub(super) fn json_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => {
             a == b
@@ -264,12 +266,12 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
                     && a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b))
         }
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+                    .all(|(name, a)| b.get(name).is_some_and(|b| json_equal(a, b)))
         }
         _ => one == other,
     }
@@ -296,7 +298,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn steps_are_read_or_refused_with_their_index() {
+    fn invalid_step_is_refused_with_its_index() {
         let steps = parse(
             r##"[{"kind":"navigate","url":"/x"},{"kind":"fill","selector":"#a","value":""},
                 {"action":"press","key":"Enter"},{"kind":"waitFor","selector":"#b","state":"hidden"},
@@ -307,11 +309,11 @@ mod tests {
         assert_eq!(steps.len(), 9);
         assert_eq!(
             steps[3].act,
-            Act::WaitHidden {
+            StepAction::WaitHidden {
                 selector: "#b".to_owned()
             }
         );
-        assert_eq!(steps[5].act, Act::WaitLoad);
+        assert_eq!(steps[5].act, StepAction::WaitLoad);
         assert_eq!(steps[7].timeout, Some(Duration::from_millis(100)));
         for (json, why) in [
             ("{}", "no JSON list"),
@@ -335,9 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_not_known_is_an_error_and_never_dropped() {
+    fn unknown_step_member_is_an_error() {
         let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
-            Ok(Act::Evaluate { assert, .. }) => Ok(assert),
+            Ok(StepAction::Evaluate { assert, .. }) => Ok(assert),
             Ok(other) => panic!("{other:?}"),
             Err(refused) => Err(refused),
         };
@@ -356,35 +358,35 @@ mod tests {
     }
 
     #[test]
-    fn waits_and_states_are_read() {
+    fn wait_and_state_steps_are_parsed() {
         for (json, act) in [
             (
                 r#"{"kind":"waitFor","waitFor":"networkidle"}"#,
-                Act::WaitStage(WaitFor::NetworkIdle),
+                StepAction::WaitStage(WaitFor::NetworkIdle),
             ),
             (
                 r#"{"kind":"waitFor","waitFor":"duration","duration":"2s"}"#,
-                Act::WaitTime {
+                StepAction::WaitTime {
                     time: Duration::from_secs(2),
                 },
             ),
             (
                 r##"{"kind":"waitFor","waitFor":"selector:#a"}"##,
-                Act::WaitSelector {
+                StepAction::WaitSelector {
                     selector: "#a".to_owned(),
                 },
             ),
             (
                 r##"{"kind":"waitFor","selector":"#a","state":"detached"}"##,
-                Act::WaitState(Assertion::parse("not-exists:#a").unwrap()),
+                StepAction::WaitState(Assertion::parse("not-exists:#a").unwrap()),
             ),
             (
                 r##"{"kind":"expect","selector":"#a"}"##,
-                Act::Expect(Assertion::parse("visible:#a").unwrap()),
+                StepAction::Expect(Assertion::parse("visible:#a").unwrap()),
             ),
             (
                 r#"{"kind":"goto","url":"/","waitFor":"domcontentloaded"}"#,
-                Act::Navigate {
+                StepAction::Navigate {
                     url: "/".to_owned(),
                     wait_for: WaitFor::DomContentLoaded,
                     duration: Duration::ZERO,
@@ -399,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_compared_by_value() {
+    fn json_values_are_compared_by_value() {
         for (a, b, equal) in [
             (json!(1), json!(1.0), true),
             (json!({"a": 1, "b": [2]}), json!({"b": [2.0], "a": 1}), true),
@@ -414,8 +416,8 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(same(&a, &b), equal, "{a} {b}");
-            assert_eq!(same(&b, &a), equal, "{b} {a}");
+            assert_eq!(json_equal(&a, &b), equal, "{a} {b}");
+            assert_eq!(json_equal(&b, &a), equal, "{b} {a}");
         }
     }
 }

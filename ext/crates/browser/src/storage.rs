@@ -1,13 +1,13 @@
-//! Cookies and local storage that a browser begins with.
+//! Initial cookies and local storage of a browser.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wp_codebox_contracts::SITE_ORIGIN;
 
-/// Entries of either list.
+/// Largest number of cookies, and of origins.
 const ENTRIES: usize = 200;
 
-/// A cookie of the site. Its value is a secret of the sandbox.
+/// Cookie of the site. Its value is a secret of the sandbox.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cookie {
@@ -38,7 +38,7 @@ impl Cookie {
     }
 }
 
-/// `{cookies: [...], origins: [{origin, localStorage: [{name, value}]}]}`.
+/// Storage state: `{cookies: [...], origins: [{origin, localStorage: [{name, value}]}]}`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StorageState {
     #[serde(default)]
@@ -65,14 +65,14 @@ pub struct Entry {
 }
 
 impl StorageState {
-    /// Reads a document; the error is a sentence.
+    /// Parses a document; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let malformed = || {
-            "storage-state is no {cookies: [{name, value}], origins: [{origin, localStorage}]}"
+            "storage-state is not {cookies: [{name, value}], origins: [{origin, localStorage}]}"
                 .to_owned()
         };
         let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;
-        // A list would be read as the members in their order.
+        // serde would accept a list as the members in their order.
         if !document.is_object() {
             return Err(malformed());
         }
@@ -91,7 +91,7 @@ impl StorageState {
         Ok(state)
     }
 
-    /// A script that fills the local storage of each origin before its pages run.
+    /// Returns a script that fills the local storage of each origin before its pages run.
     pub(super) fn script(&self) -> Option<String> {
         let rows: Vec<Value> = self
             .origins
@@ -115,9 +115,9 @@ impl StorageState {
     }
 }
 
-/// Refuses members that no browser's storage state has. `domain`, `expires`, `secure`, `sameSite`
-/// and `partitionKey` are part of one, but mean nothing here: the browser ends with its command and
-/// every cookie is the site's.
+/// Refuses unknown members. Accepts and ignores `domain`, `expires`, `secure`, `sameSite` and
+/// `partitionKey`, which storage states contain: the browser ends with its command, and every
+/// cookie belongs to the site.
 fn known(document: &Value) -> Result<(), String> {
     let rows = |value: &Value, name: &str| {
         let rows = value.get(name).and_then(Value::as_array);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_read_and_become_scripts() {
+    fn storage_state_is_parsed_and_converted_to_script() {
         let state = StorageState::parse(
             r#"{"cookies":[{"name":"a","value":"secret","domain":"localhost","httpOnly":true}],
                 "origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"</script>"}]}]}"#,

@@ -1,4 +1,4 @@
-//! Requests to the browser and what arrives while they are answered.
+//! Requests to the browser, and the events that arrive meanwhile.
 
 use super::events::cut;
 use super::observed::Observed;
@@ -9,72 +9,72 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// Longest sleep, so that cancellation is noticed.
+/// Longest sleep between two cancellation checks.
 const TICK: Duration = Duration::from_millis(100);
-/// Longest wait for the last words of a browser that is gone: they come by another pipe, and a
-/// process that it left behind may hold that open.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Characters of the browser's own words in an error.
-const WORDS: usize = 600;
+/// Longest wait for the standard error output of a browser that has ended: it comes through
+/// another pipe, which an orphaned process may hold open.
+const STDERR_WAIT: Duration = Duration::from_secs(5);
+/// Characters of the browser's error output in a message.
+const STDERR_CHARS: usize = 600;
 
-/// What the driver needs of the world around it.
+/// Services that the driver needs from its caller.
 pub trait Host {
-    /// A connection to the site's server in the working guest.
+    /// Connects to the site's server in the working guest.
     fn connect(&mut self) -> io::Result<OwnedFd>;
-    /// A moment between two messages of the browser.
+    /// Called between two messages of the browser.
     fn pause(&mut self);
-    /// Tells everybody how far the command is.
+    /// Reports the command's progress.
     fn progress(&mut self, stage: &str, detail: Value);
 }
 
-/// Why a browser command went no further.
+/// Reason why a browser command failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The browser ended or stopped talking sense.
+    /// The browser ended or violated the debugging protocol.
     #[error("the browser was lost: {why}")]
     Lost {
-        /// How.
+        /// Description of the failure.
         why: String,
     },
-    /// The renderer of the page crashed.
+    /// The renderer process of the page crashed.
     #[error(
-        "the page crashed its renderer; it may have used more memory than the browser's guest has"
+        "the page crashed its renderer; it may have used more memory than the browser's guest may use"
     )]
     Crashed,
-    /// The time for the command, or for a part of it, is over.
+    /// The timeout of the command or of a part of it passed.
     #[error("{what} took longer than {seconds} seconds")]
     Timeout {
-        /// What was waited for.
+        /// Awaited condition.
         what: String,
-        /// For how long.
+        /// Timeout in seconds.
         seconds: u64,
     },
     /// The browser refused a request.
     #[error("the browser refused {method}: {message}")]
     Refused {
-        /// Which.
+        /// Method of the request.
         method: &'static str,
-        /// Its words.
+        /// Browser's error message.
         message: String,
     },
-    /// The page could not be reached.
+    /// The page could not be opened.
     #[error("{url} could not be opened: {why}")]
     Navigation {
-        /// Which page.
+        /// URL of the page.
         url: String,
-        /// The browser's reason.
+        /// Browser's reason.
         why: String,
     },
     /// A step, a script or an assertion failed.
     #[error("{what}")]
     Step {
-        /// What and why.
+        /// What failed and why.
         what: String,
     },
 }
 
 impl Failure {
-    /// A stable word.
+    /// Returns the stable code.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Lost { .. } => "browser-lost",
@@ -86,12 +86,12 @@ impl Failure {
         }
     }
 
-    /// A step, a script or an assertion failed; what and why.
+    /// Creates the failure of a step, a script or an assertion from its description.
     pub(super) fn step(what: impl Into<String>) -> Self {
         Self::Step { what: what.into() }
     }
 
-    /// Whether nothing more can be asked of the browser.
+    /// Returns whether the browser can serve no further request.
     pub const fn is_final(&self) -> bool {
         match self {
             Self::Lost { .. } | Self::Crashed => true,
@@ -103,21 +103,21 @@ impl Failure {
     }
 }
 
-/// A browser that is talked to.
+/// Connection to a running browser.
 pub struct Wire<'h> {
-    /// Who serves the guest while the browser is waited for.
+    /// Caller's services, used while waiting for the browser.
     pub host: &'h mut dyn Host,
-    /// What the browser told of its own accord.
+    /// Recorded unsolicited events.
     pub observed: Observed,
     pipe: Pipe,
-    /// The page's session, once attached.
+    /// Session id of the page, once attached.
     session: Option<String>,
     next: u64,
     lost: Option<String>,
 }
 
 impl<'h> Wire<'h> {
-    /// Takes the parent's ends of the browser's streams: its input, its output, its complaints.
+    /// Takes the parent's ends of the browser's standard input, output and error.
     pub fn open(
         host: &'h mut dyn Host,
         wakes: (SyncSender<Wake>, Receiver<Wake>),
@@ -133,12 +133,12 @@ impl<'h> Wire<'h> {
         })
     }
 
-    /// Speaks to this page from now on.
+    /// Sends page requests to this session from now on.
     pub(super) fn attach(&mut self, session: String) {
         self.session = Some(session);
     }
 
-    /// Asks the browser itself.
+    /// Sends a request to the browser itself.
     pub(super) fn ask_browser(
         &mut self,
         method: &'static str,
@@ -148,7 +148,7 @@ impl<'h> Wire<'h> {
         self.call(None, method, params, until)
     }
 
-    /// Asks the page.
+    /// Sends a request to the page.
     pub(super) fn ask(
         &mut self,
         method: &'static str,
@@ -179,14 +179,14 @@ impl<'h> Wire<'h> {
                 let text = error.get("message").and_then(Value::as_str);
                 return Err(Failure::Refused {
                     method,
-                    message: cut(text.unwrap_or("without a reason"), WORDS),
+                    message: cut(text.unwrap_or("without a reason"), STDERR_CHARS),
                 });
             }
             return Ok(message.get("result").cloned().unwrap_or(Value::Null));
         }
     }
 
-    /// Looks at what arrives until something holds.
+    /// Processes incoming messages until a condition holds.
     pub(super) fn wait(
         &mut self,
         until: Instant,
@@ -202,7 +202,7 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// The same; that it does not hold in time is a failure.
+    /// Same as [`Self::wait`]; fails when the condition does not hold in time.
     pub(super) fn wait_for(
         &mut self,
         what: &str,
@@ -216,7 +216,7 @@ impl<'h> Wire<'h> {
         }
     }
 
-    /// The next message; events were taken account of. None: it is `until`.
+    /// Returns the next message, after recording events; `None` when `until` has passed.
     fn next_message(&mut self, until: Instant) -> Result<Option<Value>, Failure> {
         if let Some(why) = &self.lost {
             return Err(Failure::Lost { why: why.clone() });
@@ -234,7 +234,7 @@ impl<'h> Wire<'h> {
             let wake = match self.pipe.wakes.recv_timeout(pause) {
                 Ok(wake) => wake,
                 Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser is gone"),
+                Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser has ended"),
             };
             match wake {
                 Wake::Message(message) | Wake::Large(message, _) => {
@@ -246,7 +246,7 @@ impl<'h> Wire<'h> {
                 }
                 Wake::Dropped => self.observed.dropped += 1,
                 Wake::Site(asker) => {
-                    // Whoever asked may be gone.
+                    // The requester may have gone away.
                     let _ = asker.send(self.host.connect());
                 }
                 Wake::Closed(why) => {
@@ -274,17 +274,17 @@ impl<'h> Wire<'h> {
         match self.pipe.outgoing.try_send(bytes) {
             Ok(()) => Ok(self.next),
             Err(TrySendError::Full(_)) => Err(Failure::Lost {
-                why: "it does not take requests any more".to_owned(),
+                why: "it no longer accepts requests".to_owned(),
             }),
             Err(TrySendError::Disconnected(_)) => Err(Failure::Lost {
-                why: self.explained("it takes no requests"),
+                why: self.explained("it does not accept requests"),
             }),
         }
     }
 
-    /// A reason with the last words of the browser, which are its own and may be false.
+    /// Appends the browser's last error output, which the browser controls and may be false.
     fn explained(&self, why: &str) -> String {
-        let text = self.pipe.complaints.last(LAST_WORDS);
+        let text = self.pipe.stderr.last(STDERR_WAIT);
         let telling = text
             .lines()
             .rfind(|line| line.contains("FATAL") || line.contains("rror"))
@@ -293,12 +293,12 @@ impl<'h> Wire<'h> {
         if telling.is_empty() {
             why.to_owned()
         } else {
-            format!("{why}; it said: {}", cut(telling, WORDS))
+            format!("{why}; its error output: {}", cut(telling, STDERR_CHARS))
         }
     }
 }
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     Done,
@@ -320,8 +320,8 @@ mod tests {
     use std::fs::File;
     use std::io::{BufRead, BufReader, Write};
 
-    struct Nobody;
-    impl Host for Nobody {
+    struct NoHost;
+    impl Host for NoHost {
         fn connect(&mut self) -> io::Result<OwnedFd> {
             Err(io::Error::other("there is no site"))
         }
@@ -329,7 +329,7 @@ mod tests {
         fn progress(&mut self, _: &str, _: Value) {}
     }
 
-    /// A browser that answers each request with what `answer` makes of it, and its wire.
+    /// Starts a fake browser that answers each request with `answer`, and its connection.
     fn with_browser(
         answer: impl Fn(&Value) -> Vec<String> + Send + 'static,
         test: impl FnOnce(&mut Wire<'_>),
@@ -354,7 +354,7 @@ mod tests {
                 }
             }
         });
-        let mut host = Nobody;
+        let mut host = NoHost;
         let streams = (to_input, from_output, from_errors);
         test(&mut Wire::open(&mut host, wakes(), streams).unwrap());
         browser.join().unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_find_their_request_and_dialogs_are_answered_in_between() {
+    fn responses_match_requests_while_dialogs_are_handled() {
         let answer = |message: &Value| {
             let id = message["id"].as_u64().unwrap();
             match message["method"].as_str().unwrap() {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_a_timeout_and_the_end_is_told_with_the_last_words() {
+    fn silence_times_out_and_browser_exit_shows_its_stderr() {
         with_browser(
             |message| match message["method"].as_str().unwrap() {
                 "silence" => vec!["{\"method\":\"x\"}".to_owned()],
@@ -405,7 +405,7 @@ mod tests {
                 let lost = wire.ask("end", json!({}), soon()).unwrap_err();
                 assert!(lost.is_final());
                 assert!(lost.to_string().contains("FATAL: enough"), "{lost}");
-                // It stays lost.
+                // The connection stays lost.
                 assert_eq!(
                     wire.ask("again", json!({}), soon()).unwrap_err().word(),
                     "browser-lost"
@@ -415,12 +415,12 @@ mod tests {
     }
 
     #[test]
-    fn last_words_that_come_late_are_told_and_those_that_do_not_come_are_not_waited_for() {
+    fn late_stderr_is_shown_and_missing_stderr_waits_bounded() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
         for ends in [true, false] {
             let ((_input, to_input), (from_output, output), (from_errors, errors)) =
                 (pipe(), pipe(), pipe());
-            let mut host = Nobody;
+            let mut host = NoHost;
             let streams = (to_input, from_output, from_errors);
             let mut wire = Wire::open(&mut host, wakes(), streams).unwrap();
             drop(output);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crashed_page_ends_every_wait() {
+    fn page_crash_ends_every_wait() {
         with_browser(
             |_| vec!["{\"method\":\"Inspector.targetCrashed\",\"params\":{}}".to_owned()],
             |wire| {

@@ -1,10 +1,12 @@
-//! What stands between a guest and everything outside: egress, previews, mail.
+//! The three servers between a guest and the outside: egress bridge, preview forwarder, mail
+//! capture.
 //!
-//! - [`egress`]: the only way out of a guest, and what it refuses;
-//! - [`preview`]: the way from a visitor's browser to the site of a guest;
-//! - [`mail`]: an SMTP server whose mail goes nowhere.
+//! - [`egress`]: the guest's only connection to the network, with policy checks;
+//! - [`preview`]: forwards HTTP from a visitor's browser to the guest's site;
+//! - [`mail`]: an SMTP server that stores mail and delivers none.
 //!
-//! Nothing here knows a run: a caller gives policies, sockets and limits, and reads logs and counts.
+//! This crate knows nothing of runs: callers pass policies, sockets and limits, and read logs and
+//! counters.
 #![forbid(unsafe_code)]
 
 pub mod egress;

@@ -1,8 +1,8 @@
-//! Bodies on their way through this process, in either direction: judged piece by piece, without
-//! trailers, together with the connection that they come from.
+//! Filters bodies that pass through this process: checks each piece, drops trailers, and ties the
+//! connection's lifetime to the body's.
 //!
-//! Who relays says what holds for its bodies with a [`Judge`]; what a body is and when it has ended
-//! is said here once.
+//! A [`BodyFilter`] checks and changes the data; this module handles body frames and the end of a
+//! body once for egress and preview.
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -12,42 +12,42 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::task::AbortHandle;
 
-/// Bytes that one side sends in its turn.
-const TURN: u64 = 16 * 1024;
+/// Bytes read from a connection before its task yields to others.
+const READ_TURN: u64 = 16 * 1024;
 
-/// What holds for a body.
-pub(crate) trait Judge: Unpin {
-    /// Why one breaks off.
-    type Broken;
+/// Checks and changes the data of one body.
+pub(crate) trait BodyFilter: Unpin {
+    /// Error that aborts the body.
+    type Error;
 
-    /// Data came. What of it goes on; nothing: it is held back for now.
-    fn data(&mut self, data: Bytes) -> Result<Bytes, Self::Broken>;
+    /// Filters received data. Returns the data to forward; empty when the filter holds_back it back.
+    fn data(&mut self, data: Bytes) -> Result<Bytes, Self::Error>;
 
-    /// The side that it comes from broke off in its middle.
-    fn gone(&mut self) -> Self::Broken;
+    /// Returns the error for a body whose sender closed the connection early.
+    fn aborted(&mut self) -> Self::Error;
 
-    /// It has come to its end. What was held back goes on.
+    /// Called at the end of the body. Returns the data held back so far.
     fn end(&mut self) -> Bytes {
         Bytes::new()
     }
 
-    /// Whether something is held back.
-    fn holds(&self) -> bool {
+    /// Returns whether the filter holds_back data back.
+    fn holds_back(&self) -> bool {
         false
     }
 
-    /// Whether what goes on is as long as what comes.
+    /// Returns whether the filtered body has the length of the received one.
     fn keeps_length(&self) -> bool {
         true
     }
 
-    /// Nothing came yet. Ready: it was waited for too long.
-    fn wait(&mut self, _cx: &mut Context<'_>) -> Poll<Self::Broken> {
+    /// Called when no data is available. Returns `Ready` with an error after the idle timeout.
+    fn wait(&mut self, _cx: &mut Context<'_>) -> Poll<Self::Error> {
         Poll::Pending
     }
 }
 
-/// The task that moves a connection; it ends with whoever holds this.
+/// Task that drives an HTTP connection; aborted on drop.
 pub(crate) struct Connection(AbortHandle);
 
 impl Connection {
@@ -62,36 +62,37 @@ impl Drop for Connection {
     }
 }
 
-/// A connection that is read in turns with everybody else's. Heads without end, which a library
-/// reads on and on, would keep the only thread for themselves: no timer would end them.
-pub(crate) struct Fair<S>(Take<S>);
+/// Connection that yields to other tasks after every [`READ_TURN`] bytes. The HTTP library would
+/// otherwise read an endless head on and on and block the only thread, so that no timer could
+/// fire.
+pub(crate) struct YieldingReader<S>(Take<S>);
 
-impl<S: AsyncRead> Fair<S> {
+impl<S: AsyncRead> YieldingReader<S> {
     pub(crate) fn new(inner: S) -> Self {
-        Self(inner.take(TURN))
+        Self(inner.take(READ_TURN))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Fair<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for YieldingReader<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.0.limit() == 0 {
-            self.0.set_limit(TURN);
+            self.0.set_limit(READ_TURN);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         let read = Pin::new(&mut self.0).poll_read(cx, buffer);
         if read.is_pending() {
-            self.0.set_limit(TURN);
+            self.0.set_limit(READ_TURN);
         }
         read
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Fair<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for YieldingReader<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -121,88 +122,89 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Fair<S> {
     }
 }
 
-/// A body that goes through, and what lives as long as it does.
-pub(crate) struct Passing<J, K> {
+/// Body whose data passes through a filter, with a value that lives as long as the body.
+pub(crate) struct FilteredBody<F, K> {
     inner: Incoming,
-    judge: J,
-    over: bool,
-    _keeps: K,
+    filter: F,
+    ended: bool,
+    _attached: K,
 }
 
-impl<J: Judge, K> Passing<J, K> {
-    /// `keeps` is dropped with the body.
-    pub(crate) fn new(inner: Incoming, judge: J, keeps: K) -> Self {
+impl<F: BodyFilter, K> FilteredBody<F, K> {
+    /// Wraps `inner`. `attached` is dropped with the body.
+    pub(crate) fn new(inner: Incoming, filter: F, attached: K) -> Self {
         let mut body = Self {
             inner,
-            judge,
-            over: false,
-            _keeps: keeps,
+            filter,
+            ended: false,
+            _attached: attached,
         };
         body.notice_end();
         body
     }
 
-    /// Whoever sends a body on does not ask an ended one for its end.
+    /// The HTTP library stops polling once `is_end_stream` is true, so the end must be noticed
+    /// here.
     fn notice_end(&mut self) {
-        if self.inner.is_end_stream() && !self.judge.holds() {
-            self.over = true;
-            self.judge.end();
+        if self.inner.is_end_stream() && !self.filter.holds_back() {
+            self.ended = true;
+            self.filter.end();
         }
     }
 }
 
-impl<J: Judge, K: Unpin> Body for Passing<J, K> {
+impl<F: BodyFilter, K: Unpin> Body for FilteredBody<F, K> {
     type Data = Bytes;
-    type Error = J::Broken;
+    type Error = F::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, J::Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, F::Error>>> {
         loop {
-            if self.over {
+            if self.ended {
                 return Poll::Ready(None);
             }
             let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-                let broken = ready!(self.judge.wait(cx));
-                self.over = true;
-                return Poll::Ready(Some(Err(broken)));
+                let error = ready!(self.filter.wait(cx));
+                self.ended = true;
+                return Poll::Ready(Some(Err(error)));
             };
-            let passed = match frame {
+            let filtered = match frame {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.judge.data(data),
-                    // Trailers could carry what a header may not.
+                    Ok(data) => self.filter.data(data),
+                    // Drops trailers: a trailer could carry a field that is refused as a header.
                     Err(_) => continue,
                 },
-                Some(Err(_)) => Err(self.judge.gone()),
+                Some(Err(_)) => Err(self.filter.aborted()),
                 None => {
-                    self.over = true;
-                    Ok(self.judge.end())
+                    self.ended = true;
+                    Ok(self.filter.end())
                 }
             };
-            match passed {
+            match filtered {
                 Ok(data) => {
-                    if !self.over {
+                    if !self.ended {
                         self.notice_end();
                     }
                     if !data.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
                 }
-                Err(broken) => {
-                    self.over = true;
-                    return Poll::Ready(Some(Err(broken)));
+                Err(error) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.over
+        self.ended
     }
 
     fn size_hint(&self) -> SizeHint {
-        match (self.over, self.judge.keeps_length()) {
+        match (self.ended, self.filter.keeps_length()) {
             (true, _) => SizeHint::with_exact(0),
             (false, true) => self.inner.size_hint(),
             (false, false) => SizeHint::default(),
@@ -216,26 +218,26 @@ mod tests {
     use std::task::Waker;
 
     #[test]
-    fn who_always_has_more_to_say_gives_way_and_loses_nothing() {
-        let said: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
-        let mut stream = Fair::new(said.as_slice());
+    fn reader_yields_every_16_kib_without_losing_bytes() {
+        let sent: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        let mut stream = YieldingReader::new(sent.as_slice());
         let mut cx = Context::from_waker(Waker::noop());
-        let (mut heard, mut turn, mut turns) = (Vec::new(), 0, 0);
+        let (mut received, mut turn, mut turns) = (Vec::new(), 0, 0);
         loop {
-            let mut room = [0; 5000];
-            let mut buffer = ReadBuf::new(&mut room);
+            let mut storage = [0; 5000];
+            let mut buffer = ReadBuf::new(&mut storage);
             match Pin::new(&mut stream).poll_read(&mut cx, &mut buffer) {
                 Poll::Pending => (turn, turns) = (0, turns + 1),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => break,
                 Poll::Ready(read) => {
                     read.unwrap();
                     turn += buffer.filled().len() as u64;
-                    assert!(turn <= TURN, "{turn}");
-                    heard.extend_from_slice(buffer.filled());
+                    assert!(turn <= READ_TURN, "{turn}");
+                    received.extend_from_slice(buffer.filled());
                 }
             }
         }
-        assert_eq!(heard, said);
+        assert_eq!(received, sent);
         assert_eq!(turns, 12, "16 KiB each");
     }
 }

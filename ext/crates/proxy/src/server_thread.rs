@@ -1,4 +1,4 @@
-//! A server on a thread of its own, with a runtime of one thread. Dropped, it stops.
+//! A server on its own thread with a single-threaded runtime. Dropping it stops the server.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -7,22 +7,22 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Turns of tasks after which the runtime polls timers and new connections.
+/// Task polls after which the runtime polls timers and new connections.
 const EVENT_INTERVAL: u32 = 8;
-/// Longest wait for blocking calls under way, such as name lookups, when a server stops.
+/// Longest wait for running blocking calls, such as name lookups, when a server stops.
 const LAST_WAIT: Duration = Duration::from_millis(100);
-/// Wait after a failed accept, e.g. for want of descriptors.
+/// Pause after a failed accept, e.g. when file descriptors are exhausted.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The thread of a server.
+/// Thread of a server.
 pub(crate) struct ServerThread {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ServerThread {
-    /// Runs `serve` to its end, then drops every task that it has spawned. Its argument resolves
-    /// when the server is to stop.
+    /// Runs `serve` until it completes, then drops every task it spawned. The argument of `serve`
+    /// resolves when the server must stop.
     pub(crate) fn spawn<F: Future<Output = ()>>(
         name: &str,
         runtime: Runtime,
@@ -41,11 +41,12 @@ impl ServerThread {
         })
     }
 
-    /// Breaks off what is under way and waits for the thread.
+    /// Aborts running tasks and waits for the thread.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there took its connections with it; what it recorded stands.
+            // A panic of the thread dropped its connections; what the thread recorded so far stays
+            // valid.
             let _ = thread.join();
         }
     }
@@ -57,7 +58,7 @@ impl Drop for ServerThread {
     }
 }
 
-/// The runtime of a server.
+/// Builds the single-threaded runtime of a server.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -65,7 +66,7 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
-/// A listening socket as the runtime takes it.
+/// Registers a listening socket with the runtime.
 pub(crate) fn listener(
     runtime: &Runtime,
     socket: std::net::TcpListener,

@@ -1,8 +1,8 @@
-//! Blueprints: the steps that mean something in a guest, as steps of a recipe; the rest by name
-//! and with the reason.
+//! Converts Playground blueprints: supported steps become steps of a recipe; unsupported parts are
+//! listed by name with the reason.
 //!
-//! A blueprint is written for a WordPress in a browser, which downloads what it needs. A guest
-//! downloads nothing, so whatever names a package of elsewhere is refused, never left out.
+//! A blueprint targets WordPress in a browser, which downloads packages. A guest downloads
+//! nothing, so every part that names a remote package is refused, never dropped.
 
 use crate::grammar::Pattern;
 use crate::model::Metadata;
@@ -11,51 +11,51 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
 
-/// Schema of the answer of `validate-blueprint`.
+/// Schema id of the response of `validate-blueprint`.
 pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
-/// Most steps.
+/// Largest number of steps.
 const MAX_STEPS: usize = 500;
 
-/// What becomes of one part of a blueprint.
+/// Result of one part of a blueprint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlueprintRow {
-    /// Where, as `steps[0]` or `login`.
+    /// Path of the part, e.g. `steps[0]` or `login`.
     pub path: String,
-    /// Its step, or the name of the part.
+    /// Name of the step or of the part.
     pub step: String,
-    /// Whether it is done.
+    /// Whether the part is supported.
     pub supported: bool,
-    /// Why not.
+    /// Reason why the part is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it comes down to.
+    /// Recipe command that implements the part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Value>,
 }
 
-/// A blueprint, judged.
+/// A validated blueprint.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blueprint {
-    /// Every part, in order.
+    /// All parts, in order.
     pub rows: Vec<BlueprintRow>,
-    /// Steps of the parts that are done.
+    /// Recipe steps of the supported parts.
     pub steps: Vec<WorkflowStep>,
-    /// Constants of `wp-config.php`.
+    /// Constants for `wp-config.php`.
     pub constants: Map<String, Value>,
 }
 
-/// What a part comes to.
+/// Translation of one part.
 enum Part {
     Call(CommandCall),
     Constants(Map<String, Value>),
-    /// It says nothing about what is to be done.
-    Remark,
+    /// The part is descriptive and requires no action.
+    Ignored,
 }
 
-type Judged = Result<Part, String>;
+type PartResult = Result<Part, String>;
 
-/// Judges a blueprint.
+/// Validates and translates a blueprint.
 #[must_use]
 pub fn blueprint(document: &Metadata) -> Blueprint {
     let mut all = Blueprint::default();
@@ -70,7 +70,7 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
         Some(Value::Array(rows)) if rows.len() <= MAX_STEPS => {
             for (index, row) in rows.iter().enumerate() {
                 let name = row.get("step").and_then(Value::as_str).unwrap_or_default();
-                // Empty places are allowed in a blueprint.
+                // Blueprints may contain null or false in place of a step.
                 if matches!(row, Value::Null | Value::Bool(false)) {
                     continue;
                 }
@@ -86,17 +86,17 @@ pub fn blueprint(document: &Metadata) -> Blueprint {
     all
 }
 
-/// The steps of a blueprint that was judged before.
+/// Returns the steps of a blueprint that has been validated before.
 pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
     document.map_or_else(Vec::new, |document| blueprint(document).steps)
 }
 
-/// The answer of `validate-blueprint`.
+/// Returns the response of `validate-blueprint`.
 #[must_use]
 pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
-    let judged = document.map(blueprint);
-    let (rows, mut issues) = match &judged {
-        Ok(judged) => (judged.rows.clone(), Vec::new()),
+    let validated = document.map(blueprint);
+    let (rows, mut issues) = match &validated {
+        Ok(validated) => (validated.rows.clone(), Vec::new()),
         Err(why) => (
             Vec::new(),
             vec![json!({"code": "invalid-blueprint", "path": "$", "message": why})],
@@ -120,7 +120,7 @@ pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
 }
 
 impl Blueprint {
-    /// What it comes down to.
+    /// Returns the workflow that implements the blueprint.
     #[must_use]
     pub fn workflow(&self) -> Workflow {
         Workflow {
@@ -130,7 +130,7 @@ impl Blueprint {
         }
     }
 
-    fn take(&mut self, path: String, name: &str, judged: Judged) {
+    fn take(&mut self, path: String, name: &str, validated: PartResult) {
         let mut row = BlueprintRow {
             path,
             step: name.chars().take(100).collect(),
@@ -138,12 +138,12 @@ impl Blueprint {
             reason: None,
             call: None,
         };
-        match judged {
+        match validated {
             Err(reason) => {
                 row.supported = false;
                 row.reason = Some(reason);
             }
-            Ok(Part::Remark) => {}
+            Ok(Part::Ignored) => {}
             Ok(Part::Constants(constants)) => self.constants.extend(constants),
             Ok(Part::Call(call)) => {
                 row.call = Some(json!(call));
@@ -164,16 +164,16 @@ impl Blueprint {
     }
 }
 
-fn top(name: &str, value: &Value) -> Judged {
+fn top(name: &str, value: &Value) -> PartResult {
     match (name, value) {
-        ("$schema" | "landingPage", _) => Ok(Part::Remark),
+        ("$schema" | "landingPage", _) => Ok(Part::Ignored),
         ("meta", value) => {
             let members = ["title", "description", "author", "categories"];
-            closed("meta", value, &members).map(|()| Part::Remark)
+            check_members("meta", value, &members).map(|()| Part::Ignored)
         }
         ("login", Value::Bool(true)) => login("admin"),
         ("login", Value::Object(row)) => {
-            closed("login", value, &["username", "password"])?;
+            check_members("login", value, &["username", "password"])?;
             login(
                 row.get("username")
                     .and_then(Value::as_str)
@@ -185,20 +185,19 @@ fn top(name: &str, value: &Value) -> Judged {
         ("login" | "features" | "plugins" | "extraLibraries" | "phpExtensionBundles", value)
             if is_nothing(value) =>
         {
-            Ok(Part::Remark)
+            Ok(Part::Ignored)
         }
         ("preferredVersions", Value::Object(versions))
             if versions.values().all(|v| v == "latest") =>
         {
-            Ok(Part::Remark)
+            Ok(Part::Ignored)
         }
         ("preferredVersions", _) => Err(
-            "guests have the WordPress and PHP of this host; say \"latest\", or leave it out"
-                .to_owned(),
+            "guests have the WordPress and PHP of this host; set \"latest\", or omit it".to_owned(),
         ),
         ("plugins", _) => Err(DOWNLOAD.to_owned()),
-        ("features", _) => Err("the network is opened by the policy of a run only".to_owned()),
-        _ => Err("this part means nothing in a guest; leave it out".to_owned()),
+        ("features", _) => Err("only the policy of a run can open the network".to_owned()),
+        _ => Err("a guest does not support this part; remove it".to_owned()),
     }
 }
 
@@ -212,11 +211,11 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 const DOWNLOAD: &str =
-    "nothing is downloaded: mount the directory, or name it among the recipe's extra_plugins";
+    "this backend downloads nothing: mount the directory, or list it in the recipe's extra_plugins";
 
-/// Members of the steps that are done, beside `step` and `progress`. A login takes a password, and
-/// ignores it in other runtimes too. `method` says how a constant is written; every constant is
-/// defined in wp-config.php here.
+/// Members of the supported steps, beside `step` and `progress`. `login` accepts a password and
+/// ignores it, as other runtimes do. `method` selects how a constant is written; here every
+/// constant goes into wp-config.php.
 const MEMBERS: &[(&str, &[&str])] = &[
     ("login", &["username", "password"]),
     ("activatePlugin", &["pluginPath", "pluginName"]),
@@ -235,15 +234,15 @@ const MEMBERS: &[(&str, &[&str])] = &[
     ("enableMultisite", &[]),
 ];
 
-/// Refuses an object's member that is not listed; dropped, it would change what is done.
-fn closed(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
+/// Refuses unknown members of an object: dropping them would change the result.
+fn check_members(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
     let given = value.as_object().into_iter().flat_map(Map::keys);
     match given
         .into_iter()
         .find(|given| !members.contains(&given.as_str()))
     {
         Some(given) => Err(format!(
-            "{name} has no member {:?} here; it takes {}",
+            "{name} has no member {:?} here; accepted are {}",
             given.chars().take(100).collect::<String>(),
             members.join(", ")
         )),
@@ -251,16 +250,16 @@ fn closed(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
     }
 }
 
-fn step(name: &str, row: &Value) -> Judged {
+fn step(name: &str, row: &Value) -> PartResult {
     if let Some((_, own)) = MEMBERS.iter().find(|known| known.0 == name) {
         let members: Vec<&str> = own.iter().chain(&["step", "progress"]).copied().collect();
-        closed(name, row, &members)?;
+        check_members(name, row, &members)?;
     }
     for (member, members) in [
         ("code", &["filename", "content"][..]),
         ("data", &["resource", "name", "contents"][..]),
     ] {
-        closed(member, row.get(member).unwrap_or(&Value::Null), members)?;
+        check_members(member, row.get(member).unwrap_or(&Value::Null), members)?;
     }
     let text = |field: &str| -> Result<&str, String> {
         row.get(field)
@@ -335,18 +334,18 @@ fn step(name: &str, row: &Value) -> Judged {
         "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
             Err(DOWNLOAD.to_owned())
         }
-        // Further sites are made by the steps after it, below the one address.
+        // The following steps create further sites below the guest's only address.
         "enableMultisite" => {
             let question = json!({"name": "blueprint", "title": "Network", "sites": []});
             Ok(Part::Call(program("make-network.php", &question)))
         }
-        "defineSiteUrl" => Err("the guest has one address of its own".to_owned()),
+        "defineSiteUrl" => Err("the guest has a fixed address".to_owned()),
         "runSql" => Err(
-            "the guest's database is SQLite and takes no dump of MySQL; use runPHP or a site seed"
+            "the guest's database is SQLite and cannot import a MySQL dump; use runPHP or a site seed"
                 .to_owned(),
         ),
-        "" => Err("has no name of a step".to_owned()),
-        _ => Err("there is no such step here; write what it does with runPHP or wp-cli".to_owned()),
+        "" => Err("the member step is missing".to_owned()),
+        _ => Err("this step is not supported here; use runPHP or wp-cli instead".to_owned()),
     }
 }
 
@@ -357,8 +356,8 @@ fn php(code: String) -> CommandCall {
     }
 }
 
-/// PHP as a blueprint means it: WordPress is there only for code that loads it.
-fn bare(code: &str) -> Judged {
+/// Returns a step of plain PHP: in a blueprint WordPress is loaded only if the code loads it.
+fn bare(code: &str) -> PartResult {
     let code = code.trim_start();
     let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
     let mut call = php(code.to_owned());
@@ -373,8 +372,8 @@ fn wp_cli(command: String) -> CommandCall {
     }
 }
 
-/// Programs of a guest have no session; what a login asks for is that the user is there.
-fn login(user: &str) -> Judged {
+/// Returns a step that ensures that the user exists: guest programs have no login session.
+fn login(user: &str) -> PartResult {
     let user = php_literal(&json!(user));
     Ok(Part::Call(php(format!(
         "if ( ! get_user_by( 'login', {user} ) ) {{ fwrite( STDERR, 'there is no such user' ); exit( 1 ); }}"
@@ -388,11 +387,11 @@ fn options_call(options: &Map<String, Value>) -> CommandCall {
     ))
 }
 
-fn define(constants: &Map<String, Value>) -> Judged {
+fn define(constants: &Map<String, Value>) -> PartResult {
     for (name, value) in constants {
         if !is_define(name) {
             return Err(format!(
-                "{name:?} is no constant that a blueprint may define: it is no name, or belongs to the guest itself"
+                "a blueprint may not define the constant {name:?}: the name is invalid, or the guest itself defines it"
             ));
         }
         if value.is_array() || value.is_object() {
@@ -404,7 +403,7 @@ fn define(constants: &Map<String, Value>) -> Judged {
     Ok(Part::Constants(constants.clone()))
 }
 
-/// `wp …` as text or as a list of words.
+/// Parses `wp …`, given as text or as a list of words.
 fn command_line(value: Option<&Value>) -> Result<String, String> {
     let line = match value {
         Some(Value::String(line)) => line.trim().to_owned(),
@@ -427,7 +426,7 @@ fn command_line(value: Option<&Value>) -> Result<String, String> {
     Ok(line)
 }
 
-/// A plugin as WordPress names it: its directory or file below the directory of plugins.
+/// Returns a plugin's directory or file relative to the plugins directory, as WordPress names it.
 fn plugin_file(path: &str) -> Result<String, String> {
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("wordpress/").unwrap_or(path);
@@ -441,7 +440,7 @@ fn plugin_file(path: &str) -> Result<String, String> {
     }
 }
 
-/// An absolute, normalised path as PHP source.
+/// Returns an absolute, normalised path as PHP source.
 fn guest_path(path: &str) -> Result<String, String> {
     let path = if path.starts_with('/') {
         path.to_owned()
@@ -457,13 +456,13 @@ fn guest_path(path: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn judged(document: Value) -> Blueprint {
+    fn validated(document: Value) -> Blueprint {
         blueprint(document.as_object().unwrap())
     }
 
     #[test]
-    fn what_means_something_here_becomes_steps() {
-        let all = judged(json!({
+    fn supported_blueprint_parts_become_recipe_steps() {
+        let all = validated(json!({
             "$schema": "x",
             "landingPage": "/",
             "login": true,
@@ -498,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_named_with_its_reason() {
+    fn unsupported_blueprint_parts_are_listed_with_reasons() {
         for (name, value) in [
             ("plugins", json!(["akismet"])),
             ("features", json!({"networking": true})),
@@ -507,7 +506,7 @@ mod tests {
             ("steps", json!("x")),
             ("constants", json!({"DB_NAME": "x"})),
         ] {
-            let all = judged(json!({name: value}));
+            let all = validated(json!({name: value}));
             assert!(!all.rows[0].supported, "{name}");
             assert!(all.rows[0].reason.as_ref().unwrap().len() > 10);
         }
@@ -522,7 +521,7 @@ mod tests {
             json!({"step": "activatePlugin", "pluginPath": "../x"}),
             json!({"step": "defineWpConfigConsts", "consts": {"ABSPATH": "/"}}),
         ] {
-            let all = judged(json!({"steps": [row]}));
+            let all = validated(json!({"steps": [row]}));
             assert!(!all.rows[0].supported, "{row}");
             assert!(all.steps.is_empty() && all.constants.is_empty());
         }
@@ -542,7 +541,7 @@ mod tests {
                 "url",
             ),
         ] {
-            let all = judged(document);
+            let all = validated(document);
             assert!(!all.rows[0].supported && all.steps.is_empty(), "{member}");
             let reason = all.rows[0].reason.as_ref().unwrap();
             assert!(
@@ -550,7 +549,7 @@ mod tests {
                 "{reason}"
             );
         }
-        let known = judged(json!({
+        let known = validated(json!({
             "meta": {"title": "x"}, "login": {"username": "admin", "password": "password"},
             "steps": [{"step": "mkdir", "path": "x", "progress": {"caption": "x", "weight": 2}}],
         }));

@@ -1,121 +1,121 @@
-//! What can be wrong with a recipe: one stable code, one field path, one sentence.
+//! Issues of a recipe: one stable code, one field path, one message.
 //!
-//! The codes are part of the contract. `invalid-recipe` stands for a document that does
-//! not have the grammar's shape; every other code names one rule about its meaning.
+//! The codes are part of the public contract. `invalid-recipe` means that the document does not
+//! match the grammar; every other code stands for one further rule.
 
 use serde::Serialize;
 use wp_codebox_contracts::string_enum;
 
 string_enum! {
-    /// A stable code of a recipe issue.
+    /// Stable code of a recipe issue.
     #[derive(PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum IssueCode {
-        /// The document is no JSON or does not have the grammar's shape.
+        /// The document is not JSON or does not match the grammar.
         InvalidRecipe = "invalid-recipe",
 
         /// `code` and `code-file` are both given.
         AmbiguousCode = "ambiguous-code",
-        /// Two domains of a site seed are primary.
+        /// Two domains of a site seed are marked primary.
         AmbiguousSiteSeedBootstrapPrimary = "ambiguous-site-seed-bootstrap-primary",
         /// Two external services share an id.
         DuplicateExternalServiceId = "duplicate-external-service-id",
-        /// Two rows that need names of their own share one.
+        /// Two rows that require distinct names share one.
         DuplicateName = "duplicate-name",
-        /// Two things would lie at, or one in, the other's guest path.
+        /// Two guest paths are equal, or one contains the other.
         OverlappingTarget = "overlapping-target",
         /// An argument of a mail command is given twice.
         DuplicateSmtpOperationArg = "duplicate-smtp-operation-arg",
-        /// The JSON of an ability's input is none.
+        /// The input of an ability is not valid JSON.
         InvalidAbilityInput = "invalid-ability-input",
         /// An artifact of the distribution has no usable path.
         InvalidDistributionArtifact = "invalid-distribution-artifact",
-        /// A constant's name is none, or belongs to the runtime.
+        /// The name of a constant is invalid or reserved for the runtime.
         InvalidDistributionConstant = "invalid-distribution-constant",
-        /// A name of an environment variable is none, or belongs to the runtime.
+        /// The name of an environment variable is invalid or reserved for the runtime.
         InvalidDistributionEnv = "invalid-distribution-env",
         /// The distribution has no usable name.
         InvalidDistributionName = "invalid-distribution-name",
-        /// A host of the distribution is none.
+        /// A host of the distribution is invalid.
         InvalidDistributionNetworkHost = "invalid-distribution-network-host",
-        /// A name of a secret is none, or is not listed in `inputs.secretEnv`.
+        /// The name of a secret is invalid or not listed in `inputs.secretEnv`.
         InvalidDistributionSecretEnv = "invalid-distribution-secret-env",
         /// A setup artifact has no usable name.
         InvalidDistributionSetupArtifactName = "invalid-distribution-setup-artifact-name",
-        /// A host of an external service is none.
+        /// A host of an external service is invalid.
         InvalidExternalServiceHost = "invalid-external-service-host",
-        /// The id of an external service is none.
+        /// The id of an external service is invalid.
         InvalidExternalServiceId = "invalid-external-service-id",
         /// A secret of an external service is not listed in `inputs.secretEnv`.
         InvalidExternalServiceSecretEnv = "invalid-external-service-secret-env",
-        /// A table of a fixture reset is none.
+        /// The table name of a fixture reset is invalid.
         InvalidFixtureResetTable = "invalid-fixture-reset-table",
-        /// The main file of a plugin is none.
+        /// The main file of a plugin is invalid.
         InvalidPluginFile = "invalid-plugin-file",
-        /// A PHP setting has no name one could set.
+        /// A PHP setting has an invalid name.
         InvalidPluginRuntimeIni = "invalid-plugin-runtime-ini",
-        /// A memory limit is none.
+        /// A memory limit is invalid.
         InvalidPluginRuntimeMemoryLimit = "invalid-plugin-runtime-memory-limit",
-        /// A constant of `wp-config.php` has no name, or one of the runtime.
+        /// A constant of `wp-config.php` has an invalid name or one reserved for the runtime.
         InvalidPluginRuntimeDefine = "invalid-plugin-runtime-define",
         /// A health probe has no usable name.
         InvalidPluginRuntimeHealthProbeName = "invalid-plugin-runtime-health-probe-name",
-        /// A name of an environment variable is none, or belongs to the runtime.
+        /// The name of an environment variable is invalid or reserved for the runtime.
         InvalidRuntimeEnv = "invalid-runtime-env",
-        /// A value of an environment variable cannot be one.
+        /// The value of an environment variable is invalid.
         InvalidRuntimeEnvValue = "invalid-runtime-env-value",
-        /// A path in the guest is not normalised, or belongs to the runtime.
+        /// A guest path is not normalised or reserved for the runtime.
         InvalidSandboxPath = "invalid-sandbox-path",
-        /// A name of a secret is none, or given twice.
+        /// The name of a secret is invalid or given twice.
         InvalidSecretEnv = "invalid-secret-env",
         /// A service fake has no usable name.
         InvalidServiceFakeName = "invalid-service-fake-name",
-        /// A domain of a site seed is none.
+        /// A domain of a site seed is invalid.
         InvalidSiteSeedBootstrapDomain = "invalid-site-seed-bootstrap-domain",
-        /// A site of a network has no path of its own.
+        /// A site of a network has no distinct path.
         InvalidSiteSeedBootstrapPath = "invalid-site-seed-bootstrap-path",
-        /// A bound of a site seed is out of its range.
+        /// A limit of a site seed is out of range.
         InvalidSiteSeedBound = "invalid-site-seed-bound",
         /// A site seed has no usable name.
         InvalidSiteSeedName = "invalid-site-seed-name",
-        /// A scope of a site seed asks for nothing that it could hold.
+        /// A scope of a site seed uses a filter that its kind does not support.
         InvalidSiteSeedScope = "invalid-site-seed-scope",
-        /// A site seed names a source it must not have.
+        /// A site seed has a source that its kind does not permit.
         InvalidSiteSeedSource = "invalid-site-seed-source",
-        /// A slug is no directory name.
+        /// A slug is not a valid directory name.
         InvalidSlug = "invalid-slug",
         /// The number of mails to list is out of range.
         InvalidSmtpLimit = "invalid-smtp-limit",
         /// A source cannot be used.
         InvalidSource = "invalid-source",
-        /// A source's subdirectory leaves it.
+        /// The subdirectory of a source lies outside of the source.
         InvalidSourceSubdir = "invalid-source-subdir",
-        /// A sha256 is none.
+        /// A sha256 is malformed.
         InvalidSourceSha256 = "invalid-source-sha256",
         /// A startup probe has no usable name.
         InvalidStartupProbeName = "invalid-startup-probe-name",
-        /// Steps of a browser command are wrong.
+        /// The steps of a browser command are invalid.
         InvalidStepsJson = "invalid-steps-json",
-        /// A scenario of a browser command is wrong.
+        /// The scenario of a browser command is invalid.
         InvalidScenarioJson = "invalid-scenario-json",
-        /// A step's arguments are not those its command takes.
+        /// A step has arguments that its command does not accept.
         InvalidStep = "invalid-step",
-        /// A continuation cannot work as written.
+        /// A continuation is invalid.
         InvalidContinuation = "invalid-continuation",
-        /// A timeout is no number of milliseconds.
+        /// A timeout is not a number of milliseconds.
         InvalidTimeoutMs = "invalid-timeout-ms",
-        /// Two things that should refer to each other do not.
+        /// Two sections that must refer to each other do not.
         InvalidReference = "invalid-reference",
 
-        /// An ability's name is missing.
+        /// The name of an ability is missing.
         MissingAbilityName = "missing-ability-name",
         /// PHP code is missing.
         MissingCode = "missing-code",
         /// A command is missing.
         MissingCommand = "missing-command",
-        /// What the distribution says of its WordPress is missing.
+        /// The WordPress section of the distribution is missing.
         MissingDistributionWordpress = "missing-distribution-wordpress",
-        /// A path is missing, or names nothing.
+        /// A path is missing or does not exist.
         MissingPath = "missing-path",
         /// The code of a health probe is missing.
         MissingPluginRuntimeHealthProbeCode = "missing-plugin-runtime-health-probe-code",
@@ -123,13 +123,13 @@ string_enum! {
         MissingPluginRuntimeHealthProbeCommand = "missing-plugin-runtime-health-probe-command",
         /// A plugin's slug is missing.
         MissingPluginSlug = "missing-plugin-slug",
-        /// A mail command names no service.
+        /// A mail command has no service.
         MissingSmtpService = "missing-smtp-service",
         /// A source is missing.
         MissingSource = "missing-source",
-        /// An archive has no sha256, and this host requires one.
+        /// An archive has no sha256, which this host requires.
         MissingSourceSha256 = "missing-source-sha256",
-        /// Scopes of a site seed are missing.
+        /// The scopes of a site seed are missing.
         MissingSiteSeedScopes = "missing-site-seed-scopes",
         /// The code of a startup probe is missing.
         MissingStartupProbeCode = "missing-startup-probe-code",
@@ -140,123 +140,123 @@ string_enum! {
         /// A URL is missing.
         MissingUrl = "missing-url",
 
-        /// A source would have to be downloaded.
+        /// A source would require a download.
         NetworkDownloadsDisabled = "network-downloads-disabled",
-        /// Not a directory.
+        /// The path is not a directory.
         NotDirectory = "not-directory",
-        /// Not a file.
+        /// The path is not a file.
         NotFile = "not-file",
-        /// A declared network without hosts, or hosts without a declared network.
+        /// A declared network has no hosts, or hosts are listed without a declared network.
         UndeclaredDistributionNetwork = "undeclared-distribution-network",
-        /// A scope of options has no names.
+        /// A scope of options lists no option names.
         UnboundedSiteSeedOptions = "unbounded-site-seed-options",
-        /// A scope of a site seed has no bound.
+        /// A scope of a site seed has no limit.
         UnboundedSiteSeedScope = "unbounded-site-seed-scope",
-        /// Files of media would come along.
+        /// The scope would copy media files.
         UnsafeSiteSeedMediaFiles = "unsafe-site-seed-media-files",
-        /// Users would come along as they are.
+        /// The scope would copy users without anonymisation.
         UnsafeSiteSeedUsers = "unsafe-site-seed-users",
-        /// A label for an address has characters that no label has.
+        /// A recipient label has invalid characters.
         UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label",
-        /// A mail command has no such argument.
+        /// A mail command has an unknown argument.
         UnknownSmtpOperationArg = "unknown-smtp-operation-arg",
 
-        /// Adversarial campaigns.
+        /// Adversarial campaigns are not supported.
         UnsupportedAdversarialCampaign = "unsupported-adversarial-campaign",
-        /// Bundles of agents.
+        /// Agent bundles are not supported.
         UnsupportedAgentBundle = "unsupported-agent-bundle",
-        /// A package that brings a backend.
+        /// Packages that bring a backend are not supported.
         UnsupportedBackendPackage = "unsupported-backend-package",
-        /// A blueprint with content.
+        /// Blueprints with content are not supported.
         UnsupportedBlueprint = "unsupported-blueprint",
-        /// Actors in a browser.
+        /// Browser actors are not supported.
         UnsupportedBrowserActor = "unsupported-browser-actor",
-        /// A command that this backend has not.
+        /// The backend does not support the command.
         UnsupportedCommand = "unsupported-command",
-        /// A manifest of components.
+        /// Component manifests are not supported.
         UnsupportedComponentManifest = "unsupported-component-manifest",
-        /// Composer at preparation time.
+        /// Running Composer during preparation is not supported.
         UnsupportedComposerInstall = "unsupported-composer-install",
-        /// Overlays of Composer packages.
+        /// Overlays of Composer packages are not supported.
         UnsupportedDependencyOverlay = "unsupported-dependency-overlay",
-        /// Kept ids of seeded rows.
+        /// Keeping the ids of seeded rows is not supported.
         UnsupportedDeterministicSiteSeedIds = "unsupported-deterministic-site-seed-ids",
-        /// What a step should record besides its output.
+        /// Diagnostics of a step beyond its output are not supported.
         UnsupportedDiagnostics = "unsupported-diagnostics",
-        /// Databases from a dump.
+        /// Loading a database dump is not supported.
         UnsupportedFixtureDatabase = "unsupported-fixture-database",
-        /// Users made before the steps.
+        /// Creating users before the steps is not supported.
         UnsupportedFixtureUser = "unsupported-fixture-user",
-        /// Runs of fuzz cases.
+        /// Fuzz runs are not supported.
         UnsupportedFuzzRun = "unsupported-fuzz-run",
-        /// Sizes of a Node heap.
+        /// A Node heap size is not supported.
         UnsupportedHostNodeHeap = "unsupported-host-node-heap",
-        /// Connectors and settings taken over from elsewhere.
+        /// Inheriting connectors and settings is not supported.
         UnsupportedInheritance = "unsupported-inheritance",
-        /// A mount that cannot be made as written.
+        /// The mount cannot be created as written.
         UnsupportedMount = "unsupported-mount",
-        /// A place the guest has not.
+        /// The guest has no such path.
         UnsupportedPath = "unsupported-path",
-        /// An extension that the host's PHP has not.
+        /// The host's PHP does not have the extension.
         UnsupportedPhpExtension = "unsupported-php-extension",
-        /// A schema that an artifact would have to be held against.
+        /// Validating an artifact against a schema is not supported.
         UnsupportedPayloadSchema = "unsupported-payload-schema",
-        /// A PHP version that this host has not.
+        /// The host does not have the PHP version.
         UnsupportedPhpVersion = "unsupported-php-version",
-        /// PHP settings before WordPress.
+        /// PHP settings before the start of WordPress are not supported.
         UnsupportedPluginRuntimeBootstrapIni = "unsupported-plugin-runtime-bootstrap-ini",
-        /// A command that no setup may use.
+        /// A plugin setup may not use the command.
         UnsupportedPluginRuntimeSetupCommand = "unsupported-plugin-runtime-setup-command",
-        /// Aliases of routes.
+        /// Route aliases are not supported.
         UnsupportedRouteAlias = "unsupported-route-alias",
-        /// WordPress from elsewhere.
+        /// Using another WordPress than the host's is not supported.
         UnsupportedRuntimeAssets = "unsupported-runtime-assets",
-        /// Bundles laid over the runtime.
+        /// Runtime overlay bundles are not supported.
         UnsupportedRuntimeOverlay = "unsupported-runtime-overlay",
-        /// A preview by recipe.
+        /// Opening a preview from a recipe is not supported.
         UnsupportedRuntimePreview = "unsupported-runtime-preview",
-        /// A service next to the guest.
+        /// Services beside the guest are not supported.
         UnsupportedRuntimeServiceProvider = "unsupported-runtime-service-provider",
-        /// Mounts below the runtime.
+        /// Mounts below the runtime are not supported.
         UnsupportedRuntimeStack = "unsupported-runtime-stack",
-        /// More than one worker.
+        /// More than one worker is not supported.
         UnsupportedRuntimeWorkers = "unsupported-runtime-workers",
-        /// A fake that would load elsewhere.
+        /// The load time of a service fake is not supported.
         UnsupportedServiceFake = "unsupported-service-fake",
-        /// A setup artifact that cannot be applied.
+        /// The type of a setup artifact is not supported.
         UnsupportedSetupArtifact = "unsupported-setup-artifact",
-        /// Networks of sites made by a seed.
+        /// Creating a multisite network from a seed is not supported.
         UnsupportedSiteSeedMultisiteBootstrap = "unsupported-site-seed-multisite-bootstrap",
-        /// A seed whose source this host has not.
+        /// The host does not have the source of a seed.
         UnsupportedSiteSeedSource = "unsupported-site-seed-source",
-        /// Packages of sources.
+        /// Source packages are not supported.
         UnsupportedSourcePackage = "unsupported-source-package",
-        /// A startup probe of another kind.
+        /// The kind of a startup probe is not supported.
         UnsupportedStartupProbe = "unsupported-startup-probe",
-        /// A session of a user.
+        /// User sessions are not supported.
         UnsupportedUserSession = "unsupported-user-session",
-        /// A WordPress that installs itself otherwise.
+        /// The WordPress installation mode is not supported.
         UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode",
-        /// A WordPress version that this host has not.
+        /// The host does not have the WordPress version.
         UnsupportedWordpressVersion = "unsupported-wordpress-version",
-        /// A workspace policy that asks git.
+        /// A workspace policy that requires git is not supported.
         UnsupportedWorkspacePolicy = "unsupported-workspace-policy",
-        /// Repositories fetched beforehand.
+        /// Preloading repositories is not supported.
         UnsupportedWorkspacePreload = "unsupported-workspace-preload",
 
-        /// The policy does not have the shape it must have, or asks for what cannot be enforced.
+        /// The policy is malformed or requires what the backend cannot enforce.
         RuntimePolicyInvalid = "runtime-policy-invalid",
-        /// The policy does not list a command that the recipe uses.
+        /// The policy does not list a command of the recipe.
         RuntimePolicyMissingCommand = "runtime-policy-missing-command",
-        /// The policy opens no network, but an external service needs it.
+        /// The policy opens no network, but an external service requires one.
         RuntimePolicyExternalServiceNetworkDenied = "runtime-policy-external-service-network-denied",
         /// The policy does not open a host of an external service.
         RuntimePolicyExternalServiceHostDenied = "runtime-policy-external-service-host-denied",
-        /// Writes to an external service need a human during the run.
+        /// Writes to an external service require human approval during the run.
         RuntimePolicyExternalServiceApprovalRequired = "runtime-policy-external-service-approval-required",
-        /// A secret is there and could go nowhere.
+        /// A secret is available, but the policy permits no use of it.
         RuntimePolicySecretWithheld = "runtime-policy-secret-withheld",
-        /// The policy's file-system posture forbids a mount.
+        /// The policy's file-system posture forbids the mount.
         RuntimePolicyMountDenied = "runtime-policy-mount-denied",
     }
 }
@@ -267,19 +267,19 @@ impl std::fmt::Display for IssueCode {
     }
 }
 
-/// One thing wrong with a recipe.
+/// One problem of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Issue {
-    /// Which rule.
+    /// Code of the violated rule.
     pub code: IssueCode,
-    /// Where, as `$.inputs.mounts[0].target`.
+    /// Field path, e.g. `$.inputs.mounts[0].target`.
     pub path: String,
-    /// What is wrong and what to do.
+    /// Sentence that states the problem and the fix.
     pub message: String,
 }
 
 impl Issue {
-    /// An issue.
+    /// Creates an issue.
     pub fn new(code: IssueCode, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -289,7 +289,7 @@ impl Issue {
     }
 }
 
-/// Path of a member. A key that is no plain word is quoted as JSON.
+/// Returns the path of a member. A key that is not a plain identifier is quoted as JSON.
 pub(crate) fn member(path: &str, key: &str) -> String {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key
@@ -310,7 +310,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn codes_are_distinct_words() {
+    fn issue_codes_are_distinct() {
         let texts: BTreeSet<_> = IssueCode::ALL.iter().map(|c| c.as_str()).collect();
         assert_eq!(texts.len(), IssueCode::ALL.len());
         for text in texts {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_keys_are_quoted() {
+    fn unusual_keys_are_quoted_in_paths() {
         assert_eq!(member("$", "a_b-c"), "$.a_b-c");
         assert_eq!(member("$", "a.b"), "$[\"a.b\"]");
         assert_eq!(member("$", ""), "$[\"\"]");

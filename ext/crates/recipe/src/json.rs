@@ -1,21 +1,21 @@
-//! Strict reading of JSON: bounded size and depth, no duplicate key, no trailing data.
+//! Strict JSON parser: bounded size and depth, no duplicate keys, no trailing data.
 //!
-//! Duplicate keys are all reported, each with its path: two readers of one document
-//! must never see two recipes.
+//! It reports every duplicate key with its path: two readers must never interpret one document as
+//! two different recipes.
 
 use crate::issue::{Issue, IssueCode, member};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 
-/// Largest recipe, bytes.
+/// Largest recipe, in bytes.
 pub const MAX_RECIPE_BYTES: usize = 4 * 1024 * 1024;
-/// Deepest nesting of lists and objects.
+/// Largest nesting depth of lists and objects.
 pub const MAX_RECIPE_DEPTH: usize = 64;
-/// Most duplicate keys that are reported one by one.
+/// Largest number of duplicate keys reported individually.
 const MAX_DUPLICATES: usize = 50;
 
-/// Reads a document; every problem is an issue `invalid-recipe`.
+/// Parses a document; reports every problem as an issue `invalid-recipe`.
 pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
     let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
     if bytes.len() > MAX_RECIPE_BYTES {
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                     duplicates.push(Issue::new(
                         IssueCode::InvalidRecipe,
                         path,
-                        "the key is given twice; leave one of them out",
+                        "the key is given twice; remove one of them",
                     ));
                 }
             }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duplicates_are_all_reported_with_their_paths() {
+    fn all_duplicate_keys_are_reported_with_paths() {
         let issues = read(br#"{"a":1,"b":[{"c":1,"c":2}],"a":{"d":1,"d":1}}"#).unwrap_err();
         let paths: Vec<_> = issues.iter().map(|i| i.path.as_str()).collect();
         assert_eq!(paths, ["$.b[0].c", "$.a.d", "$.a"]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_trailing_data() {
+    fn oversized_deep_or_trailing_json_is_refused() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(read(nested(MAX_RECIPE_DEPTH).as_bytes()).is_ok());
         for bad in [

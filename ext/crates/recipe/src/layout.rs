@@ -1,6 +1,6 @@
-//! Where the things of a recipe lie in the guest, and which commands it comes down to.
+//! Guest paths and effective commands of a recipe.
 //!
-//! Both the checks and the plan ask here, so that what is judged is what is planned.
+//! Validation and plan both use this module, so that what was validated is what is planned.
 
 use crate::model::{ExtraPlugin, HealthKind, HealthProbe, LoadAs, ProbeKind, Recipe, SeedKind};
 use crate::model::{StartupProbe, Step, Workspace};
@@ -8,32 +8,32 @@ use crate::sources::{PathKind, Sources};
 use wp_codebox_contracts::{CommandCall, string_enum};
 use wp_codebox_policy::{GUEST_MU_COMPONENTS, GUEST_STAGED_ROOT};
 
-/// Where WordPress lies in the guest.
+/// WordPress directory in the guest.
 pub(crate) const WORDPRESS: &str = "/wordpress";
 
 string_enum! {
-    /// Which list a step stands in.
+    /// Phase of a step.
     #[derive(PartialOrd, Ord)]
     pub enum Phase {
-        /// Setup of plugins.
+        /// Plugin setup.
         Setup = "setup",
-        /// Before the recipe's own work.
+        /// Before the main steps.
         Before = "before",
-        /// The recipe's own work.
+        /// Main steps.
         Steps = "steps",
-        /// After it, whatever came of it.
+        /// After the main steps, also when they failed.
         After = "after",
-        /// Probes at the end.
+        /// Final probes.
         Probe = "probe",
     }
 }
 
-/// A step and its place.
+/// A step with its position.
 #[derive(Debug, Clone)]
 pub struct PlacedStep<'a> {
-    /// Which list.
+    /// Phase.
     pub phase: Phase,
-    /// Position in it.
+    /// Index within the phase.
     pub index: usize,
     /// Field path.
     pub path: String,
@@ -42,7 +42,7 @@ pub struct PlacedStep<'a> {
 }
 
 impl PlacedStep<'_> {
-    /// The call as the guest gets it: a `code-file` of the host is a staged file there.
+    /// Returns the call in the guest: a `code-file` of the host is replaced by its staged copy.
     #[must_use]
     pub fn call(&self) -> CommandCall {
         let mut args = self.step.args.clone();
@@ -58,8 +58,8 @@ impl PlacedStep<'_> {
         }
     }
 
-    /// Position and host path of a `code-file` that must be staged. A path below
-    /// `/workspace`, `/wordpress` or the staged files is the guest's own and left alone.
+    /// Returns the argument index and host path of a `code-file` that must be staged. A path below
+    /// `/workspace`, `/wordpress` or the staged files is a guest path and needs no staging.
     #[must_use]
     pub fn code_file(&self) -> Option<(usize, &str)> {
         let takes_one = wp_codebox_policy::descriptor(&self.step.command)
@@ -77,10 +77,10 @@ impl PlacedStep<'_> {
     }
 }
 
-/// Where the code file of a step lies in the guest.
+/// Returns the guest path of a step's code file.
 #[must_use]
 pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
-    // The name is only for readers of error messages: what PHP prints it under.
+    // The name appears only in PHP's error messages.
     let name: String = base(host)
         .chars()
         .map(|c| match c {
@@ -95,7 +95,7 @@ pub fn code_file_target(phase: Phase, index: usize, host: &str) -> String {
     )
 }
 
-/// Steps of the workflow, in the order they run.
+/// Returns the workflow steps in execution order.
 pub(crate) fn workflow(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     let workflow = &recipe.workflow;
     [
@@ -111,7 +111,7 @@ pub(crate) fn workflow(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     .collect()
 }
 
-/// Steps of the plugins' setup.
+/// Returns the plugin setup steps.
 pub(crate) fn setup(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     recipe
         .inputs
@@ -124,7 +124,7 @@ pub(crate) fn setup(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// Steps of the probes.
+/// Returns the probe steps.
 pub(crate) fn probes(recipe: &Recipe) -> Vec<PlacedStep<'_>> {
     recipe
         .probes
@@ -152,7 +152,7 @@ fn placed(phase: Phase, path: String, steps: &[Step]) -> Vec<PlacedStep<'_>> {
         .collect()
 }
 
-/// The command that a health probe comes down to.
+/// Returns the command that implements a health probe.
 pub(crate) fn health_call(probe: &HealthProbe) -> CommandCall {
     let (command, arg) = match probe.kind {
         HealthKind::PluginActive => (
@@ -174,7 +174,7 @@ pub(crate) fn health_call(probe: &HealthProbe) -> CommandCall {
     }
 }
 
-/// WP-CLI's name of a plugin: its directory, or its file without the ending.
+/// Returns WP-CLI's name of a plugin: its directory, or its file name without extension.
 fn plugin_name(file: &str) -> &str {
     match file.split_once('/') {
         Some((directory, _)) => directory,
@@ -182,7 +182,7 @@ fn plugin_name(file: &str) -> &str {
     }
 }
 
-/// The command that a startup probe comes down to.
+/// Returns the command that implements a startup probe.
 pub(crate) fn startup_call(probe: &StartupProbe) -> CommandCall {
     let (command, mut args) = match probe.kind {
         ProbeKind::Http => (
@@ -215,7 +215,7 @@ fn named(name: &str, value: Option<&str>) -> String {
     format!("{name}={}", value.unwrap_or_default())
 }
 
-/// Slug of a workspace: its own, or the name of the directory it begins with.
+/// Returns the slug of a workspace: the given one, or the name of its seed directory.
 pub(crate) fn workspace_slug(workspace: &Workspace) -> Option<&str> {
     let seed = &workspace.seed;
     match (&seed.slug, seed.kind) {
@@ -225,8 +225,8 @@ pub(crate) fn workspace_slug(workspace: &Workspace) -> Option<&str> {
     }
 }
 
-/// Where a workspace lies. A scaffold lies where WordPress looks for it, whatever its
-/// `target` says.
+/// Returns the guest path of a workspace. A scaffold always goes into WordPress's plugin or theme
+/// directory, regardless of `target`.
 pub(crate) fn workspace_target(workspace: &Workspace) -> Option<String> {
     let slug = workspace_slug(workspace);
     match workspace.seed.kind {
@@ -239,7 +239,7 @@ pub(crate) fn workspace_target(workspace: &Workspace) -> Option<String> {
     }
 }
 
-/// What a plugin's source is.
+/// Kind of a plugin's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PluginSource {
     Directory,
@@ -261,22 +261,22 @@ impl PluginSource {
     }
 }
 
-/// A plugin that a recipe brings along, placed.
+/// A plugin of the recipe with its guest paths.
 #[derive(Debug, Clone)]
 pub(crate) struct PlacedPlugin<'a> {
     pub source: &'a str,
     pub from: PluginSource,
-    /// Name in the recipe; empty when none can be told.
+    /// Name in the recipe; empty when it cannot be determined.
     pub slug: String,
-    /// Name of its directory.
+    /// Name of the plugin's directory.
     pub directory: String,
     pub target: String,
     pub load_as: LoadAs,
-    /// Relative to the directory plugins lie in, with its own directory.
+    /// Main file relative to the plugins directory, including the plugin's own directory.
     pub file: String,
 }
 
-/// Host path of a plugin's directory or archive, with its subdirectory.
+/// Returns the host path of a plugin's directory or archive, including its subdirectory.
 pub(crate) fn plugin_root(plugin: &ExtraPlugin, source: &str) -> String {
     match plugin.source_subdir.as_deref() {
         Some(subdir) => format!("{}/{subdir}", source.trim_end_matches('/')),
@@ -339,13 +339,13 @@ fn plugin_source(source: &str, sources: &dyn Sources) -> PluginSource {
         PathKind::File if lower.ends_with(".zip") => PluginSource::Zip,
         PathKind::File | PathKind::Other => PluginSource::Other,
         PathKind::Denied => PluginSource::Denied,
-        // A bare name that is not here would be a plugin of WordPress.org.
+        // A bare name that does not exist here would mean a plugin of WordPress.org.
         PathKind::Missing if is_slug(source) => PluginSource::Remote,
         PathKind::Missing => PluginSource::Missing,
     }
 }
 
-/// The last name of a path.
+/// Returns the last component of a path.
 pub(crate) fn base(path: &str) -> &str {
     path.trim_end_matches('/')
         .rsplit('/')
@@ -357,7 +357,8 @@ fn is_slug(text: &str) -> bool {
     crate::grammar::Pattern::Slug.fits(text)
 }
 
-/// A guest path as a distribution gives it: relative ones are meant from WordPress.
+/// Returns a guest path of a distribution; relative paths are resolved from the WordPress
+/// directory.
 pub(crate) fn in_wordpress(path: &str) -> String {
     if path.starts_with('/') {
         path.to_owned()

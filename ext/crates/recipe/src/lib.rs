@@ -1,10 +1,10 @@
-//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`; and
-//! sandbox profiles, `wp-codebox/sandbox-profile/v1`.
+//! Workspace recipes `wp-codebox/workspace-recipe/v1`: parsing, validation and planning; and
+//! sandbox profiles `wp-codebox/sandbox-profile/v1`.
 //!
-//! Everything here is pure. A recipe is read strictly (`parse`), judged against the
-//! command registry, the runtime policy and what [`Sources`] says of the host
-//! (`validate`), and laid out without running anything (`plan`). The same input gives the
-//! same bytes. What this backend cannot do is refused by field path, never ignored.
+//! All functions are pure. `parse` reads a recipe strictly; `validate` checks it against the
+//! command registry, the runtime policy and the host facts from [`Sources`]; `plan` describes it
+//! without running anything. The same input gives the same bytes. Features that this backend does
+//! not support are refused by field path, never ignored.
 #![forbid(unsafe_code)]
 
 mod blueprint;
@@ -58,7 +58,7 @@ pub use sources::{
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
 
-/// The grammar of recipes as a JSON Schema, draft 4.
+/// Returns the grammar of recipes as a JSON Schema, draft 4.
 #[must_use]
 pub fn recipe_schema() -> serde_json::Value {
     grammar::schema()

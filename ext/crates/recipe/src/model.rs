@@ -1,7 +1,7 @@
-//! The typed recipe: what the grammar accepted, member by member.
+//! Typed model of a recipe, as accepted by the grammar.
 //!
-//! Sections that the native backend refuses as a whole are kept as JSON; the grammar
-//! has read them already and `validate` refuses them by their path.
+//! Sections that the native backend refuses as a whole stay untyped JSON; the grammar has checked
+//! them already and `validate` refuses them by path.
 
 use crate::continuation::Continuation;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::GitChoice;
 
-/// Free data of the recipe's author.
+/// Free-form data of the recipe's author.
 pub type Metadata = Map<String, Value>;
 type Scalars = BTreeMap<String, Value>;
 
-/// What is left out when written: nothing but absent options and empty lists and maps.
+/// Whether a field is omitted on serialization: absent options, empty lists and empty maps.
 trait Absent {
     fn absent(&self) -> bool {
         false
@@ -59,7 +59,7 @@ macro_rules! words {
         #[allow(missing_docs)]
         pub enum $name { $(#[serde(rename = $text)] $variant,)+ }
         impl $name {
-            /// The word.
+            /// Returns the value used in documents.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text,)+ }
@@ -70,40 +70,40 @@ macro_rules! words {
 }
 
 words! {
-    /// A file or a directory.
+    /// Kind of a source.
     SourceKind { Directory = "directory", File = "file" }
-    /// What the guest may do.
+    /// Access of the guest.
     Access { Readonly = "readonly", Readwrite = "readwrite" }
-    /// When a mount is there.
+    /// Phase in which a mount is added.
     MountPhase { PreInstall = "pre-install", PostInstall = "post-install" }
-    /// What a workspace is made of.
+    /// Initial content of a workspace.
     SeedKind { Plugin = "plugin_scaffold", Theme = "theme_scaffold", Directory = "directory" }
-    /// What a workspace stands for.
+    /// Origin of a workspace.
     SourceMode { Repo = "repo-backed", Site = "site-backed" }
-    /// How a plugin is loaded.
+    /// Way a plugin is loaded.
     LoadAs { Plugin = "plugin", MuPlugin = "mu-plugin" }
-    /// Where a site seed comes from.
+    /// Source of a site seed.
     SiteSeedKind { Fixture = "fixture", ParentSite = "parent_site" }
-    /// What a startup probe does.
+    /// Kind of a startup probe.
     ProbeKind { Http = "http", Browser = "browser", WpCli = "wp-cli", Php = "php" }
-    /// What a health probe does.
+    /// Kind of a health probe.
     HealthKind { PluginActive = "plugin-active", Php = "php", WpCli = "wp-cli" }
-    /// What may be written to an external service.
+    /// Permitted writes to an external service.
     Writes { Forbidden = "forbidden", RecordOnly = "record-only", WithApproval = "allowed-with-approval" }
-    /// What an external service is.
+    /// Environment of an external service.
     Environment { Local = "local", Fixture = "fixture", Staging = "staging", Production = "production", External = "external" }
-    /// What a distribution says of the network.
+    /// Network requirement of a distribution.
     SafetyNetwork { Deny = "deny", Declared = "declared" }
-    /// How rows keep their ids.
+    /// Strategy to keep the ids of rows.
     IdStrategy { Platform = "platform-identifiers", Numeric = "numeric" }
-    /// What happens where ids cannot be kept.
+    /// Behaviour when ids cannot be kept.
     OnUnsupported { Block = "block", Warn = "warn" }
-    /// When a fake is loaded.
+    /// Load time of a service fake.
     FakeLoad { PreBootstrap = "pre-bootstrap", MuPlugin = "mu-plugin", Manual = "manual" }
 }
 
 records! {
-    /// `wp-codebox/workspace-recipe/v1`.
+    /// Recipe document, `wp-codebox/workspace-recipe/v1`.
     Recipe {
         schema: String,
         distribution: Option<Distribution>,
@@ -116,7 +116,7 @@ records! {
         #[serde(default)] probes: Vec<Probe>,
         metadata: Option<Metadata>,
     }
-    /// What runs before, as and after the recipe's own work.
+    /// Steps before, in and after the main phase.
     Workflow {
         #[serde(default)] before: Vec<Step>,
         steps: Vec<Step>,
@@ -133,9 +133,9 @@ records! {
         allow_failure: Option<bool>,
         advisory: Option<bool>,
     }
-    /// A step whose answer is looked at after the others.
+    /// A step that is executed and checked after the others.
     Probe { name: String, step: Step, expect_json: Option<bool>, allow_failure: Option<bool>, metadata: Option<Metadata> }
-    /// A host directory or file in the guest.
+    /// A host directory or file mounted in the guest.
     Mount {
         #[serde(rename = "type")] kind: Option<SourceKind>,
         source: String,
@@ -146,7 +146,7 @@ records! {
         git: Option<GitChoice>,
         metadata: Option<Metadata>,
     }
-    /// A place to work in.
+    /// A workspace directory in the guest.
     Workspace {
         target: Option<String>,
         mode: Option<Access>,
@@ -154,7 +154,7 @@ records! {
         git: Option<GitChoice>,
         seed: Seed,
     }
-    /// What a workspace begins with.
+    /// Initial content of a workspace.
     Seed {
         #[serde(rename = "type")] kind: SeedKind,
         slug: Option<String>,
@@ -162,7 +162,7 @@ records! {
         source: Option<String>,
         #[serde(default)] exclude_paths: Vec<String>,
     }
-    /// A plugin that the recipe brings along.
+    /// A plugin that the recipe provides.
     ExtraPlugin {
         source: Option<String>,
         source_path: Option<String>,
@@ -179,7 +179,7 @@ records! {
         sha256: Option<String>,
         metadata: Option<Metadata>,
     }
-    /// PHP settings, setup and health of plugins.
+    /// PHP settings, setup and health probes of plugins.
     PluginRuntime {
         label: Option<String>,
         php: Option<PhpSettings>,
@@ -187,14 +187,14 @@ records! {
         #[serde(default)] setup: Vec<Step>,
         #[serde(default)] health_probes: Vec<HealthProbe>,
     }
-    /// Settings of the guest's PHP.
+    /// PHP settings of the guest.
     PhpSettings {
         memory_limit: Option<String>,
         max_execution_time: Option<u32>,
         #[serde(default)] ini_entries: Scalars,
         #[serde(default)] bootstrap_ini_entries: Scalars,
     }
-    /// Whether a plugin works.
+    /// Check that a plugin works.
     HealthProbe {
         name: String,
         #[serde(rename = "type")] kind: HealthKind,
@@ -202,7 +202,7 @@ records! {
         code: Option<String>,
         command: Option<String>,
     }
-    /// A service outside of the guest and its bounds.
+    /// An external service and its limits.
     ExternalService {
         id: String,
         label: Option<String>,
@@ -224,13 +224,13 @@ records! {
         bootstrap: Option<Bootstrap>,
         scopes: Scopes,
     }
-    /// Whether rows keep their ids.
+    /// Whether seeded rows keep their ids.
     SiteSeedIds { strategy: IdStrategy, on_unsupported: OnUnsupported }
-    /// Addresses of the guest's site.
+    /// Domains of the guest's site.
     Bootstrap { multisite: Option<Value>, #[serde(default)] domains: Vec<Domain> }
-    /// One address.
+    /// One domain.
     Domain { domain: String, path: Option<String>, primary: Option<bool> }
-    /// What of a site is seeded.
+    /// Kinds of content to seed.
     Scopes {
         posts: Option<Scope>,
         terms: Option<Scope>,
@@ -240,7 +240,7 @@ records! {
         active_plugins: Option<bool>,
         active_theme: Option<bool>,
     }
-    /// Which rows of one kind.
+    /// Selection of rows of one kind.
     Scope {
         #[serde(default)] ids: Vec<u64>,
         #[serde(default)] slugs: Vec<String>,
@@ -253,11 +253,11 @@ records! {
         anonymize: Option<bool>,
         max_records: Option<u32>,
     }
-    /// A host file made readable in the guest.
+    /// A host file staged in the guest, read-only.
     Staged { source: String, target: String }
-    /// What the run keeps.
+    /// A file that the run collects.
     Declared { name: String, path: String, required: Option<bool>, parse_json: Option<bool>, metadata: Option<Metadata> }
-    /// What the run keeps, with its type.
+    /// A file that the run collects, with its type.
     Typed {
         name: String,
         #[serde(rename = "type")] kind: String,
@@ -282,7 +282,7 @@ records! {
         #[serde(default)] artifacts: Vec<DistributionArtifact>,
         safety: Option<Safety>,
     }
-    /// A mount of a distribution; readonly unless it says otherwise.
+    /// A mount of a distribution; read-only by default.
     SourceMount {
         #[serde(rename = "type")] kind: Option<SourceKind>,
         source: String,
@@ -292,13 +292,13 @@ records! {
         role: Option<String>,
         #[serde(rename = "ref")] reference: Option<String>,
     }
-    /// Where WordPress lies.
+    /// Location of WordPress.
     DistributionWordPress { root: String, bootstrap: Option<String>, config: Option<String>, bootstrap_file: Option<String> }
-    /// A stand-in for a service, as PHP.
+    /// A PHP file that replaces an external service.
     ServiceFake { name: String, source: String, load: Option<FakeLoad>, side_effects_artifact: Option<String>, metadata: Option<Metadata> }
-    /// A dump to load.
+    /// A database dump to import.
     SetupArtifact { name: String, #[serde(rename = "type")] kind: String, source: String, metadata: Option<Metadata> }
-    /// Whether the site answers.
+    /// Check that the site responds.
     StartupProbe {
         name: String,
         #[serde(rename = "type")] kind: ProbeKind,
@@ -308,13 +308,13 @@ records! {
         expect_status: Option<u16>,
         metadata: Option<Metadata>,
     }
-    /// What a distribution leaves.
+    /// A file that a distribution produces.
     DistributionArtifact { path: String, kind: Option<String>, metadata: Option<Metadata> }
-    /// What a distribution may reach.
+    /// Network and secrets that a distribution uses.
     Safety { network: Option<SafetyNetwork>, #[serde(default)] allowed_hosts: Vec<String>, #[serde(default)] secret_env: Vec<String> }
 }
 
-/// What the recipe says of the runtime.
+/// Runtime section of a recipe.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -337,7 +337,7 @@ pub struct Runtime {
     pub overlays: Vec<Value>,
 }
 
-/// Where WordPress comes from.
+/// Source of WordPress.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -346,7 +346,7 @@ pub struct Assets {
     pub wordpress_zip: Option<String>,
 }
 
-/// What the recipe brings along.
+/// Inputs that the recipe provides.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -379,7 +379,7 @@ pub struct Inputs {
     pub inheritance: Option<Value>,
 }
 
-/// What the run keeps and how it is judged.
+/// Collected artifacts and their checks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]

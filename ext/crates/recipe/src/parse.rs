@@ -1,4 +1,4 @@
-//! From bytes to a typed recipe.
+//! Parses bytes to a typed recipe.
 
 use crate::grammar::{RECIPE, check};
 use crate::issue::{Issue, IssueCode};
@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Schema id of a recipe.
 pub const RECIPE_SCHEMA: &str = "wp-codebox/workspace-recipe/v1";
 
-/// Reads a recipe. The issues are all deviations from the grammar; what the recipe means
-/// is judged only once it has its shape.
+/// Parses a recipe. The issues are all deviations from the grammar; `validate` checks further
+/// rules only for a recipe that matches the grammar.
 pub fn parse(bytes: &[u8]) -> Result<Recipe, Vec<Issue>> {
     let document = json::read(bytes)?;
     let issues = check(&RECIPE, &document);
@@ -20,7 +20,8 @@ pub fn parse(bytes: &[u8]) -> Result<Recipe, Vec<Issue>> {
     typed(document)
 }
 
-/// The model takes what the grammar accepts; if it ever does not, the recipe is refused.
+/// Converts a document to the model. The model represents everything that the grammar accepts; a
+/// document for which this fails is refused.
 fn typed(document: Value) -> Result<Recipe, Vec<Issue>> {
     serde_json::from_value(document).map_err(|error| {
         vec![Issue::new(
@@ -37,7 +38,7 @@ mod tests {
     use crate::grammar::fullest;
 
     #[test]
-    fn the_model_takes_every_member_of_the_grammar_and_gives_it_back() {
+    fn model_round_trips_every_member_of_the_grammar() {
         let document = fullest(&RECIPE);
         assert_eq!(check(&RECIPE, &document), []);
         let recipe = parse(document.to_string().as_bytes()).unwrap();
@@ -47,7 +48,7 @@ mod tests {
         );
     }
 
-    /// Paths of the first document that the second has not, or has otherwise.
+    /// Returns paths of the first document that are missing or different in the second.
     fn gone(a: &Value, b: &Value, path: &str) -> Vec<String> {
         match (a, b) {
             (Value::Object(a), Value::Object(b)) => a
@@ -68,8 +69,8 @@ mod tests {
     }
 
     #[test]
-    fn every_member_is_closed() {
-        // One unknown member at each object of the largest document.
+    fn unknown_member_is_refused_in_every_object() {
+        // Adds one unknown member to each object of the largest document in turn.
         let document = fullest(&RECIPE);
         let mut places = Vec::new();
         objects(&document, String::new(), &mut places);
@@ -85,7 +86,7 @@ mod tests {
                 refused += 1;
             }
         }
-        // The rest are metadata and other free objects and maps.
+        // The remaining objects are metadata and other free-form objects and maps.
         assert!(refused >= 60, "{refused} of {}", places.len());
     }
 

@@ -1,14 +1,15 @@
-//! PHP that a recipe writes for its guest: constants, literals and calls of programs.
+//! Generates PHP source for the guest: constants, literals and calls of guest programs.
 
 use serde_json::Value;
 use wp_codebox_contracts::{CommandCall, WrittenFile};
 
-/// Where programs of the guest lie.
+/// Guest directory of the guest programs.
 const PROGRAMS: &str = "/opt/codebox/guest";
-/// Constants of the recipe; the guest's `wp-config.php` reads it.
+/// Guest path of the recipe's constants, included by the guest's `wp-config.php`.
 pub(crate) const SETTINGS: &str = "/run/codebox/staged/recipe/settings.php";
 
-/// The file of constants; none where there are none. Of a name that comes twice the first counts.
+/// Returns the file of constants; `None` without constants. The first of several constants with
+/// one name wins.
 pub(crate) fn settings<'a>(
     constants: impl Iterator<Item = (&'a String, &'a Value)>,
 ) -> Option<WrittenFile> {
@@ -24,7 +25,7 @@ pub(crate) fn settings<'a>(
     })
 }
 
-/// A JSON value as PHP source, on one line.
+/// Returns a JSON value as PHP source on one line.
 #[must_use]
 pub fn php_literal(value: &Value) -> String {
     match value {
@@ -32,7 +33,7 @@ pub fn php_literal(value: &Value) -> String {
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => quoted(text),
-        // Read by PHP itself: no second way to write arrays.
+        // PHP decodes the JSON itself, so this module needs no array syntax.
         Value::Array(_) | Value::Object(_) => {
             format!("json_decode( {}, true )", quoted(&value.to_string()))
         }
@@ -43,7 +44,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// PHP that gives a program of the guest its question.
+/// Returns a call that passes JSON input to a guest program.
 pub(crate) fn program(name: &str, question: &Value) -> CommandCall {
     let code = format!(
         "code=$codebox_question = {}; require rtrim( dirname( ABSPATH ), '/' ) . '{PROGRAMS}/{name}';",
@@ -55,7 +56,8 @@ pub(crate) fn program(name: &str, question: &Value) -> CommandCall {
     }
 }
 
-/// Whether a constant of `wp-config.php` may have this name: it is one, and not the guest's own.
+/// Returns whether the recipe may define a constant of this name: a valid name that the guest's
+/// own `wp-config.php` does not define.
 pub(crate) fn is_define(name: &str) -> bool {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -96,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_php_and_nothing_more() {
+    fn json_values_become_inert_php_literals() {
         for (value, php) in [
             (json!(null), "null"),
             (json!(true), "true"),

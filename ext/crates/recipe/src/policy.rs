@@ -1,4 +1,4 @@
-//! The policy a recipe runs under: the caller's own, or what follows from the recipe.
+//! Effective policy of a recipe: the caller's own, or one derived from the recipe.
 
 use crate::layout;
 use crate::model::{Recipe, SafetyNetwork};
@@ -9,17 +9,17 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::{PolicyError, required_commands};
 
-/// Where the policy comes from.
+/// Source of the policy.
 #[derive(Debug, Clone, Copy)]
 pub enum PolicyChoice<'a> {
-    /// It follows from the recipe.
+    /// Derived from the recipe.
     Derived,
-    /// The caller's document, wholesale. It must list every command of the recipe.
+    /// The caller's document, unchanged. It must list every command of the recipe.
     Given(&'a Value),
 }
 
-/// Every command the recipe comes down to, in the order of first use: its steps, and what the
-/// registry says they come down to themselves.
+/// Returns all commands of the recipe in order of first use: those of its steps and those that the
+/// registry runs on their behalf.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |command: &str| {
@@ -52,7 +52,7 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     for placed in layout::probes(recipe) {
         add(&placed.step.command);
     }
-    // Activation and seeding are PHP in the guest.
+    // Plugin activation and site seeding run PHP in the guest.
     let inputs = &recipe.inputs;
     if !inputs.extra_plugins.is_empty() || !inputs.site_seeds.is_empty() {
         add("wordpress.run-php");
@@ -60,8 +60,8 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     commands
 }
 
-/// The policy that follows from a recipe: no network but what a distribution declares,
-/// the recipe's own commands, secrets only when there is one.
+/// Derives a policy: only the network that a distribution declares, only the recipe's commands,
+/// and secrets only if the recipe names one.
 #[must_use]
 pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     let mut policy = wp_codebox_policy::defaults(commands(recipe));
@@ -85,7 +85,7 @@ pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
     policy
 }
 
-/// The policy in force, or every issue of the caller's.
+/// Returns the effective policy, or all issues of the caller's policy.
 pub(crate) fn effective(
     recipe: &Recipe,
     sources: &dyn Sources,
@@ -106,7 +106,8 @@ pub(crate) fn effective(
     }
 }
 
-/// Hosts a secret goes to: those that an external service or the distribution names it with.
+/// Returns the hosts that may receive a secret: those of the external services and the
+/// distribution that name it.
 pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     let mut add = |names: &[String], of: &[String]| {
@@ -127,7 +128,7 @@ pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
     hosts
 }
 
-/// Whether a host stands in the network rules by its own name.
+/// Returns whether the network rules contain the host by name.
 pub(crate) fn opens(policy: &RuntimePolicy, host: &str) -> Opened {
     match &policy.network {
         NetworkPolicy::Posture(_) => Opened::Nothing,
@@ -155,7 +156,7 @@ pub(crate) fn opens(policy: &RuntimePolicy, host: &str) -> Opened {
     }
 }
 
-/// What the policy opens of a host.
+/// Access that the policy grants to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opened {
     Nothing,

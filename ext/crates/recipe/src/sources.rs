@@ -1,144 +1,145 @@
-//! What a recipe's checks may know of the world: asked for here, answered by whoever runs them.
+//! Host facts that recipe checks need, provided by the caller.
 //!
-//! A path is given as the recipe has it. Relative ones are meant from the recipe's own
-//! directory, never from the working directory of a process.
+//! Paths are given as written in the recipe. Relative paths are resolved from the recipe's
+//! directory, never from a process's working directory.
 
-/// What lies at a host path.
+/// Kind of a host path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// No such path.
     Missing,
-    /// A regular file.
+    /// Regular file.
     File,
-    /// A directory.
+    /// Directory.
     Directory,
-    /// A device, socket or pipe, or a link that leads nowhere.
+    /// Device, socket, FIFO, or dangling symbolic link.
     Other,
-    /// Something that may not be given to a guest.
+    /// Path that may not be exposed to a guest.
     Denied,
 }
 
-/// Whether a secret is there.
+/// Availability of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretStatus {
-    /// The caller has it; `source` says where, in one word such as `environment`.
+    /// The caller has the secret; `source` names its origin in one word, such as `environment`.
     Available {
-        /// Where.
+        /// Origin.
         source: &'static str,
     },
-    /// Nobody has it.
+    /// The secret is not available.
     Missing,
 }
 
-/// One entry of a zip archive's directory.
+/// Directory entry of a zip archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZipEntry {
-    /// Its name as it stands in the archive.
+    /// Name in the archive.
     pub name: String,
-    /// Its size unpacked, bytes.
+    /// Uncompressed size in bytes.
     pub size: u64,
-    /// Whether it is a symbolic link or no plain file or directory.
+    /// Kind of the entry.
     pub special: ZipKind,
 }
 
-/// What an entry is.
+/// Kind of a zip entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZipKind {
-    /// A file or directory.
+    /// File or directory.
     Plain,
-    /// A link or device.
+    /// Symbolic link, device or other special file.
     Special,
 }
 
-/// Why an archive's directory cannot be read.
+/// Reason why the directory of an archive cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ZipUnreadable {
-    /// In words, without a host path.
+    /// Description without a host path.
     pub reason: String,
 }
 
-/// What this host has.
+/// Facts about the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
-    /// Version of the WordPress that guests are made of, such as `7.1.1`.
+    /// Version of the WordPress in guests, e.g. `7.1.1`.
     pub wordpress_version: String,
-    /// Version of the guest's PHP, such as `8.2.7`.
+    /// Version of the PHP in guests, e.g. `8.2.7`.
     pub php_version: String,
-    /// Extensions of the guest's PHP, small letters.
+    /// Extensions of the PHP in guests, in lower case.
     pub php_extensions: Vec<String>,
-    /// Whether there is a site that content could be taken from.
+    /// Whether there is a site to copy content from.
     pub parent_site: ParentSite,
 }
 
 /// Whether a run has a parent site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParentSite {
-    /// There is one.
+    /// There is a parent site.
     Present,
-    /// The run stands alone.
+    /// There is no parent site.
     Absent,
 }
 
-/// Answers about host files, secrets and the host. An implementation answers the same
-/// question the same way for as long as one recipe is looked at.
+/// Provides facts about host files, secrets and the host. An implementation must return the same
+/// facts during the processing of one recipe.
 pub trait Sources {
-    /// What lies at a path.
+    /// Returns the kind of a path.
     fn kind(&self, path: &str) -> PathKind;
-    /// The directory of a zip archive; a listing that is cut off must be an error.
+    /// Returns the directory of a zip archive; a truncated directory must be an error.
     fn zip(&self, path: &str) -> Result<Vec<ZipEntry>, ZipUnreadable>;
-    /// Lowercase hex sha256 of a file; none when it cannot be read.
+    /// Returns the SHA-256 of a file in lower-case hex; `None` when it cannot be read.
     fn sha256(&self, path: &str) -> Option<String>;
-    /// Whether an archive is accepted only with the sha256 that the recipe expects of it.
+    /// Returns whether unsafe_archives_are_refused require an expected sha256 in the recipe.
     fn requires_sha256(&self) -> bool;
-    /// Name of the file with the plugin header, below a plugin's directory or archive.
+    /// Returns the name of the file with the plugin header, relative to the plugin's directory or
+    /// archive.
     fn plugin_file(&self, path: &str) -> Option<String>;
-    /// Whether a secret is there. The value is never asked for.
+    /// Returns whether a secret is available, never its value.
     fn secret(&self, name: &str) -> SecretStatus;
-    /// What this host has.
+    /// Returns facts about the host.
     fn facts(&self) -> &HostFacts;
 }
 
-/// Largest unpacked archive, bytes.
+/// Largest uncompressed size of an archive, in bytes.
 pub const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// Most entries of an archive.
+/// Largest number of entries in an archive.
 pub const MAX_UNPACKED_FILES: usize = 5000;
 
-/// Why an archive must not be unpacked.
+/// Reason why an archive must not be unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// An entry would land elsewhere.
+    /// An entry would be unpacked outside of the archive's directory.
     #[error("the archive has an entry outside of its own directory: {name:?}")]
     Outside {
-        /// Its name, shortened.
+        /// Shortened name of the entry.
         name: String,
     },
-    /// An entry is a link or device.
-    #[error("the archive has an entry that is no plain file or directory: {name:?}")]
+    /// An entry is a symbolic link, device or other special file.
+    #[error("the archive has an entry that is not a plain file or directory: {name:?}")]
     Special {
-        /// Its name, shortened.
+        /// Shortened name of the entry.
         name: String,
     },
-    /// Two entries have one name.
+    /// Two entries have the same name.
     #[error("the archive has the entry {name:?} twice")]
     Twice {
-        /// Its name, shortened.
+        /// Shortened name of the entry.
         name: String,
     },
-    /// Too many entries.
+    /// The archive has too many entries.
     #[error("the archive has {count} entries, at most {MAX_UNPACKED_FILES} are accepted")]
     Entries {
-        /// How many.
+        /// Number of entries.
         count: usize,
     },
-    /// Too large.
+    /// The archive is too large.
     #[error("the archive unpacks to more than {MAX_UNPACKED_BYTES} bytes")]
     Bytes,
 }
 
-/// Whether an archive may be unpacked. Sizes are what the archive says of itself:
-/// whoever unpacks it counts again.
+/// Checks whether an archive may be unpacked. The sizes are claims of the archive; the unpacking
+/// code must count again.
 pub fn check_archive(entries: &[ZipEntry]) -> Result<(), ArchiveError> {
     if entries.len() > MAX_UNPACKED_FILES {
         return Err(ArchiveError::Entries {
@@ -167,7 +168,7 @@ pub fn check_archive(entries: &[ZipEntry]) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Whether a relative path is normalised and stays below where it begins.
+/// Returns whether a relative path is normalised and does not leave its base directory.
 pub(crate) fn is_below(path: &str) -> bool {
     path.len() <= 4000
         && !path.contains(['\0', '\n', '\\', ':'])
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn archives() {
+    fn unsafe_archives_are_refused() {
         assert!(check_archive(&[entry("a/", 0), entry("a/b.php", MAX_UNPACKED_BYTES)]).is_ok());
         for name in [
             "../a", "/a", "a/../b", "a//b", "a\\..\\b", "C:/a", "", "/", "a\0b", "./a",

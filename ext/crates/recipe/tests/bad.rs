@@ -1,7 +1,7 @@
-//! Recipes with one thing wrong each: its code, its path, and nothing else.
+//! Recipes with one fault each: the test expects exactly its code and path.
 //!
-//! Each row is laid over a good recipe; the same recipe without the row's fault is the
-//! positive control (`good`), so no row can pass because of something else.
+//! Each row is merged into a valid recipe. The same recipe without the row's fault is the positive
+//! control (`good`), so that no row can pass for another reason.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use wp_codebox_recipe::PolicyChoice;
 
-/// What is laid over, code, path.
+/// Merged document, expected code, expected path.
 type Row = (Value, &'static str, &'static str);
 
 fn step(step: &Value) -> Value {
@@ -1167,7 +1167,7 @@ fn unsupported() -> Vec<Row> {
 }
 
 #[test]
-fn each_fault_has_its_code_and_path_and_is_the_only_one() {
+fn each_fault_yields_exactly_its_code_and_path() {
     let host = FakeHost::default();
     let groups = [
         ("shape", shape()),
@@ -1199,7 +1199,7 @@ fn each_fault_has_its_code_and_path_and_is_the_only_one() {
 }
 
 #[test]
-fn the_same_recipes_without_the_fault_pass() {
+fn recipes_without_the_fault_are_valid() {
     let host = FakeHost::default();
     let good = [
         json!({}),
@@ -1244,7 +1244,7 @@ fn the_same_recipes_without_the_fault_pass() {
 }
 
 #[test]
-fn an_archive_without_a_digest_is_refused_where_the_host_requires_one() {
+fn archive_without_required_sha256_is_refused() {
     let digest = json!({"source": "./good.zip", "sha256": common::ZIP_SHA256});
     let without = json!({"source": "./good.zip"});
     let directory = json!({"source": "./dir"});
@@ -1269,7 +1269,7 @@ fn an_archive_without_a_digest_is_refused_where_the_host_requires_one() {
 }
 
 #[test]
-fn all_issues_are_collected_in_the_order_of_the_sections() {
+fn issues_are_collected_in_section_order() {
     let host = FakeHost::default();
     let document = with(&json!({
         "distribution": {"name": "", "wordpress": {"root": "/x"}},
@@ -1313,7 +1313,7 @@ fn all_issues_are_collected_in_the_order_of_the_sections() {
 }
 
 #[test]
-fn a_given_policy_must_hold_and_must_list_every_command() {
+fn given_policy_must_be_valid_and_list_every_command() {
     let host = FakeHost::default();
     let good = json!({"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.run-php"], "secrets": "none", "approvals": "never"});
     let document = with(&json!({}));
@@ -1353,7 +1353,7 @@ fn a_given_policy_must_hold_and_must_list_every_command() {
             "$.inputs.mounts[0].target"
         )]
     );
-    // A secret reaches the guest by the policy's own word, or a host that it opens.
+    // A secret reaches the guest only if the policy says so or opens a host for it.
     let secret = with(&inputs(&json!({"secretEnv": ["API_KEY"]})));
     let mut exposed = good.clone();
     exposed["secrets"] = json!("connector-scoped");
@@ -1366,7 +1366,7 @@ fn a_given_policy_must_hold_and_must_list_every_command() {
     );
     exposed["expose_secrets"] = json!(["API_KEY"]);
     assert_eq!(judge(&exposed, &secret), []);
-    // Writes that the recipe rules out must not be open.
+    // A policy may not permit writes that the recipe forbids.
     let outside = with(&service(
         &json!({"environment": "external", "allowedHosts": ["a.example.org"], "blockedHosts": ["b.example.org"]}),
     ));
@@ -1392,14 +1392,14 @@ fn a_given_policy_must_hold_and_must_list_every_command() {
 }
 
 #[test]
-fn hostile_sizes_are_bounded() {
+fn number_of_issues_is_bounded_for_hostile_recipes() {
     let host = FakeHost::default();
     let row = json!({"source": "./none", "target": "/workspace/a"});
     let document = with(&inputs(&json!({"mounts": vec![row.clone(); 1001]})));
     let found = issues(&document, &host, PolicyChoice::Derived);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].path, "$.inputs.mounts");
-    // Each row is missing and in the place of the one before.
+    // Each mount has a missing source and the same target as the previous one.
     let document = with(&inputs(&json!({"mounts": vec![row; 1000]})));
     assert_eq!(issues(&document, &host, PolicyChoice::Derived).len(), 1000);
     let document = with(&json!({"inputs": {"mounts": vec![json!({}); 900]}}));
@@ -1407,8 +1407,8 @@ fn hostile_sizes_are_bounded() {
 }
 
 #[test]
-fn no_word_of_a_secret_is_repeated() {
-    // Whatever stands in the wrong place may be a value.
+fn issues_never_repeat_secret_values() {
+    // Any text in a wrong position could be a secret value.
     let host = FakeHost::default();
     let document = with(&inputs(
         &json!({"secretEnv": ["sk-live-abcdefghijklmnop"], "externalServices": [{"id": "a", "environment": "fixture", "writes": "forbidden", "secretEnv": ["sk-live-abcdefghijklmnop"]}]}),

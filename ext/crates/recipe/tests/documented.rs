@@ -1,4 +1,4 @@
-//! What docs/held-sandboxes.md shows is accepted as it stands there.
+//! Checks that the examples in docs/held-sandboxes.md are accepted unchanged.
 
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{LiveCall, LiveInput, LiveReply, LiveRequest};
@@ -6,7 +6,7 @@ use wp_codebox_recipe::parse_profile;
 
 const PAGE: &str = include_str!("../../../../docs/held-sandboxes.md");
 
-/// The lines of every block of a language.
+/// Returns the lines of every code block of a language.
 fn blocks(language: &str) -> Vec<String> {
     let fence = format!("```{language}\n");
     let after = PAGE.split(fence.as_str()).skip(1);
@@ -16,7 +16,7 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_profile_is_valid() {
+fn documented_profile_is_valid() {
     let profiles = blocks("yaml");
     assert_eq!(profiles.len(), 1);
     let profile = parse_profile(profiles[0].as_bytes()).unwrap();
@@ -27,7 +27,7 @@ fn the_profile_is_valid() {
 }
 
 #[test]
-fn every_line_of_a_conversation_is_one() {
+fn documented_conversation_lines_are_valid() {
     let blocks = blocks("json");
     let [call, back, input] = blocks.as_slice() else {
         panic!("{} blocks", blocks.len());
@@ -44,7 +44,7 @@ fn every_line_of_a_conversation_is_one() {
 }
 
 #[test]
-fn every_request_is_shown_and_understood() {
+fn every_live_request_is_documented_and_parsed() {
     let rows = PAGE.lines().filter(|line| line.starts_with("| `{\"type\""));
     let cells = rows.map(|row| row.split(" | ").next().unwrap_or(""));
     let mut shown = BTreeSet::new();
@@ -56,7 +56,7 @@ fn every_request_is_shown_and_understood() {
     assert_eq!(shown.len(), 17, "{shown:?}");
 }
 
-/// A request that is new is missing here first, then in the page.
+/// A new request fails to compile here first, then must be added to the page.
 fn name(request: &LiveRequest) -> &'static str {
     match request {
         LiveRequest::Exec(_) => "exec",

@@ -1,8 +1,9 @@
-//! Every field of the grammar is done, said or refused: none is read and forgotten.
+//! Checks that every field of the grammar is implemented, descriptive or refused: none is parsed
+//! and ignored.
 //!
-//! The largest recipe that is valid holds every field that is done. Without any one of them it
-//! comes down to something else. What is left of the grammar is refused by its path (see
-//! `bad.rs`) or says nothing about what is to be done.
+//! The largest valid recipe contains every implemented field. Removing any one of them must change
+//! the lowered run request. All other fields of the grammar are refused by path (see `bad.rs`) or
+//! only descriptive.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use wp_codebox_recipe::{Context, Lowered, PolicyChoice, lower, parse, recipe_schema, validate};
 
-/// Refused as a whole or wherever it asks for something, with its code.
+/// Fields that are refused, always or when they request something, with their code.
 const REFUSED: &[&str] = &[
     "adversarialCampaigns",
     "artifacts.workspacePolicy.gitBacked",
@@ -52,8 +53,8 @@ const REFUSED: &[&str] = &[
     "*.diagnostics",
 ];
 
-/// Says nothing about what is done: it names, is looked at by the check or by whoever runs it.
-const SAID: &[&str] = &[
+/// Descriptive fields: names, and fields that only the validation or the caller uses.
+const DESCRIPTIVE: &[&str] = &[
     "schema",
     "metadata",
     "artifacts.directory",
@@ -81,7 +82,7 @@ const SAID: &[&str] = &[
     "runtime.wordpressInstallMode",
     "runtime.workers",
     "runtime.wp",
-    // Of lists of steps whose commands are what counts.
+    // In lists of steps, where only the commands take effect.
     "distribution.sourceMounts.type",
     "distribution.startupProbes.expectStatus",
 ];
@@ -193,7 +194,7 @@ fn lowered(document: &Value) -> Option<Lowered> {
     Some(lower(&recipe, context).unwrap())
 }
 
-/// A JSON pointer as the lists above name places: without positions.
+/// Returns a JSON pointer without list indices, as the tables above name fields.
 fn plain(pointer: &str) -> String {
     let parts: Vec<_> = pointer
         .split('/')
@@ -242,7 +243,7 @@ fn listed(list: &[&str], path: &str) -> bool {
 }
 
 #[test]
-fn every_field_that_is_done_makes_a_difference() {
+fn removing_an_implemented_field_changes_the_run_request() {
     let document = everything();
     let all = lowered(&document).unwrap_or_else(|| {
         let recipe = parse(document.to_string().as_bytes()).unwrap();
@@ -262,20 +263,20 @@ fn every_field_that_is_done_makes_a_difference() {
     let mut done = BTreeSet::new();
     for place in &places {
         match lowered(&without(&document, place)) {
-            // Without it the recipe is no recipe, or another one.
+            // Without the field the recipe is invalid or a different one.
             None => {
                 done.insert(plain(place));
             }
             Some(other) if other != all => {
                 done.insert(plain(place));
             }
-            Some(_) if listed(SAID, &plain(place)) => {}
+            Some(_) if listed(DESCRIPTIVE, &plain(place)) => {}
             Some(_) => forgotten.push(place),
         }
     }
-    // What makes a difference in one row may be a default, or outdone, in another.
+    // A field that takes effect in one row may be a default, or overridden, in another.
     forgotten.retain(|place| !done.contains(&plain(place)));
-    // One of two fields that say the same of a failure, a default that is spelled out.
+    // Either of two fields with the same effect on failures, or an explicit default.
     forgotten.retain(|place| {
         !(place.ends_with("/allowFailure")
             || place.ends_with("/typed/0/parseJson")
@@ -285,7 +286,7 @@ fn every_field_that_is_done_makes_a_difference() {
     assert!(done.len() > 80, "{}", done.len());
 }
 
-/// Paths of the schema's properties, down to what is refused, said or free.
+/// Collects the paths of the schema's properties, down to refused, descriptive or free-form ones.
 fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
     for list in ["anyOf", "oneOf"] {
         for row in schema[list].as_array().into_iter().flatten() {
@@ -301,7 +302,7 @@ fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
         } else {
             format!("{at}.{name}")
         };
-        if listed(REFUSED, &at) || listed(SAID, &at) {
+        if listed(REFUSED, &at) || listed(DESCRIPTIVE, &at) {
             continue;
         }
         all.insert(at.clone());
@@ -310,7 +311,7 @@ fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_field_of_the_grammar_has_a_fate() {
+fn every_grammar_field_is_implemented_descriptive_or_refused() {
     let mut known = BTreeSet::new();
     let mut places = Vec::new();
     members(&everything(), "", &mut places);
@@ -318,12 +319,12 @@ fn every_field_of_the_grammar_has_a_fate() {
     let mut all = BTreeSet::new();
     properties(&recipe_schema(), "", &mut all);
     let mut missing: Vec<_> = all.difference(&known).collect();
-    // Steps are alike wherever they stand.
+    // Steps have the same fields in every list.
     missing.retain(|path| {
         let rest = path.split_once(".continuation").map(|(_, rest)| rest);
         !rest.is_some_and(|rest| known.contains(&format!("workflow.steps.continuation{rest}")))
     });
-    // What a scope says that means nothing for its kind is refused.
+    // A filter that a scope's kind does not support is refused.
     missing.retain(|path| {
         let Some(at) = path.strip_prefix("inputs.siteSeeds.scopes.") else {
             return true;

@@ -1,5 +1,5 @@
-//! The worked recipes of the repository: each is valid, its plan is complete and the same
-//! every time, and no path of this machine is in it.
+//! Tests the example recipes of the repository: each is valid, its plan is complete and
+//! deterministic, and no path of this machine is in it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -18,13 +18,13 @@ fn fixtures() -> PathBuf {
         .join("../../../tests/fixtures/recipes")
 }
 
-/// Files as they lie in the repository.
-struct Beside {
+/// Sources that read files from the repository.
+struct RepositorySources {
     directory: PathBuf,
     facts: HostFacts,
 }
 
-impl Sources for Beside {
+impl Sources for RepositorySources {
     fn kind(&self, path: &str) -> PathKind {
         let path = self.directory.join(path);
         match (path.is_file(), path.is_dir()) {
@@ -58,7 +58,7 @@ impl Sources for Beside {
     }
 }
 
-fn each(mut look: impl FnMut(&str, &Recipe, &Beside)) -> usize {
+fn each(mut look: impl FnMut(&str, &Recipe, &RepositorySources)) -> usize {
     let mut names: Vec<_> = std::fs::read_dir(fixtures())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -68,7 +68,7 @@ fn each(mut look: impl FnMut(&str, &Recipe, &Beside)) -> usize {
         let directory = fixtures().join(name);
         let bytes = std::fs::read(directory.join("recipe.json")).unwrap();
         let recipe = parse(&bytes).unwrap_or_else(|issues| panic!("{name}: {issues:?}"));
-        let beside = Beside {
+        let beside = RepositorySources {
             directory,
             facts: FakeHost::default().facts,
         };
@@ -78,7 +78,7 @@ fn each(mut look: impl FnMut(&str, &Recipe, &Beside)) -> usize {
 }
 
 #[test]
-fn the_worked_recipes_are_valid_and_planned_alike_every_time() {
+fn example_recipes_are_valid_with_deterministic_plans() {
     let count = each(|name, recipe, sources| {
         let context = Context {
             sources,
@@ -138,7 +138,7 @@ fn plan_of(over: &Value) -> Value {
 }
 
 #[test]
-fn defaults_are_those_of_the_public_system_and_are_said() {
+fn default_values_match_the_public_system_and_are_shown() {
     let plan = plan_of(&json!({
         "inputs": {
             "mounts": [{"source": "./dir", "target": "/workspace/a"}],
@@ -188,7 +188,7 @@ fn defaults_are_those_of_the_public_system_and_are_said() {
 }
 
 #[test]
-fn a_code_file_beside_the_recipe_is_staged() {
+fn code_file_beside_the_recipe_is_staged() {
     let plan = plan_of(&json!({
         "workflow": {"before": [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]}]},
     }));
@@ -202,7 +202,7 @@ fn a_code_file_beside_the_recipe_is_staged() {
 }
 
 #[test]
-fn secrets_are_names_and_ways() {
+fn plan_shows_secret_names_and_routes_only() {
     let plan = plan_of(&json!({
         "inputs": {"secretEnv": ["API_KEY", "NOT_THERE"]},
         "distribution": {"name": "D", "wordpress": {"root": "/wordpress"}, "safety": {"network": "declared", "allowedHosts": ["api.example.org"], "secretEnv": ["API_KEY"]}},
@@ -222,7 +222,7 @@ fn secrets_are_names_and_ways() {
 }
 
 #[test]
-fn a_recipe_that_is_not_valid_has_no_plan() {
+fn invalid_recipe_has_no_plan() {
     let host = FakeHost {
         facts: HostFacts {
             parent_site: ParentSite::Present,
@@ -246,7 +246,7 @@ fn a_recipe_that_is_not_valid_has_no_plan() {
     let answer = validation("r.json", Err(&issues), context);
     assert_eq!(answer.get("summary"), None);
     assert_eq!(answer["error"]["name"], "RecipeValidationError");
-    // With a parent site, its content may be asked for.
+    // With a parent site, its content can be seeded.
     let seeded = with(
         &json!({"inputs": {"siteSeeds": [{"type": "parent_site", "name": "p", "scopes": {"posts": {"maxRecords": 3}}}]}}),
     );
@@ -268,9 +268,9 @@ fn a_recipe_that_is_not_valid_has_no_plan() {
     );
 }
 
-/// WordPress's own validator judges the same files with the schema that the grammar makes.
+/// WordPress's own validator checks the same files with the generated schema.
 #[test]
-fn the_examples_of_the_schema_are_read_as_they_are_called() {
+fn schema_examples_are_accepted_or_refused_as_their_names_say() {
     let directory = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../abilities/schemas/examples/workspace-recipe");
     let mut seen = (0, 0);

@@ -1,35 +1,35 @@
-//! Carrying a patch out on texts: all files or none.
+//! Applies a patch to texts: to all files or to none.
 
 use super::lines::{self, TextLine};
-use super::locate::{Match, NoPlace, Wanted, locate};
+use super::locate::{LocateError, Match, Wanted, locate};
 use super::patch::{Body, FilePatch, Hunk, Line, Patch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Lines shown of what a hunk looks for.
+/// Lines of a failing hunk shown in the error.
 const SHOWN: usize = 6;
 const BOM: &str = "\u{feff}";
 
-/// Files by the name the patch has for them; none where there is no file.
+/// File contents by the name in the patch; `None` where no file exists.
 pub(crate) type Files = BTreeMap<String, Option<Vec<u8>>>;
 
-/// What a patch makes of files.
+/// Result of applying a patch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// Those that differ now.
+    /// Changed files.
     pub files: Files,
-    /// Permission bits that change.
+    /// Changed permission bits by file.
     pub modes: BTreeMap<String, u32>,
-    /// Where a hunk was taken although it did not match exactly, one sentence each.
+    /// One sentence for each hunk that was applied without an exact match.
     pub notes: Vec<String>,
 }
 
-/// Why a patch does not fit; everything that does not, at once.
+/// List of all reasons why a patch does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the patch does not fit, and nothing was changed:\n{}", .0.join("\n"))]
 pub(crate) struct DoesNotFit(pub Vec<String>);
 
-/// Applies a patch to files as they are. `before` has every name of [`Patch::paths`].
+/// Applies a patch to the current files. `before` must contain every name of [`Patch::paths`].
 pub(crate) fn apply(patch: &Patch, before: &Files) -> Result<Applied, DoesNotFit> {
     let mut now = before.clone();
     let mut applied = Applied::default();
@@ -144,7 +144,7 @@ fn hunked(
                 }
                 out.keep(&have[from..found.at]);
                 let mut at = found.at;
-                // A patch that knows of CRLF says so itself.
+                // A hunk with CR characters already has the file's CRLF line ends.
                 let crlf = crlf && !hunk.old().iter().any(|line| line.ends_with('\r'));
                 for line in &hunk.lines {
                     match line {
@@ -172,8 +172,8 @@ fn hunked(
     Ok(out.text)
 }
 
-/// The hunks without the file's byte order mark, and the mark that stays: all of it, unless a
-/// hunk takes it away.
+/// Returns the hunks without the file's byte order mark, and the mark to keep; empty when a hunk
+/// removes it.
 fn unmarked<'a>(mark: &'a str, hunks: &[Hunk]) -> (&'a str, Vec<Hunk>) {
     let mut hunks = hunks.to_vec();
     if mark.is_empty() {
@@ -211,7 +211,7 @@ fn place(
     hunk: &Hunk,
     from: usize,
     shift: isize,
-) -> Result<super::locate::Place, String> {
+) -> Result<super::locate::HunkPosition, String> {
     let mut from = from;
     for below in &hunk.below {
         let wanted = Wanted {
@@ -220,11 +220,11 @@ fn place(
             expected: None,
             at_end: false,
         };
-        // The first one that follows: headings lead down step by step.
+        // Each heading is searched below the previous one.
         let found = match locate(have, wanted) {
             Ok(place) => place.at,
-            Err(NoPlace::Ambiguous(lines)) => lines[0] - 1,
-            Err(NoPlace::Missing) => {
+            Err(LocateError::Ambiguous(lines)) => lines[0] - 1,
+            Err(LocateError::Missing) => {
                 return Err(format!("the line after @@ is not in the file: {below:?}"));
             }
         };
@@ -245,8 +245,8 @@ fn place(
         at_end: hunk.at_end || hunk.old_open,
     };
     let found = locate(have, wanted).or_else(|error| match error {
-        // Without numbers it is only a hint.
-        NoPlace::Missing if hunk.at_end => locate(
+        // Without line numbers, the end-of-file marker is only a hint.
+        LocateError::Missing if hunk.at_end => locate(
             have,
             Wanted {
                 at_end: false,
@@ -256,15 +256,18 @@ fn place(
         error => Err(error),
     });
     let found = match found {
-        // A heading names where to begin: the first place below it is meant.
-        Err(NoPlace::Ambiguous(lines)) if !hunk.below.is_empty() => Ok(super::locate::Place {
-            at: lines[0] - 1,
-            by: Match::Exact,
-        }),
+        // A heading names the start of the search, so the first match below it is the intended
+        // one.
+        Err(LocateError::Ambiguous(lines)) if !hunk.below.is_empty() => {
+            Ok(super::locate::HunkPosition {
+                at: lines[0] - 1,
+                by: Match::Exact,
+            })
+        }
         found => found,
     };
     found.map_err(|error| match error {
-        NoPlace::Ambiguous(lines) => format!(
+        LocateError::Ambiguous(lines) => format!(
             "its lines are in the file more than once, at lines {}: give more context",
             lines
                 .iter()
@@ -273,28 +276,28 @@ fn place(
                 .collect::<Vec<_>>()
                 .join(", ")
         ),
-        NoPlace::Missing => missing(have, &old, from),
+        LocateError::Missing => missing(have, &old, from),
     })
 }
 
-/// Lines without any context: only where no guess is needed.
+/// Returns the position of a hunk without context lines, only where it is unambiguous.
 fn insertion(
     have: &[TextLine<'_>],
     hunk: &Hunk,
     from: usize,
-) -> Result<super::locate::Place, String> {
+) -> Result<super::locate::HunkPosition, String> {
     let by = Match::Exact;
     if have.is_empty() {
-        return Ok(super::locate::Place { at: 0, by });
+        return Ok(super::locate::HunkPosition { at: 0, by });
     }
     match hunk.at {
         Some(_) => Err("it adds lines without any context: give lines around them".to_owned()),
-        None if hunk.below.is_empty() => Ok(super::locate::Place { at: have.len(), by }),
-        None => Ok(super::locate::Place { at: from, by }),
+        None if hunk.below.is_empty() => Ok(super::locate::HunkPosition { at: have.len(), by }),
+        None => Ok(super::locate::HunkPosition { at: from, by }),
     }
 }
 
-/// What was looked for, and how much of it is there.
+/// Describes which lines a hunk expects and how many of them match.
 fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
     let mut text = "these lines are not in the file".to_owned();
     if from > 0 {
@@ -307,7 +310,7 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
     if old.len() > SHOWN {
         let _ = write!(text, "\n    … {} more", old.len() - SHOWN);
     }
-    // The longest beginning that is there tells where it goes wrong.
+    // Reports the longest matching prefix, so that the error shows the first line that differs.
     let best = (0..have.len())
         .map(|at| {
             let same = have[at..].iter().zip(old);
@@ -332,10 +335,10 @@ fn missing(have: &[TextLine<'_>], old: &[&str], from: usize) -> String {
     text
 }
 
-/// The new text while it is written.
+/// Output text under construction.
 struct Output {
     text: String,
-    /// The last line has no end yet, and gets one before anything follows.
+    /// The last line has no line end yet; it gets one before another line follows.
     open: bool,
 }
 
@@ -365,7 +368,7 @@ impl Output {
         }
     }
 
-    /// The end of the file: closed or not as the patch says, else as it was.
+    /// Finishes the file: with or without a final line end as the patch says, otherwise as before.
     fn close(&mut self, hunk: &Hunk, last: Option<&TextLine<'_>>) {
         let open = match hunk.old_open || hunk.new_open {
             true => hunk.new_open,

@@ -1,4 +1,4 @@
-//! The `*** Begin Patch` form: files by heading, hunks by their lines, no numbers.
+//! Parses the `*** Begin Patch` format: files by heading, hunks without line numbers.
 
 use super::patch::{Body, FilePatch, Hunk, Line, ParseError, fault, tidy};
 
@@ -111,7 +111,7 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
         } else if line.starts_with("*** ") {
             break;
         } else if let Some(below) = line.strip_prefix("@@") {
-            // Several headings one after the other lead down step by step.
+            // Consecutive headings narrow the search step by step.
             if !hunk.lines.is_empty() {
                 close(&mut hunk, at, &mut hunks);
             }
@@ -138,7 +138,7 @@ fn update(path: &str, lines: &[&str], mut at: usize) -> Result<(FilePatch, usize
         }
         at += 1;
     }
-    // One blank line before the next heading is the patch's own.
+    // One blank line before the next heading belongs to the patch format.
     let blank = lines.get(at - 1).is_some_and(|line| line.is_empty());
     if blank && hunk.lines.len() > 1 {
         hunk.lines.pop();

@@ -1,15 +1,19 @@
-//! A text as lines, each with the line end it has.
+//! Splits a text into lines and records each line end.
 
-/// A line and its end.
+/// A line and its line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextLine<'a> {
-    /// Without `\n`; a `\r` before it belongs to the text.
+    /// Text without `
+    ///
+    /// `; a preceding `\r` stays in the text.
     pub text: &'a str,
-    /// Whether it ends with `\n`; only the last line may not.
+    /// Whether the line ends with `
+    ///
+    /// `; only the last line may lack it.
     pub closed: bool,
 }
 
-/// The lines of a text. No bytes are no lines.
+/// Returns the lines of a text; an empty text has none.
 pub(super) fn split(text: &str) -> Vec<TextLine<'_>> {
     text.split_inclusive('\n')
         .map(|line| match line.strip_suffix('\n') {
@@ -22,7 +26,7 @@ pub(super) fn split(text: &str) -> Vec<TextLine<'_>> {
         .collect()
 }
 
-/// Whether most lines end in CRLF.
+/// Returns whether most lines end in CRLF.
 pub(super) fn is_crlf(lines: &[TextLine<'_>]) -> bool {
     let crlf = lines.iter().filter(|l| l.text.ends_with('\r') && l.closed);
     crlf.count() * 2 > lines.iter().filter(|l| l.closed).count()

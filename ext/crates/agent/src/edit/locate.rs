@@ -1,16 +1,16 @@
-//! Where in a text a hunk belongs.
+//! Finds the position of a hunk in a text.
 
 use super::lines::TextLine;
 
-/// How closely the lines match.
+/// Precision of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     Exact,
-    /// But for CRLF.
+    /// Equal except for CR before LF.
     LineEnds,
-    /// But for blanks at the ends of lines.
+    /// Equal except for trailing blanks.
     Trailing,
-    /// But for blanks at both ends of lines.
+    /// Equal except for leading and trailing blanks.
     Indented,
 }
 
@@ -28,50 +28,56 @@ impl Match {
     }
 }
 
-/// Where a hunk belongs.
+/// Position of a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Index of its first line.
+pub(super) struct HunkPosition {
+    /// Index of the first line.
     pub at: usize,
     pub by: Match,
 }
 
-/// What is looked for.
+/// Lines to find, with constraints on their position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub lines: &'a [&'a str],
-    /// First index that may be taken.
+    /// Smallest permitted index.
     pub from: usize,
-    /// Index where it should be, when the patch says.
+    /// Index given by the patch, if any.
     pub expected: Option<usize>,
-    /// It ends where the text ends.
+    /// Whether the lines must be at the end of the text.
     pub at_end: bool,
 }
 
-/// Why there is no place.
+/// Reason why no position was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(super) enum LocateError {
     Missing,
-    /// First lines of each, from 1.
+    /// Line numbers of all matches, from 1.
     Ambiguous(Vec<usize>),
 }
 
-/// The place of the lines: the closest match there is, at the expected index, else the only one.
-pub(super) fn locate(text: &[TextLine<'_>], wanted: Wanted<'_>) -> Result<Place, NoPlace> {
+/// Returns the position of the lines. The most precise kind of match wins; among its matches the
+/// one at the expected index, otherwise the only one.
+pub(super) fn locate(
+    text: &[TextLine<'_>],
+    wanted: Wanted<'_>,
+) -> Result<HunkPosition, LocateError> {
     for by in Match::ALL {
         let found = places(text, wanted, by);
         if found.is_empty() {
             continue;
         }
         if let Some(at) = wanted.expected.filter(|at| found.contains(at)) {
-            return Ok(Place { at, by });
+            return Ok(HunkPosition { at, by });
         }
         return match found.as_slice() {
-            [at] => Ok(Place { at: *at, by }),
-            _ => Err(NoPlace::Ambiguous(found.iter().map(|at| at + 1).collect())),
+            [at] => Ok(HunkPosition { at: *at, by }),
+            _ => Err(LocateError::Ambiguous(
+                found.iter().map(|at| at + 1).collect(),
+            )),
         };
     }
-    Err(NoPlace::Missing)
+    Err(LocateError::Missing)
 }
 
 fn places(text: &[TextLine<'_>], wanted: Wanted<'_>, by: Match) -> Vec<usize> {

@@ -1,9 +1,9 @@
-//! Changes of texts: exact-match replacement and patches. Pure.
+//! Changes of texts: exact-match replacement and patches. Pure functions without I/O.
 //!
-//! A change is made where it is meant or not at all. A text must match exactly; where it does
-//! not, a place that differs in line ends or in blanks only is taken when it is the only one,
-//! and the answer says so. Whatever is ambiguous is refused with the lines in question. Line
-//! ends, byte order mark and a missing last line end stay as they are.
+//! An edit is applied at an unambiguous position or not at all. The old text must match exactly.
+//! Otherwise the edit accepts a position that differs only in line ends or blanks if it is the
+//! only one, and the result says so. An ambiguous edit is refused with the line numbers of all
+//! candidates. Line ends, byte order mark and a missing final line end are preserved.
 
 mod apply;
 mod begin;

@@ -1,14 +1,14 @@
-//! Reads a patch of either form.
+//! Parses a patch in either format.
 
 use super::patch::{ParseError, Patch};
 use super::{begin, unified};
 
-/// Largest patch, bytes.
+/// Largest patch, in bytes.
 const BYTES: usize = 4 * 1024 * 1024;
-/// Most files of one patch.
+/// Largest number of files in one patch.
 const FILES: usize = 500;
 
-/// Reads a patch.
+/// Parses a patch.
 pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
     if text.len() > BYTES {
         return Err(ParseError::TooLarge);
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
     if lines.last() == Some(&"") {
         lines.pop();
     }
-    // A patch that came through something that writes CRLF everywhere, its own lines included.
+    // Something converted the whole patch to CRLF, including its headings; convert it back.
     if !lines.is_empty() && lines.iter().all(|line| line.ends_with('\r')) {
         lines = lines
             .iter()
@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Patch, ParseError> {
     Ok(Patch { files })
 }
 
-/// The patch without the fence that models put around code.
+/// Removes the Markdown code fence that models put around a patch.
 fn unfenced(text: &str) -> &str {
     let trimmed = text.trim_start_matches(['\n', '\r']);
     let Some(rest) = trimmed.strip_prefix("```") else {

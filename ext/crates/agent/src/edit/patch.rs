@@ -1,13 +1,13 @@
-//! A patch, whichever way it is written.
+//! Parsed patch, independent of its format.
 
-/// Changes of files, in the order of the patch.
+/// Changes of files, in patch order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub files: Vec<FilePatch>,
 }
 
 impl Patch {
-    /// Every file that it names, once.
+    /// Returns every file name in the patch once.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for file in &self.files {
@@ -21,45 +21,46 @@ impl Patch {
     }
 }
 
-/// The change of one file. No old name: it is made; no new name: it is removed; two: it moves.
+/// Change of one file. Without an old name the file is created; without a new name it is deleted;
+/// with two different names it is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePatch {
     pub old: Option<String>,
     pub new: Option<String>,
-    /// Permission bits it gets, when the patch says so.
+    /// New permission bits, if the patch sets them.
     pub mode: Option<u32>,
     pub body: Body,
 }
 
-/// What happens to the content.
+/// Change of the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Pieces that are found by their lines.
+    /// Hunks located by their lines.
     Hunks(Vec<Hunk>),
-    /// The file goes, whatever it holds.
+    /// The file is deleted, whatever its content.
     Gone,
 }
 
-/// One piece of a change.
+/// One hunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hunk {
-    /// First old line as the patch says, from 1.
+    /// First old line given by the patch, from 1.
     pub at: Option<usize>,
-    /// A line above the piece, by which it is found.
+    /// Heading lines that precede the hunk in the file and narrow the search.
     pub below: Vec<String>,
     pub lines: Vec<Line>,
-    /// The last old line has no line end.
+    /// Whether the last old line has no line end.
     pub old_open: bool,
-    /// The last new line has no line end.
+    /// Whether the last new line has no line end.
     pub new_open: bool,
-    /// It is at the end of the file.
+    /// Whether the hunk is at the end of the file.
     pub at_end: bool,
-    /// Line of the patch where it begins, from 1.
+    /// Line number of the hunk in the patch, from 1.
     pub patch_line: usize,
 }
 
 impl Hunk {
-    /// The lines that must be there.
+    /// Returns the lines that the file must contain.
     pub(super) fn old(&self) -> Vec<&str> {
         self.lines
             .iter()
@@ -71,7 +72,7 @@ impl Hunk {
     }
 }
 
-/// A line of a hunk, without its line end.
+/// A hunk line without its line end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Keep(String),
@@ -79,7 +80,7 @@ pub(crate) enum Line {
     Add(String),
 }
 
-/// Why a patch cannot be read.
+/// Reason why a patch cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ParseError {
     #[error(
@@ -99,7 +100,7 @@ pub(super) fn fault<T>(index: usize, why: impl Into<String>) -> Result<T, ParseE
     })
 }
 
-/// A name as it is looked for: without `./`.
+/// Normalises a name: removes a leading `./`.
 pub(super) fn tidy(name: &str) -> String {
     let mut name = name;
     while let Some(rest) = name.strip_prefix("./") {

@@ -1,29 +1,29 @@
-//! Replacement of a text that must match exactly.
+//! Replaces a text that must match exactly.
 
-/// Lines shown where the text nearly is.
+/// Similar lines shown when the text is missing.
 const NEAR: usize = 3;
 /// Longest line shown.
 const SHOWN: usize = 160;
 const BOM: &str = "\u{feff}";
 
-/// How many places are replaced.
+/// Number of occurrences to replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The one place there is.
+    /// Exactly one occurrence.
     Once,
-    /// Every place.
+    /// All occurrences.
     All,
 }
 
-/// A replaced text.
+/// Result of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replaced {
     pub bytes: Vec<u8>,
-    /// First line of each place, from 1, in the text as it was.
+    /// First line of each occurrence, from 1, in the original text.
     pub lines: Vec<usize>,
 }
 
-/// Why nothing is replaced.
+/// Reason why nothing was replaced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReplaceError {
     #[error(
@@ -36,19 +36,19 @@ pub(crate) enum ReplaceError {
     Empty,
     #[error("old_text and new_text are the same: nothing would change")]
     Same,
-    #[error("old_text is in the file {count} times, at lines {}: give more lines around the one you mean, or say replace_all true", numbers(.lines))]
+    #[error("old_text is in the file {count} times, at lines {}: give more lines around the one you mean, or set replace_all to true", numbers(.lines))]
     Ambiguous { count: usize, lines: Vec<usize> },
     #[error(
         "old_text is not in the file{near}; it must match exactly, whitespace included: read the file again"
     )]
-    Missing { near: Near },
+    Missing { near: SimilarText },
 }
 
-/// What of the text is there.
+/// Similar text found in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Near {
+pub(crate) enum SimilarText {
     Nothing,
-    /// All of it, with other blanks.
+    /// The whole text, with different whitespace.
     Blanks {
         line: usize,
         text: String,
@@ -59,14 +59,14 @@ pub(crate) enum Near {
     },
 }
 
-impl std::fmt::Display for Near {
+impl std::fmt::Display for SimilarText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Nothing => Ok(()),
             Self::Blanks { line, text } => {
                 write!(
                     f,
-                    "; it is there with other whitespace from line {line} on:\n{text}\n"
+                    "; it is there with different whitespace from line {line} on:\n{text}\n"
                 )
             }
             Self::FirstLine { lines } => {
@@ -86,8 +86,8 @@ fn numbers(lines: &[usize]) -> String {
     shown.join(", ") + more
 }
 
-/// Replaces `old` by `new` in a UTF-8 text. Line ends do not have to match: new lines get those
-/// that the file has.
+/// Replaces `old` by `new` in a UTF-8 text. Line ends need not match: new lines get the file's
+/// line ends.
 pub(crate) fn replace(
     bytes: &[u8],
     old: &str,
@@ -107,7 +107,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Same);
     }
     let crlf = text.matches("\r\n").count();
-    let flat = Flat::of(text);
+    let flat = NormalizedText::of(text);
     let wanted = old.replace("\r\n", "\n");
     let starts: Vec<usize> = flat.text.match_indices(&wanted).map(|(at, _)| at).collect();
     let lines: Vec<usize> = starts.iter().map(|at| line_of(&flat.text, *at)).collect();
@@ -119,7 +119,7 @@ pub(crate) fn replace(
         }
         (1, _) | (_, Scope::All) => {}
         (_, Scope::Once) => {
-            // Matches that overlap count too: any of them could be meant.
+            // Overlapping matches count too, because any of them could be meant.
             let count = starts.len();
             return Err(ReplaceError::Ambiguous { count, lines });
         }
@@ -129,7 +129,7 @@ pub(crate) fn replace(
         return Err(ReplaceError::Ambiguous { count, lines });
     }
     let newlines = text.matches('\n').count();
-    // A file with both kinds gets the more frequent one.
+    // A file with both line ends gets the more frequent one.
     let new = match crlf * 2 > newlines {
         true => new.replace("\r\n", "\n").replace('\n', "\r\n"),
         false => new.to_owned(),
@@ -153,7 +153,7 @@ pub(crate) fn replace(
     })
 }
 
-/// Whether `wanted` is found a second time at a place that overlaps the first.
+/// Returns whether `wanted` occurs a second time, overlapping the first.
 fn overlaps(text: &str, wanted: &str) -> bool {
     let Some(first) = text.find(wanted) else {
         return false;
@@ -162,14 +162,20 @@ fn overlaps(text: &str, wanted: &str) -> bool {
     text[first + step..].contains(wanted)
 }
 
-/// A text with `\n` for every line end, and where its bytes are in the original.
-struct Flat {
+/// A text with all line ends as `
+///
+/// `, and the mapping to its original byte offsets.
+struct NormalizedText {
     text: String,
-    /// Offsets in `text` of those `\n` that stand for `\r\n`.
+    /// Offsets in `text` of each `
+    ///
+    /// ` that was `\r
+    ///
+    /// ` in the original.
     folded: Vec<usize>,
 }
 
-impl Flat {
+impl NormalizedText {
     fn of(text: &str) -> Self {
         let mut flat = String::with_capacity(text.len());
         let mut folded = Vec::new();
@@ -183,7 +189,7 @@ impl Flat {
         Self { text: flat, folded }
     }
 
-    /// The original offset of an offset in `text`: before it, each folded line end is a byte longer.
+    /// Maps an offset in `text` to the original: every converted line end before it adds one byte.
     fn place(&self, at: usize) -> usize {
         at + self.folded.partition_point(|folded| *folded < at)
     }
@@ -197,12 +203,12 @@ fn line_of(text: &str, at: usize) -> usize {
         + 1
 }
 
-fn near(text: &str, wanted: &str) -> Near {
+fn near(text: &str, wanted: &str) -> SimilarText {
     let lines: Vec<&str> = text.lines().collect();
     let want: Vec<&str> = wanted.lines().map(str::trim).collect();
     let want = trim_blank(&want);
     let Some(first) = want.first() else {
-        return Near::Nothing;
+        return SimilarText::Nothing;
     };
     let same = |line: &str, want: &str| line.split_whitespace().eq(want.split_whitespace());
     for start in 0..lines.len() {
@@ -212,11 +218,11 @@ fn near(text: &str, wanted: &str) -> Near {
         if window.iter().zip(want).all(|(line, want)| same(line, want)) {
             let text = window.iter().map(|l| cut(l)).collect::<Vec<_>>().join("\n");
             let line = start + 1;
-            return Near::Blanks { line, text };
+            return SimilarText::Blanks { line, text };
         }
     }
     if first.len() < 4 {
-        return Near::Nothing;
+        return SimilarText::Nothing;
     }
     let found: Vec<(usize, String)> = lines
         .iter()
@@ -226,9 +232,9 @@ fn near(text: &str, wanted: &str) -> Near {
         .map(|(index, line)| (index + 1, cut(line)))
         .collect();
     if found.is_empty() {
-        Near::Nothing
+        SimilarText::Nothing
     } else {
-        Near::FirstLine { lines: found }
+        SimilarText::FirstLine { lines: found }
     }
 }
 
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_place_is_replaced() {
+    fn single_occurrence_is_replaced() {
         assert_eq!(once("a\nb\nc\n", "b\n", "x\ny\n").unwrap(), "a\nx\ny\nc\n");
         assert_eq!(once("a\nb\nc", "\nc", "").unwrap(), "a\nb");
         assert_eq!(once("ä=ö", "ö", "é").unwrap(), "ä=é");
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn more_places_are_refused_with_their_lines() {
+    fn ambiguous_replacement_is_refused_with_line_numbers() {
         assert_eq!(
             once("a\nb\na\n", "a", "x"),
             Err(ReplaceError::Ambiguous {
@@ -288,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_byte_order_mark_stay() {
+    fn replacement_preserves_line_ends_and_byte_order_mark() {
         assert_eq!(
             once("\u{feff}a\r\nb\r\nc", "a\nb", "x\ny\nz").unwrap(),
             "\u{feff}x\r\ny\r\nz\r\nc"
@@ -297,7 +303,7 @@ mod tests {
             once("a\r\nb\r\n", "b", "x\r\ny").unwrap(),
             "a\r\nx\r\ny\r\n"
         );
-        // A file of both kinds: what is not touched stays as it is.
+        // Mixed line ends: lines outside the replacement stay unchanged.
         assert_eq!(
             once("a\r\nb\nc\nd\n", "b\nc", "x\ny").unwrap(),
             "a\r\nx\ny\nd\n"
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_says_why() {
+    fn failed_replacement_states_the_reason() {
         assert_eq!(once("a", "", "b"), Err(ReplaceError::Empty));
         assert_eq!(once("a", "a", "a"), Err(ReplaceError::Same));
         assert_eq!(
@@ -322,7 +328,7 @@ mod tests {
             Err(ReplaceError::NotText)
         );
         let error = once("if ( $a ) {\n\treturn;\n}\n", "if ($a) {\n    return;", "x");
-        // A blank between signs is a difference that is not guessed away.
+        // A difference of blanks between non-blank characters is not accepted as a match.
         assert!(error.unwrap_err().to_string().contains("exactly"));
         let error = once("x\n\tfoo  bar\n\tbaz\n", "foo bar\nbaz", "q").unwrap_err();
         assert!(

@@ -1,15 +1,15 @@
-//! Scenarios of patches (`tests/fixtures/edits/NNN_name/{input,patch,expected}`), with git as
-//! the judge of unified diffs that it accepts, and random texts with random changes.
+//! Scenario tests of patches (`tests/fixtures/edits/NNN_name/{input,patch,expected}`), a
+//! comparison with git for unified diffs that git accepts, and random edits of random texts.
 //!
-//! A folder has `patch`, files below `input`, and either files below `expected` or a text in
-//! `error` that the refusal must hold.
+//! A scenario folder has `patch`, files below `input`, and either files below `expected` or a file
+//! `error` with a text that the error must contain.
 
 use super::{Files, Scope, apply, parse, replace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Files by path, as they are.
+/// File contents by path.
 type Tree = BTreeMap<String, Vec<u8>>;
 
 fn fixtures() -> PathBuf {
@@ -37,7 +37,7 @@ fn tree(root: &Path) -> Tree {
     files
 }
 
-/// The files after the patch, or why it is refused.
+/// Returns the files after the patch, or the error.
 fn patched(input: &Tree, text: &str) -> Result<(Tree, Vec<String>), String> {
     let patch = parse(text).map_err(|e| e.to_string())?;
     let before: Files = patch
@@ -56,7 +56,7 @@ fn patched(input: &Tree, text: &str) -> Result<(Tree, Vec<String>), String> {
     Ok((files, applied.notes))
 }
 
-/// What git makes of it; none when git refuses.
+/// Returns git's result of the patch; `None` when git refuses it.
 fn git(input: &Tree, patch: &str) -> Option<Tree> {
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in input {
@@ -81,14 +81,18 @@ fn git(input: &Tree, patch: &str) -> Option<Tree> {
 }
 
 #[test]
-fn scenarios() {
+fn patch_scenarios_yield_the_expected_files_or_error() {
     let mut folders: Vec<PathBuf> = std::fs::read_dir(fixtures())
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir())
         .collect();
     folders.sort();
-    assert!(folders.len() >= 30, "{} scenarios", folders.len());
+    assert!(
+        folders.len() >= 30,
+        "{} patch_scenarios_yield_the_expected_files_or_error",
+        folders.len()
+    );
     let (mut failures, mut judged) = (Vec::new(), 0);
     for folder in folders {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
@@ -117,13 +121,16 @@ fn scenarios() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(judged >= 8, "git accepted {judged} scenarios only");
+    assert!(
+        judged >= 8,
+        "git accepted {judged} patch_scenarios_yield_the_expected_files_or_error only"
+    );
 }
 
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
+/// Deterministic pseudo-random numbers.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, below: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -176,8 +183,8 @@ impl Dice {
 }
 
 #[test]
-fn what_git_calls_a_difference_is_applied_as_git_does() {
-    let mut dice = Dice(0x5eed_1234_5678_9abc);
+fn git_diff_is_applied_with_the_same_result_as_git_apply() {
+    let mut dice = Random(0x5eed_1234_5678_9abc);
     let directory = tempfile::tempdir().unwrap();
     let (old_path, new_path) = (directory.path().join("old"), directory.path().join("new"));
     let (mut applied, mut refused) = (0, 0);
@@ -206,7 +213,7 @@ fn what_git_calls_a_difference_is_applied_as_git_does() {
             .output()
             .unwrap();
         let diff = String::from_utf8(diff.stdout).unwrap();
-        // Two names, as of one file that moved; the test wants one that changed.
+        // The diff has two names like a move; make it the change of one file.
         let diff = diff
             .replace("diff --git a/old b/new", "diff --git a/f b/f")
             .replace("--- a/old\n+++ b/new\n", "--- a/f\n+++ b/f\n");
@@ -221,7 +228,7 @@ fn what_git_calls_a_difference_is_applied_as_git_does() {
                 assert!(notes.is_empty(), "round {round}: {notes:?}");
                 applied += 1;
             }
-            // Whatever is at the line the diff names is taken; nothing else can be in doubt.
+            // The position in the diff header is exact, so no hunk can be ambiguous.
             Err(why) => {
                 refused += 1;
                 assert!(
@@ -238,11 +245,11 @@ fn what_git_calls_a_difference_is_applied_as_git_does() {
 }
 
 #[test]
-fn the_begin_form_does_what_the_unified_form_does() {
-    let mut dice = Dice(0xabcd_ef01_2345_6789);
+fn begin_patch_form_equals_unified_form() {
+    let mut dice = Random(0xabcd_ef01_2345_6789);
     let mut applied = 0;
     for round in 0..300 {
-        // Lines that are all different: then there is one place for everything.
+        // All lines differ, so every hunk has a single position.
         let lines: Vec<String> = (0..3 + dice.roll(30))
             .map(|n| format!("{n} {}", dice.line()))
             .collect();
@@ -273,8 +280,8 @@ fn the_begin_form_does_what_the_unified_form_does() {
 }
 
 #[test]
-fn replacing_there_and_back_changes_nothing() {
-    let mut dice = Dice(0x1357_9bdf_2468_ace0);
+fn replacing_and_reversing_restores_the_text() {
+    let mut dice = Random(0x1357_9bdf_2468_ace0);
     for _ in 0..300 {
         let lines: Vec<String> = (0..1 + dice.roll(20))
             .map(|n| format!("{n}:{}", dice.line()))
@@ -283,7 +290,7 @@ fn replacing_there_and_back_changes_nothing() {
         let at = dice.roll(lines.len());
         let (old, new) = (lines[at].as_str(), format!("x{}y", dice.roll(1000)));
         let Ok(there) = replace(text.as_bytes(), old, &new, Scope::Once) else {
-            // `1:a` is in `11:a`, too.
+            // `1:a` is also a substring of `11:a`.
             continue;
         };
         let back = replace(&there.bytes, &new, old, Scope::Once).unwrap();
@@ -292,11 +299,11 @@ fn replacing_there_and_back_changes_nothing() {
 }
 
 #[test]
-fn a_broken_patch_is_an_error_and_never_a_panic() {
+fn malformed_patch_returns_an_error_without_panic() {
     let whole = std::fs::read_to_string(fixtures().join("001_git_update/patch")).unwrap();
     let begin = "*** Begin Patch\n*** Update File: f\n@@ x\n a\n-b\n+c\n*** End Patch\n";
     for text in [whole.as_str(), begin] {
-        let mut dice = Dice(0x0f0f_f0f0_1234_4321);
+        let mut dice = Random(0x0f0f_f0f0_1234_4321);
         for _ in 0..500 {
             let mut bytes = text.as_bytes().to_vec();
             for _ in 0..=dice.roll(3) {

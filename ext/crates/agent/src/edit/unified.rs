@@ -1,15 +1,15 @@
-//! Unified diffs, plain or with git's headings.
+//! Parses unified diffs, plain or with git's extended headers.
 //!
-//! The lines of a hunk are counted against its heading where the counts are right. Models
-//! miscount: a hunk then ends where the next heading begins.
+//! The line counts of a hunk header decide where the hunk ends if they are correct. Models often
+//! miscount; a hunk with wrong counts ends at the next header.
 
 use super::patch::{Body, FilePatch, Hunk, Line, ParseError, fault, tidy};
 use wp_codebox_artifacts::unquote_name;
 
-/// Headings of one file.
+/// Headers of one file.
 #[derive(Debug, Default)]
 struct Heading {
-    /// Names of the `diff --git` line, of `rename` lines, of `---` and `+++`.
+    /// Names from the `diff --git` line, the `rename` lines, `---` and `+++`.
     git: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -22,7 +22,7 @@ struct Heading {
     line: usize,
 }
 
-/// A name after `---` or `+++`.
+/// File name after `---` or `+++`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Name {
     Nothing,
@@ -73,7 +73,8 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, ParseError> {
     Ok(files)
 }
 
-/// `---` and `+++` lines, which a removed line `-- …` could look like.
+/// Returns whether `---` and `+++` header lines start here. A removed line `-- …` looks like the
+/// first of them, so both are required.
 fn is_names(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("--- ")
         && lines
@@ -127,7 +128,7 @@ fn unquoted(text: &str, at: usize) -> Result<String, ParseError> {
 }
 
 fn file_name(text: &str, at: usize) -> Result<Name, ParseError> {
-    // Plain diffs put a date behind a tab.
+    // Plain diffs append a tab and a date.
     let text = match text.starts_with('"') {
         true => text,
         false => text.split('\t').next().unwrap_or_default(),
@@ -166,7 +167,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
     }
     let (old, new) = match (&heading.old, &heading.new) {
         (Some(old), Some(new)) => (old.clone(), new.clone()),
-        // Without hunks git writes no --- and +++ lines.
+        // Git writes no `---` and `+++` lines when there are no hunks.
         _ => {
             let Some(name) = heading.git.as_deref().and_then(git_name) else {
                 return fault(at, "the two names of the heading cannot be told apart");
@@ -198,7 +199,7 @@ fn names(heading: &Heading, at: usize) -> Result<Names, ParseError> {
     }
 }
 
-/// The one name in `a/NAME b/NAME`.
+/// Returns the name in `a/NAME b/NAME` when both are the same.
 fn git_name(names: &str) -> Option<String> {
     if names.starts_with('"') {
         let (first, _) = unquote_name(names.as_bytes())?;
@@ -206,7 +207,7 @@ fn git_name(names: &str) -> Option<String> {
         return first.strip_prefix("a/").map(str::to_owned);
     }
     let rest = names.strip_prefix("a/")?;
-    // Both halves are the same, so the border is in the middle.
+    // Both halves have equal length, so the separator is in the middle.
     let middle = rest.len().checked_sub(3)? / 2;
     let (first, second) = (rest.get(..middle)?, rest.get(middle..)?);
     (second.strip_prefix(" b/") == Some(first)).then(|| first.to_owned())
@@ -225,7 +226,7 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     };
     let counted = old_start.is_some();
     let mut hunk = Hunk {
-        // After `-0,0` the old side is nothing; `-5,0` means after line 5.
+        // `-0,0` means an empty old side; `-5,0` means after line 5.
         at: old_start.map(|at| if old_count == 0 { at + 1 } else { at.max(1) }),
         patch_line: start + 1,
         ..Hunk::default()
@@ -253,7 +254,7 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
             Some(' ') => Line::Keep(line[1..].to_owned()),
             Some('-') => Line::Remove(line[1..].to_owned()),
             Some('+') => Line::Add(line[1..].to_owned()),
-            // A blank line whose leading space was lost on the way.
+            // A context line that is blank lost its leading space in transit.
             None if !complete => Line::Keep(String::new()),
             _ if complete => break,
             Some('\r') if line.len() == 1 => Line::Keep("\r".to_owned()),
@@ -273,7 +274,7 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     if hunk.lines.is_empty() {
         return fault(start, "the hunk has no lines");
     }
-    // A blank line at the end that the counts do not know is the message's, not the file's.
+    // A trailing blank line beyond the counts belongs to the message, not to the file.
     let trailing = lines.get(at - 1).is_some_and(|line| line.is_empty());
     if trailing && (!counted || old > old_count) && hunk.lines.len() > 1 {
         hunk.lines.pop();
@@ -281,12 +282,13 @@ fn hunk(lines: &[&str], start: usize) -> Result<(Hunk, usize), ParseError> {
     Ok((hunk, at))
 }
 
-/// A file's heading that is followed by a hunk: no removed line looks like that.
+/// Returns whether a file header followed by a hunk starts here; removed lines cannot look like
+/// that.
 fn is_heading(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("diff --git ") || lines.get(at + 2).is_some_and(|l| l.starts_with("@@ -"))
 }
 
-/// `@@ -old[,count] +new[,count] @@`: first old line and both counts.
+/// Parses `@@ -old[,count] +new[,count] @@` into the first old line and both counts.
 fn ranges(line: &str) -> Option<(Option<usize>, usize, usize)> {
     let inner = line.strip_prefix("@@ -")?;
     let (inner, _) = inner.split_once(" @@")?;

@@ -1,7 +1,7 @@
-//! Reads an answer of either protocol, whatever form it comes in.
+//! Reads a response of either protocol, streamed or whole.
 //!
-//! The form is seen in its first byte: an object is a whole answer, also where a stream was
-//! asked for; anything but markup is taken for a stream.
+//! The first byte decides the form: `{` or `[` starts a whole JSON response, even when a stream was
+//! requested; any other byte except `<` starts a stream.
 
 use super::assembly::{AnswerError, Assembly, Progress};
 use super::events::{Event, EventReader};
@@ -9,16 +9,16 @@ use super::limits::ANSWER_BYTES;
 use super::{chat_answer, messages_answer};
 use wp_codebox_contracts::ModelApi;
 
-/// The form of an answer.
+/// Form of a response.
 #[derive(Debug)]
 enum Form {
-    /// Only blanks so far.
+    /// Only whitespace so far.
     Unknown,
     Stream(EventReader),
     Whole(Vec<u8>),
 }
 
-/// An answer being read.
+/// Incremental reader of a response.
 #[derive(Debug)]
 pub(super) struct AnswerReader {
     api: ModelApi,
@@ -45,7 +45,7 @@ impl AnswerReader {
         self.progress
     }
 
-    /// Takes more of it.
+    /// Processes further bytes.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -61,7 +61,7 @@ impl AnswerReader {
                 Some(b'{' | b'[') => self.form = Form::Whole(Vec::new()),
                 Some(b'<') => {
                     return Err(AnswerError::Shape(
-                        "a web page came back: check the address of the model",
+                        "the response is a web page: check the address of the model",
                     ));
                 }
                 Some(_) => self.form = Form::Stream(EventReader::default()),
@@ -82,13 +82,13 @@ impl AnswerReader {
         }
     }
 
-    /// The bytes are over.
+    /// Processes the end of the body.
     pub(super) fn finish(mut self, on_text: &mut dyn FnMut(&str)) -> Result<Assembly, AnswerError> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
-            Form::Unknown => return Err(AnswerError::Cut),
+            Form::Unknown => return Err(AnswerError::Truncated),
             Form::Whole(whole) => {
                 let value = match serde_json::from_slice(&whole) {
-                    Err(error) if error.is_eof() => return Err(AnswerError::Cut),
+                    Err(error) if error.is_eof() => return Err(AnswerError::Truncated),
                     Err(_) => AnswerError::json(&String::from_utf8_lossy(&whole))?,
                     Ok(value) => value,
                 };
@@ -104,18 +104,19 @@ impl AnswerReader {
                 reader.finish(&mut events)?;
                 match self.take(events, on_text) {
                     Ok(()) => {}
-                    // The last event was never ended: what is wrong with it is its end.
+                    // The last event had no terminating empty line and is truncated; the model had
+                    // finished before it.
                     Err(AnswerError::Json { .. }) if self.progress >= Progress::Stopped => {}
-                    Err(AnswerError::Json { .. }) => return Err(AnswerError::Cut),
+                    Err(AnswerError::Json { .. }) => return Err(AnswerError::Truncated),
                     Err(other) => return Err(other),
                 }
                 if self.events == 0 {
                     return Err(AnswerError::Shape(
-                        "it is neither JSON nor a stream of events",
+                        "the response is neither JSON nor an event stream",
                     ));
                 }
                 if self.progress == Progress::More {
-                    return Err(AnswerError::Cut);
+                    return Err(AnswerError::Truncated);
                 }
             }
         }

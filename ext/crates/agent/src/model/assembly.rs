@@ -1,4 +1,4 @@
-//! Puts an answer together from its pieces.
+//! Assembles a response from its pieces.
 
 use super::events::EventTooLong;
 use super::limits::{ANSWER_BYTES, ARGUMENT_BYTES, CALLS, NAME_CHARS};
@@ -7,10 +7,10 @@ use crate::{Reply, StopReason, TokenUsage, ToolCall};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An answer is larger than any that makes sense.
+/// Reason why a response exceeds the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AssemblyError {
-    #[error("an answer has more than {CALLS} tool calls")]
+    #[error("the response has more than {CALLS} tool calls")]
     Calls,
     #[error("the arguments of a call are longer than {ARGUMENT_BYTES} bytes")]
     Arguments,
@@ -18,31 +18,31 @@ pub(super) enum AssemblyError {
     Name,
 }
 
-/// How far an answer is.
+/// Progress of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
-    /// There must be more.
+    /// The response is incomplete.
     More,
-    /// The model is done; numbers may follow.
+    /// The model has finished; token counts may follow.
     Stopped,
     /// Nothing follows.
     Finished,
 }
 
-/// Why an answer cannot be read.
+/// Reason why a response cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AnswerError {
-    /// It ended too early: to be asked again.
-    #[error("the answer broke off")]
-    Cut,
-    /// It is a refusal.
-    #[error("the answer is a refusal")]
+    /// The response ended early; the client retries.
+    #[error("the response ended early")]
+    Truncated,
+    /// The response is an error of the provider.
+    #[error("the provider refused the request")]
     Refused(Refusal),
-    #[error("the JSON of the answer is broken (line {line}, column {column})")]
+    #[error("the JSON of the response is invalid (line {line}, column {column})")]
     Json { line: usize, column: usize },
     #[error("{0}")]
     Shape(&'static str),
-    #[error("an answer is longer than {ANSWER_BYTES} bytes")]
+    #[error("the response is longer than {ANSWER_BYTES} bytes")]
     TooLong,
     #[error("{0}")]
     Assembly(#[from] AssemblyError),
@@ -51,7 +51,7 @@ pub(super) enum AnswerError {
 }
 
 impl AnswerError {
-    /// Parses a piece of JSON.
+    /// Parses one JSON document.
     pub(super) fn json(text: &str) -> Result<Value, Self> {
         serde_json::from_str(text).map_err(|error| Self::Json {
             line: error.line(),
@@ -60,7 +60,7 @@ impl AnswerError {
     }
 }
 
-/// An answer under way.
+/// Response under construction.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     text: String,
@@ -70,20 +70,20 @@ pub(super) struct Assembly {
     stop: Option<StopReason>,
 }
 
-/// A call under way.
+/// Tool call under construction.
 #[derive(Debug, Default)]
 struct Call {
-    /// Where the provider counts it, if it counts.
+    /// Index that the provider gives the call, if any.
     place: Option<u64>,
     id: String,
     name: String,
-    /// Text that should be JSON.
+    /// Arguments as unparsed JSON text.
     arguments: String,
-    /// Not ours to read.
+    /// Opaque value of the provider, returned unchanged in the next request.
     extra: Option<Value>,
 }
 
-/// A piece of a call.
+/// Piece of a tool call.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct CallPiece<'a> {
     pub place: Option<u64>,
@@ -93,30 +93,30 @@ pub(super) struct CallPiece<'a> {
     pub extra: Option<&'a Value>,
 }
 
-/// What goes from turn to turn beside the messages.
+/// State kept between the turns of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
-    /// Ids made up so far: unlike each other over a whole conversation.
+pub(super) struct ConversationState {
+    /// Counter of generated ids, which stay unique in the whole conversation.
     made_up: u64,
-    /// What a provider wants to see again with a call, e.g. a signature of its thoughts, by
-    /// the call's id. Whoever leaves it out is refused.
+    /// Opaque values by call id that the provider requires in later requests, e.g. a signature of
+    /// the model's reasoning. A request without them is refused.
     extras: BTreeMap<String, Value>,
 }
 
-impl Carried {
+impl ConversationState {
     fn new_id(&mut self) -> String {
         self.made_up += 1;
         format!("call_codebox_{}", self.made_up)
     }
 
-    /// What belongs to a call.
+    /// Returns the opaque value of a call.
     pub(super) fn extra(&self, call_id: &str) -> Option<&Value> {
         self.extras.get(call_id)
     }
 }
 
 impl Assembly {
-    /// More text.
+    /// Appends text.
     pub(super) fn text(&mut self, piece: &str, on_text: &mut dyn FnMut(&str)) {
         if !piece.is_empty() {
             self.text.push_str(piece);
@@ -124,10 +124,10 @@ impl Assembly {
         }
     }
 
-    /// More of a call. A piece belongs to the newest call of its place, or, without one, to
-    /// the newest of all; one that brings a name and another id begins a call of its own:
-    /// some providers give every call the same place. One that belongs nowhere and names
-    /// nothing is not of a call of ours.
+    /// Appends a piece of a tool call. It belongs to the newest call with its index, or without an
+    /// index to the newest call. A piece with a name and a different id starts a new call, because
+    /// some providers give every call the same index. Ignores a piece without name that belongs to
+    /// no call.
     pub(super) fn call(&mut self, piece: CallPiece<'_>) -> Result<(), AssemblyError> {
         let same_place = |call: &&mut Call| piece.place.is_none() || call.place == piece.place;
         let found = self.calls.iter_mut().rev().find(same_place);
@@ -161,7 +161,7 @@ impl Assembly {
         call.add(piece)
     }
 
-    /// The model as it names itself; the first word counts.
+    /// Sets the model's name; the first value stays.
     pub(super) fn model(&mut self, name: &str) {
         if self.model.is_empty() {
             self.model = name
@@ -172,22 +172,22 @@ impl Assembly {
         }
     }
 
-    /// Tokens so far: a later word replaces what it has a number for.
+    /// Updates the token counts; later values replace earlier ones.
     pub(super) fn usage(&mut self, change: impl FnOnce(&mut TokenUsage)) {
         change(self.usage.get_or_insert_default());
     }
 
-    /// Why it stopped; the last word counts.
+    /// Sets the stop reason; the last value wins.
     pub(super) fn stop(&mut self, reason: StopReason) {
         self.stop = Some(reason);
     }
 
-    /// Whether the model said why it stopped.
+    /// Returns whether the provider sent a stop reason.
     pub(super) const fn is_stopped(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// How far it is, as long as the stream goes on.
+    /// Returns the progress while the stream continues.
     pub(super) const fn progress(&self) -> Progress {
         match self.is_stopped() {
             true => Progress::Stopped,
@@ -195,8 +195,9 @@ impl Assembly {
         }
     }
 
-    /// The answer. `asked` is the model that was asked, for providers that do not say.
-    pub(super) fn reply(self, asked: &str, carried: &mut Carried) -> Reply {
+    /// Returns the finished response. `asked` is the requested model's name, used when the
+    /// provider sends none.
+    pub(super) fn reply(self, asked: &str, carried: &mut ConversationState) -> Reply {
         let mut seen = BTreeSet::new();
         let calls: Vec<ToolCall> = self
             .calls
@@ -219,11 +220,11 @@ impl Assembly {
             })
             .collect();
         let stop = match self.stop {
-            // Some providers say `stop` and call all the same.
+            // Some providers report `stop` although the response has tool calls.
             Some(StopReason::End | StopReason::Tools) | None if !calls.is_empty() => {
                 StopReason::Tools
             }
-            // And some say they call, and do not.
+            // Other providers report tool calls although the response has none.
             Some(StopReason::Tools) | None => StopReason::End,
             Some(other) => other,
         };
@@ -246,7 +247,7 @@ impl Call {
         if self.id.is_empty() {
             piece.id.clone_into(&mut self.id);
         }
-        // A name comes whole, in pieces, or again with every piece.
+        // Providers send the name whole, in pieces, or repeated in every piece.
         if self.name != piece.name {
             self.name.push_str(piece.name);
         }
@@ -268,7 +269,7 @@ fn usable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= NAME_CHARS && id.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Arguments as an object, or why they are none. No arguments at all are an empty object.
+/// Parses arguments as a JSON object; an empty text is an empty object.
 fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
@@ -278,7 +279,7 @@ fn arguments(text: &str) -> Result<Map<String, Value>, String> {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err("the arguments are valid JSON, but not an object".to_owned()),
         Err(error) if error.is_eof() => {
-            Err("the arguments are cut off: the JSON ends too early".to_owned())
+            Err("the arguments are truncated: the JSON ends too early".to_owned())
         }
         Err(error) => Err(format!(
             "the arguments are not valid JSON (line {}, column {})",
@@ -308,7 +309,7 @@ mod tests {
             assembly.call(*piece).unwrap();
         }
         assembly
-            .reply("m", &mut Carried::default())
+            .reply("m", &mut ConversationState::default())
             .calls
             .into_iter()
             .map(|call| {
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_find_their_call() {
+    fn call_pieces_are_matched_by_index_and_id() {
         let usual = [
             piece(Some(0), "a", "read", ""),
             piece(Some(1), "b", "list", "{}"),
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_an_id_of_their_own_get_one() {
+    fn call_without_unique_id_gets_a_generated_one() {
         let rows = assembled(&[
             piece(None, "", "read", "{}"),
             piece(None, "", "read", "{}"),
@@ -379,9 +380,9 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_none_are_told() {
+    fn unparsable_arguments_are_reported() {
         for (text, part) in [
-            ("{\"a\":", "cut off"),
+            ("{\"a\":", "truncated"),
             ("{\"a\":1}}", "not valid JSON (line 1"),
             ("[1]", "not an object"),
             ("\"text\"", "not an object"),
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_bounded() {
+    fn response_size_is_bounded() {
         let mut assembly = Assembly::default();
         for place in 0..CALLS as u64 {
             assembly
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_fits_the_answer() {
+    fn stop_reason_is_corrected_to_match_the_calls() {
         let reply = |stop: Option<StopReason>, calls: usize| {
             let mut assembly = Assembly::default();
             for _ in 0..calls {
@@ -420,7 +421,7 @@ mod tests {
             if let Some(stop) = stop {
                 assembly.stop(stop);
             }
-            assembly.reply("m", &mut Carried::default()).stop
+            assembly.reply("m", &mut ConversationState::default()).stop
         };
         assert_eq!(reply(Some(StopReason::End), 1), StopReason::Tools);
         assert_eq!(reply(Some(StopReason::Tools), 0), StopReason::End);

@@ -1,21 +1,21 @@
-//! Chat completions: the request.
+//! Chat completions protocol: requests.
 
-use super::assembly::Carried;
-use super::dialect::{Delivery, Dialect, LimitWord, UsageOption};
+use super::assembly::ConversationState;
+use super::dialect::{Delivery, Dialect, LimitField, UsageOption};
 use crate::{Message, ToolCall, TurnRequest};
 use serde_json::{Map, Value, json};
 
-/// Where it is asked, behind the base URL.
+/// Request path below the base URL.
 pub(super) const PATH: &str = "/chat/completions";
-/// Its name in errors.
+/// Protocol name in error messages.
 pub(super) const PROTOCOL: &str = "the chat completions protocol";
 
-/// The request's body.
+/// Returns the request body.
 pub(super) fn body(
     model: &str,
     request: TurnRequest<'_>,
     dialect: Dialect,
-    carried: &Carried,
+    carried: &ConversationState,
 ) -> Value {
     let messages = messages(request, carried);
     let mut body = Map::new();
@@ -32,8 +32,8 @@ pub(super) fn body(
         body.insert("tools".to_owned(), tools.collect());
     }
     let limit = match dialect.limit {
-        LimitWord::MaxTokens => "max_tokens",
-        LimitWord::MaxCompletionTokens => "max_completion_tokens",
+        LimitField::MaxTokens => "max_tokens",
+        LimitField::MaxCompletionTokens => "max_completion_tokens",
     };
     body.insert(limit.to_owned(), json!(request.max_output_tokens));
     match dialect.delivery {
@@ -54,8 +54,8 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// Every message. Texts of the user that follow each other are one: some models refuse two.
-fn messages(request: TurnRequest<'_>, carried: &Carried) -> Vec<Value> {
+/// Returns all messages. Consecutive user texts are merged, because some models reject them.
+fn messages(request: TurnRequest<'_>, carried: &ConversationState) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
@@ -72,8 +72,8 @@ fn messages(request: TurnRequest<'_>, carried: &Carried) -> Vec<Value> {
     messages
 }
 
-/// One message; an answer with nothing in it is none.
-fn message(message: &Message, carried: &Carried) -> Option<Value> {
+/// Returns one message; `None` for an empty response of the model.
+fn message(message: &Message, carried: &ConversationState) -> Option<Value> {
     match message {
         Message::User(text) => Some(json!({"role": "user", "content": text})),
         Message::Assistant { text, calls } if calls.is_empty() => {
@@ -91,7 +91,7 @@ fn message(message: &Message, carried: &Carried) -> Option<Value> {
                 "tool_calls": calls.iter().map(|made| call(made, carried)).collect::<Vec<_>>(),
             }))
         }
-        // There is no field for the status: the text says how it went.
+        // The protocol has no field for the status, so the text states it.
         Message::Tool {
             call_id,
             text,
@@ -100,9 +100,9 @@ fn message(message: &Message, carried: &Carried) -> Option<Value> {
     }
 }
 
-/// A call as the model made it. Arguments that could not be read are left out: endpoints
-/// parse them again, and one that cannot fails the whole conversation.
-fn call(call: &ToolCall, carried: &Carried) -> Value {
+/// Returns a call as the model made it. Omits arguments that could not be parsed: endpoints parse
+/// them again, and a parse error there fails the whole conversation.
+fn call(call: &ToolCall, carried: &ConversationState) -> Value {
     let arguments = match &call.arguments {
         Ok(map) => serde_json::to_string(map).unwrap_or_else(|_| "{}".to_owned()),
         Err(_) => "{}".to_owned(),

@@ -1,4 +1,4 @@
-//! Chat completions: the answer, streamed or whole.
+//! Chat completions protocol: responses, streamed or whole.
 
 use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
@@ -6,7 +6,7 @@ use super::refusal::Refusal;
 use crate::StopReason;
 use serde_json::Value;
 
-/// Takes one event of the stream.
+/// Processes one event of the stream.
 pub(super) fn event(
     data: &str,
     assembly: &mut Assembly,
@@ -23,7 +23,7 @@ pub(super) fn event(
     Ok(assembly.progress())
 }
 
-/// Takes a whole answer: a chunk that says `message` instead of `delta`, and must have one.
+/// Processes a whole response: like a chunk, with a required `message` instead of `delta`.
 pub(super) fn whole(
     value: &Value,
     assembly: &mut Assembly,
@@ -32,7 +32,7 @@ pub(super) fn whole(
     chunk(value, assembly, on_text)?;
     match value["choices"].get(0) {
         Some(_) => Ok(()),
-        None => Err(AnswerError::Shape("the answer has no `choices`")),
+        None => Err(AnswerError::Shape("the response has no `choices`")),
     }
 }
 
@@ -45,13 +45,13 @@ fn chunk(
         return Err(AnswerError::Refused(Refusal::inside(value)));
     }
     if !value.is_object() {
-        return Err(AnswerError::Shape("an event is no JSON object"));
+        return Err(AnswerError::Shape("an event is not a JSON object"));
     }
     if let Some(model) = value["model"].as_str() {
         assembly.model(model);
     }
     usage(&value["usage"], assembly);
-    // Keep-alives and the last event, which only counts, have no choice.
+    // Keep-alives and the final usage event have no choices.
     let Some(choice) = value["choices"].get(0) else {
         return Ok(());
     };
@@ -69,7 +69,7 @@ fn chunk(
         let arguments = match &function["arguments"] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
-            // Some local servers answer the object itself.
+            // Some local servers send the arguments as an object instead of a JSON text.
             other => other.to_string(),
         };
         assembly.call(CallPiece {
@@ -85,14 +85,14 @@ fn chunk(
         Some("tool_calls" | "function_call") => assembly.stop(StopReason::Tools),
         Some("length") => assembly.stop(StopReason::Length),
         Some("content_filter") => assembly.stop(StopReason::Filtered),
-        // `stop`, `eos`, and what each server makes of them.
+        // `stop`, `eos`, and other values of various servers.
         Some(_) if assembly.is_stopped() => {}
         Some(_) => assembly.stop(StopReason::End),
     }
     Ok(())
 }
 
-/// Content is a text, or a list of parts of which some are text.
+/// Content is a text, or a list of parts of which some are texts.
 fn text(content: &Value, assembly: &mut Assembly, on_text: &mut dyn FnMut(&str)) {
     match content {
         Value::String(text) => assembly.text(text, on_text),

@@ -1,8 +1,8 @@
-//! The model of a run, as the loop knows it.
+//! Model client of a run: requests with retries.
 
-use super::assembly::Carried;
+use super::assembly::ConversationState;
 use super::connection::{Connection, ModelSetupError};
-use super::dialect::{Dialect, Lesson};
+use super::dialect::{Dialect, LearnResult};
 use super::exchange::{self, Failure};
 use super::limits::Pace;
 use super::refusal::{Meaning, Refusal, sentence};
@@ -17,13 +17,13 @@ use wp_codebox_proxy::egress::Trust;
 use wp_codebox_runtime::Cancellation;
 use zeroize::Zeroizing;
 
-/// How often a cancellation is looked for while a model is waited for.
+/// Interval of the cancellation check while waiting for the model.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// A model that is asked over HTTP. One question at a time, from a thread that runs no
-/// asynchronous work itself.
+/// Model reached over HTTP. Sends one request at a time; the calling thread must not run an async
+/// runtime.
 pub struct ModelClient<'a> {
-    /// Taken when it is dropped: a name that is still being looked up must not be waited for.
+    /// `Option` so that drop can shut the runtime down without waiting for a running name lookup.
     runtime: Option<Runtime>,
     connection: Connection,
     api: ModelApi,
@@ -32,7 +32,7 @@ pub struct ModelClient<'a> {
     redactor: Redactor,
     pace: Pace,
     dialect: Dialect,
-    carried: Carried,
+    carried: ConversationState,
 }
 
 impl std::fmt::Debug for ModelClient<'_> {
@@ -54,7 +54,8 @@ impl Drop for ModelClient<'_> {
 }
 
 impl<'a> ModelClient<'a> {
-    /// A client of this endpoint. `key` is the value of the secret that the endpoint names.
+    /// Creates a client of this endpoint. `key` is the value of the secret that the endpoint
+    /// names.
     pub fn open(
         endpoint: &ModelEndpoint,
         key: Option<Zeroizing<String>>,
@@ -83,7 +84,7 @@ impl<'a> ModelClient<'a> {
             redactor: Redactor::with_secrets(&[], key.as_ref().map(|key| key.as_str())),
             pace,
             dialect: Dialect::default(),
-            carried: Carried::default(),
+            carried: ConversationState::default(),
         })
     }
 
@@ -102,7 +103,7 @@ impl<'a> ModelClient<'a> {
         Bytes::from(body.to_string())
     }
 
-    /// Asks until there is an answer or no sense in asking.
+    /// Sends the request until it succeeds or retrying is pointless.
     async fn ask(
         &mut self,
         request: TurnRequest<'_>,
@@ -113,7 +114,7 @@ impl<'a> ModelClient<'a> {
         let mut tries = 0;
         loop {
             requests += 1;
-            let asked = exchange::ask(
+            let result = exchange::ask(
                 &self.connection,
                 self.api,
                 body.clone(),
@@ -121,10 +122,10 @@ impl<'a> ModelClient<'a> {
                 on_text,
             )
             .await;
-            let (why, pause) = match asked {
+            let (why, pause) = match result {
                 Ok(assembly) => return Ok(assembly.reply(&self.model, &mut self.carried)),
-                Err(Failure::Passing { why }) => (sentence(&why, &self.redactor), None),
-                Err(Failure::Lasting { why }) => {
+                Err(Failure::Temporary { why }) => (sentence(&why, &self.redactor), None),
+                Err(Failure::Permanent { why }) => {
                     return Err(ModelError::Unavailable {
                         why,
                         attempts: requests,
@@ -136,12 +137,15 @@ impl<'a> ModelClient<'a> {
                         why,
                     });
                 }
-                Err(Failure::Refused { refusal, asked }) => match self.refused(&refusal)? {
-                    Next::OtherWords => {
+                Err(Failure::Refused {
+                    refusal,
+                    retry_after,
+                }) => match self.refused(&refusal)? {
+                    Next::ChangedOptions => {
                         body = self.body(request);
                         continue;
                     }
-                    Next::Later(why) => (why, asked),
+                    Next::Later(why) => (why, retry_after),
                 },
             };
             tries += 1;
@@ -152,10 +156,10 @@ impl<'a> ModelClient<'a> {
                 });
             }
             let pause =
-                pause.unwrap_or_else(|| pauses::own(tries + 1, pauses::jitter(), &self.pace));
+                pause.unwrap_or_else(|| pauses::backoff(tries + 1, pauses::jitter(), &self.pace));
             if Instant::now() + pause >= request.deadline {
                 return Err(ModelError::Unavailable {
-                    why: format!("{why}; there is no time to ask again"),
+                    why: format!("{why}; the deadline leaves no time for a retry"),
                     attempts: requests,
                 });
             }
@@ -173,8 +177,8 @@ impl<'a> ModelClient<'a> {
                 Ok(Next::Later(format!("status {status}: {said}")))
             }
             Meaning::Never => match self.dialect.learn(refusal) {
-                Lesson::Learnt => Ok(Next::OtherWords),
-                Lesson::Nothing => Err(ModelError::Rejected {
+                LearnResult::Changed => Ok(Next::ChangedOptions),
+                LearnResult::Nothing => Err(ModelError::Rejected {
                     status,
                     why: refusal.sentence(&self.redactor),
                 }),
@@ -183,15 +187,15 @@ impl<'a> ModelClient<'a> {
     }
 }
 
-/// What a refusal that is not final asks for.
+/// Action after a refusal that permits another request.
 enum Next {
-    OtherWords,
+    ChangedOptions,
     Later(String),
 }
 
 impl Model for ModelClient<'_> {
-    /// Text of an answer that breaks off was handed on already; the next try begins anew. What
-    /// counts is the text of the reply.
+    /// On a retry, text passed to `on_text` before a failure is sent again from the start; only
+    /// the text of the returned response is authoritative.
     fn turn(
         &mut self,
         request: TurnRequest<'_>,
@@ -213,7 +217,7 @@ impl Model for ModelClient<'_> {
     }
 }
 
-/// Comes back when the run is cancelled or out of time.
+/// Completes with an error when the run is cancelled or the deadline passes.
 async fn halted(cancellation: &Cancellation, deadline: Instant) -> ModelError {
     loop {
         if cancellation.reason().is_some() {

@@ -1,11 +1,11 @@
-//! The HTTP client of one model: its address, its key, and nothing of the environment.
+//! HTTP client of one model: fixed address and key, no settings from the environment.
 //!
-//! No proxy, no redirect, no cookie, no referer, no kept connection: each question is a
-//! connection of its own, so that a server which closes while tools run costs no try. The key
-//! is a header of requests to the one address that is fixed here.
+//! No proxy, redirects, cookies, referrer or connection reuse: each request opens a new
+//! connection, so a server that closes idle connections while tools run does not cost a retry. The
+//! key is a header sent to this fixed address only.
 
 use super::limits::Pace;
-use super::resolver::JudgedResolver;
+use super::resolver::CheckedResolver;
 use super::{chat, messages};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, redirect, retry};
@@ -15,22 +15,23 @@ use wp_codebox_proxy::egress::{EgressError, Trust, client_tls};
 use wp_codebox_runtime::kernel_error;
 use zeroize::Zeroizing;
 
-/// Why a model cannot be spoken to at all.
+/// Reason why a client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelSetupError {
     #[error(transparent)]
     Refused(#[from] ModelRefused),
-    /// The key is no text for a header. Nothing of it is repeated.
-    #[error("the model's key has characters that no HTTP header can hold")]
+    /// The key contains characters that are invalid in an HTTP header. The message contains
+    /// nothing of the key.
+    #[error("the model's key has characters that are invalid in an HTTP header")]
     Key,
     #[error(transparent)]
     Tls(#[from] EgressError),
-    #[error("the client of the model cannot be made: {source}")]
+    #[error("the model's HTTP client cannot be created: {source}")]
     Client {
         #[source]
         source: reqwest::Error,
     },
-    #[error("the client of the model cannot be made: {source}")]
+    #[error("the model's HTTP client cannot be created: {source}")]
     Runtime {
         #[source]
         source: std::io::Error,
@@ -38,7 +39,7 @@ pub enum ModelSetupError {
 }
 
 impl ModelSetupError {
-    /// The error as it crosses a border.
+    /// Returns the error with its stable code, for callers outside this crate.
     pub fn body(&self) -> ErrorBody {
         match self {
             Self::Refused(error) => error.body(),
@@ -52,7 +53,7 @@ impl ModelSetupError {
     }
 }
 
-/// A model's address with everything that is said to it each time.
+/// Model's address and the headers of every request.
 pub(super) struct Connection {
     client: Client,
     url: String,
@@ -78,7 +79,7 @@ impl Connection {
         })
     }
 
-    /// A question, ready to be sent.
+    /// Returns a request, ready to send.
     pub(super) fn post(&self, body: bytes::Bytes) -> reqwest::RequestBuilder {
         self.client
             .post(&self.url)
@@ -91,7 +92,7 @@ fn client(base: ModelBase, pace: &Pace, trust: &Trust) -> Result<Client, ModelSe
     let transport = base.transport();
     let tls = match transport {
         Transport::Tls => client_tls(trust)?,
-        // Never used, and reading the store of the host takes time.
+        // Plain HTTP uses no TLS; skip reading the host's certificate store, which takes time.
         Transport::Plain => wp_codebox_proxy::egress::no_tls()?,
     };
     Client::builder()
@@ -104,7 +105,7 @@ fn client(base: ModelBase, pace: &Pace, trust: &Trust) -> Result<Client, ModelSe
         .http1_only()
         .pool_max_idle_per_host(0)
         .connect_timeout(pace.connect)
-        .dns_resolver(JudgedResolver { base })
+        .dns_resolver(CheckedResolver { base })
         .build()
         .map_err(|source| ModelSetupError::Client { source })
 }

@@ -1,84 +1,85 @@
-//! What an endpoint does not understand, learnt from its refusals and kept for the run.
+//! Request options that an endpoint does not support, learnt from its refusals for the rest of the
+//! run.
 //!
-//! Each word is changed once at most, so an endpoint that refuses everything is asked a
-//! handful of times and no more.
+//! Each option changes at most once, so an endpoint that refuses everything gets only a few
+//! requests.
 
 use super::refusal::Refusal;
 
-/// How this endpoint wants to be asked.
+/// Request options that this endpoint accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub usage: UsageOption,
-    pub limit: LimitWord,
+    pub limit: LimitField,
     pub delivery: Delivery,
     pub cache: CacheMark,
 }
 
-/// Whether a stream is asked to count its tokens.
+/// Whether to request token counts in a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum UsageOption {
     #[default]
     Asked,
-    /// It does not know `stream_options`.
+    /// The endpoint does not know `stream_options`.
     LeftOut,
 }
 
-/// What the limit of an answer is called.
+/// Field name of the output token limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum LimitWord {
-    /// Known to nearly every endpoint, so it is tried first.
+pub(super) enum LimitField {
+    /// Tried first, because nearly every endpoint knows it.
     #[default]
     MaxTokens,
     MaxCompletionTokens,
 }
 
-/// How the answer comes.
+/// Delivery of the response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Delivery {
     #[default]
     Stream,
-    /// It cannot stream.
+    /// The endpoint does not stream.
     Whole,
 }
 
-/// Whether the provider is told what to keep for the next question.
+/// Whether to mark content for the provider's prompt cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum CacheMark {
     #[default]
     Set,
-    /// It does not know `cache_control`.
+    /// The endpoint does not know `cache_control`.
     LeftOut,
 }
 
-/// Whether a refusal taught anything.
+/// Result of examining a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lesson {
-    /// Ask again in other words.
-    Learnt,
-    /// It is about something else.
+pub(super) enum LearnResult {
+    /// An option changed; send the request again.
+    Changed,
+    /// The refusal is not about a known option.
     Nothing,
 }
 
 impl Dialect {
-    /// Learns from a refusal. Providers have no code for an unknown field: the sentence that
-    /// names it is all there is.
-    pub(super) fn learn(&mut self, refusal: &Refusal) -> Lesson {
+    /// Examines a refusal. Providers have no code for an unknown field, so this searches the
+    /// message for the field's name.
+    pub(super) fn learn(&mut self, refusal: &Refusal) -> LearnResult {
         if !matches!(refusal.status, 400 | 422 | 501) {
-            return Lesson::Nothing;
+            return LearnResult::Nothing;
         }
         let about = |word: &str| refusal.names(word);
         if about("stream_options") && self.usage == UsageOption::Asked {
             self.usage = UsageOption::LeftOut;
-        } else if about("max_completion_tokens") && self.limit == LimitWord::MaxTokens {
-            self.limit = LimitWord::MaxCompletionTokens;
+        } else if about("max_completion_tokens") && self.limit == LimitField::MaxTokens {
+            self.limit = LimitField::MaxCompletionTokens;
         } else if about("cache_control") && self.cache == CacheMark::Set {
             self.cache = CacheMark::LeftOut;
         } else if refusal.has_word(&["stream", "streaming"]) && self.delivery == Delivery::Stream {
             self.delivery = Delivery::Whole;
         } else {
-            return Lesson::Nothing;
+            return LearnResult::Nothing;
         }
-        Lesson::Learnt
+        LearnResult::Changed
     }
 }
 
@@ -86,12 +87,12 @@ impl Dialect {
 mod tests {
     use super::*;
 
-    fn learn(dialect: &mut Dialect, status: u16, sentence: &str) -> Lesson {
+    fn learn(dialect: &mut Dialect, status: u16, sentence: &str) -> LearnResult {
         dialect.learn(&Refusal::read(status, sentence.as_bytes()))
     }
 
     #[test]
-    fn each_word_is_changed_once() {
+    fn each_request_option_changes_at_most_once() {
         let mut dialect = Dialect::default();
         for sentence in [
             "Unrecognized request argument supplied: stream_options",
@@ -99,12 +100,12 @@ mod tests {
             "Streaming is not supported for this model",
             "system.0.cache_control: Extra inputs are not permitted",
         ] {
-            assert_eq!(learn(&mut dialect, 400, sentence), Lesson::Learnt);
-            assert_eq!(learn(&mut dialect, 400, sentence), Lesson::Nothing);
+            assert_eq!(learn(&mut dialect, 400, sentence), LearnResult::Changed);
+            assert_eq!(learn(&mut dialect, 400, sentence), LearnResult::Nothing);
         }
         let all = Dialect {
             usage: UsageOption::LeftOut,
-            limit: LimitWord::MaxCompletionTokens,
+            limit: LimitField::MaxCompletionTokens,
             delivery: Delivery::Whole,
             cache: CacheMark::LeftOut,
         };
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_teach_nothing() {
+    fn unrelated_refusals_change_no_option() {
         let mut dialect = Dialect::default();
         for (status, sentence) in [
             (400, "Invalid value for messages[3].content"),
@@ -120,7 +121,7 @@ mod tests {
             (401, "stream_options"),
             (500, "max_completion_tokens"),
         ] {
-            assert_eq!(learn(&mut dialect, status, sentence), Lesson::Nothing);
+            assert_eq!(learn(&mut dialect, status, sentence), LearnResult::Nothing);
         }
         assert_eq!(dialect, Dialect::default());
     }

@@ -1,25 +1,25 @@
-//! Server-sent events, as models stream them. Pure: bytes in, events out, whatever the cuts.
+//! Parser of server-sent events. Pure: bytes in, events out, independent of packet boundaries.
 //!
-//! Lines may end in LF, CR or CRLF; the blank behind the colon may be missing; comments and
-//! unknown fields are left out. Memory is bounded by the longest line and event.
+//! Lines may end in LF, CR or CRLF; the blank after the colon is optional; comments and unknown
+//! fields are skipped. Memory is bounded by the longest permitted line and event.
 
 use super::limits::LINE_BYTES;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Empty when it names none.
+    /// Event name; empty when absent.
     pub name: String,
-    /// Its lines, joined by LF.
+    /// Data lines, joined by LF.
     pub data: String,
 }
 
-/// A line or event is longer than any model's.
+/// A line or event exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {LINE_BYTES} bytes")]
 pub(super) struct EventTooLong;
 
-/// Cuts a stream into events.
+/// Incremental parser of an event stream.
 #[derive(Debug, Default)]
 pub(super) struct EventReader {
     line: Vec<u8>,
@@ -29,18 +29,18 @@ pub(super) struct EventReader {
     lines: u64,
 }
 
-/// What the last byte was.
+/// State after the last byte.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// No CR.
+    /// Inside a line, or after LF.
     #[default]
     Line,
-    /// CR: an LF behind it belongs to it.
+    /// After CR; a following LF belongs to the same line end.
     AfterReturn,
 }
 
 impl EventReader {
-    /// Takes bytes and adds the events that are complete.
+    /// Parses bytes and appends complete events to `events`.
     pub(super) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -66,7 +66,7 @@ impl EventReader {
         self.extend(bytes)
     }
 
-    /// The stream is over. A last event without its empty line counts.
+    /// Ends the stream. Accepts a last event without its terminating empty line.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), EventTooLong> {
         if !self.line.is_empty() {
             self.line_ended(events)?;
@@ -108,7 +108,7 @@ impl EventReader {
                 }
                 Some(_) => return Err(EventTooLong),
             },
-            // Comments, `id`, `retry` and whatever else there may be.
+            // Skips comments, `id`, `retry` and unknown fields.
             _ => {}
         }
         Ok(())
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_line_is_read() {
+    fn all_sse_line_ends_and_field_forms_are_parsed() {
         let stream = "\u{feff}data: one\n\n: a comment\n\ndata:two\r\n\r\nevent: name\rdata: a\rdata:  b\r\rid: 7\nretry: 5\nnonsense\n\ndata\n\nevent: lost\n\ndata: last";
         assert_eq!(
             read(&[stream.as_bytes()]),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_make_no_difference() {
+    fn sse_parser_is_independent_of_chunk_boundaries() {
         let stream = "event: a\r\ndata: gr\u{fc}n \u{1f600}\r\n\r\ndata:x\rdata:y\r\r: c\n\ndata: {\"k\":1}\n\n\r\ndata: z\r\n".as_bytes();
         let whole = read(&[stream]);
         assert_eq!(whole.len(), 4, "{whole:?}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_events_are_bounded() {
+    fn sse_lines_and_events_over_limit_are_errors() {
         let (mut reader, mut events) = (EventReader::default(), Vec::new());
         let half = vec![b'x'; LINE_BYTES / 2];
         reader.push(&half, &mut events).unwrap();

@@ -1,4 +1,4 @@
-//! One question and its answer: one request, no repetition.
+//! Sends one HTTP request to the model and reads its response, without retries.
 
 use super::answer::AnswerReader;
 use super::assembly::Assembly;
@@ -7,38 +7,38 @@ use super::connection::Connection;
 use super::limits::{Pace, REFUSAL_BYTES};
 use super::pauses;
 use super::refusal::Refusal;
-use super::resolver::LedAstray;
+use super::resolver::ForbiddenAddress;
 use reqwest::Response;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 use wp_codebox_contracts::ModelApi;
 
-/// Why there is no answer this time.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It may go better later.
-    Passing { why: String },
-    /// It will not: the address is not what it should be.
-    Lasting { why: String },
-    /// The provider refused.
+    /// Temporary failure; a retry may succeed.
+    Temporary { why: String },
+    /// Permanent failure: the name resolves to an address that is not allowed.
+    Permanent { why: String },
+    /// The provider refused the request.
     Refused {
         refusal: Refusal,
-        asked: Option<Duration>,
+        retry_after: Option<Duration>,
     },
-    /// It is not an answer of the protocol.
+    /// The response violates the protocol.
     Malformed { why: String },
 }
 
 impl From<AnswerError> for Failure {
     fn from(error: AnswerError) -> Self {
         match error {
-            AnswerError::Cut => Self::Passing {
+            AnswerError::Truncated => Self::Temporary {
                 why: error.to_string(),
             },
             AnswerError::Refused(refusal) => Self::Refused {
                 refusal,
-                asked: None,
+                retry_after: None,
             },
             AnswerError::Json { .. }
             | AnswerError::Shape(_)
@@ -51,7 +51,7 @@ impl From<AnswerError> for Failure {
     }
 }
 
-/// Puts one question.
+/// Sends one request.
 pub(super) async fn ask(
     connection: &Connection,
     api: ModelApi,
@@ -59,20 +59,20 @@ pub(super) async fn ask(
     pace: &Pace,
     on_text: &mut dyn FnMut(&str),
 ) -> Result<Assembly, Failure> {
-    let silent = |wait: Duration| Failure::Passing {
-        why: format!("no word for {} seconds", wait.as_secs_f32()),
+    let timed_out = |wait: Duration| Failure::Temporary {
+        why: format!("no data for {} seconds", wait.as_secs_f32()),
     };
     let mut response = timeout(pace.first_byte, connection.post(body).send())
         .await
-        .map_err(|_| silent(pace.first_byte))?
-        .map_err(unreached)?;
+        .map_err(|_| timed_out(pace.first_byte))?
+        .map_err(unreachable_failure)?;
     let status = response.status();
     if !status.is_success() {
-        let asked = pauses::asked(response.headers(), SystemTime::now(), pace);
-        let said = refusal_body(&mut response, pace).await;
+        let retry_after = pauses::retry_after(response.headers(), SystemTime::now(), pace);
+        let body = refusal_body(&mut response, pace).await;
         return Err(Failure::Refused {
-            refusal: Refusal::read(status.as_u16(), &said),
-            asked,
+            refusal: Refusal::read(status.as_u16(), &body),
+            retry_after,
         });
     }
     let mut answer = AnswerReader::new(api);
@@ -88,52 +88,53 @@ pub(super) async fn ask(
                 }
             }
             Ok(Ok(None)) => break,
-            // The model was done: what broke off was nothing of the answer.
+            // The model had finished, so the missing end of the body carries nothing of the
+            // response.
             Ok(Err(_)) | Err(_) if answer.progress() >= Progress::Stopped => break,
-            Ok(Err(error)) => return Err(unreached(error)),
-            Err(_) => return Err(silent(wait)),
+            Ok(Err(error)) => return Err(unreachable_failure(error)),
+            Err(_) => return Err(timed_out(wait)),
         }
     }
     Ok(answer.finish(on_text)?)
 }
 
-/// What a refusal says, as far as it is worth reading.
+/// Reads the body of a refusal, up to a size and time limit.
 async fn refusal_body(response: &mut Response, pace: &Pace) -> Vec<u8> {
-    let mut said = Vec::new();
+    let mut body = Vec::new();
     while let Ok(Ok(Some(bytes))) = timeout(pace.idle.min(REFUSAL_WAIT), response.chunk()).await {
-        let room = REFUSAL_BYTES - said.len();
-        said.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if said.len() == REFUSAL_BYTES {
+        let remaining = REFUSAL_BYTES - body.len();
+        body.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
+        if body.len() == REFUSAL_BYTES {
             break;
         }
     }
-    said
+    body
 }
 
-/// A cause that the next request would meet again.
-fn lasting(cause: &(dyn Error + 'static)) -> Option<String> {
-    if let Some(astray) = cause.downcast_ref::<LedAstray>() {
-        return Some(astray.to_string());
+/// Returns the error text if a retry would fail with the same cause.
+fn permanent_cause(cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
+        return Some(forbidden.to_string());
     }
     if let Some(rustls::Error::InvalidCertificate(_)) = cause.downcast_ref() {
         return Some("its certificate is not trusted".to_owned());
     }
-    // What is inside an `io::Error` is not among its sources.
+    // `source()` of an `io::Error` skips the wrapped error, so unwrap it here.
     let inside = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
-    lasting(inside)
+    permanent_cause(inside)
 }
 
-/// A refusal is short; nobody waits for the rest of one.
+/// Longest wait for the body of a refusal.
 const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 
-/// What kept a request from its answer. The innermost cause says most; addresses with a path
-/// and keys are in none of them.
-fn unreached(error: reqwest::Error) -> Failure {
+/// Returns the failure for a request without response. The innermost cause is the most specific;
+/// it contains neither URL nor key.
+fn unreachable_failure(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let mut deepest: &(dyn Error + 'static) = &error;
     loop {
-        if let Some(why) = lasting(deepest) {
-            return Failure::Lasting { why };
+        if let Some(why) = permanent_cause(deepest) {
+            return Failure::Permanent { why };
         }
         match deepest.source() {
             Some(source) => deepest = source,
@@ -143,11 +144,11 @@ fn unreached(error: reqwest::Error) -> Failure {
     let what = if error.is_connect() {
         "no connection"
     } else if error.is_body() || error.is_decode() {
-        "the answer broke off"
+        "the response ended early"
     } else {
         "the request failed"
     };
-    Failure::Passing {
+    Failure::Temporary {
         why: format!("{what}: {deepest}"),
     }
 }
@@ -163,12 +164,12 @@ mod tests {
     impl Resolve for Refusing {
         fn resolve(&self, _name: Name) -> Resolving {
             let why = AddressRefusal::Public;
-            Box::pin(async move { Err(LedAstray { why }.into()) })
+            Box::pin(async move { Err(ForbiddenAddress { why }.into()) })
         }
     }
 
     #[test]
-    fn a_name_that_leads_astray_is_not_asked_again() {
+    fn name_resolving_to_forbidden_address_is_not_retried() {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(wp_codebox_proxy::egress::no_tls().unwrap())
             .dns_resolver(Refusing)
@@ -179,12 +180,12 @@ mod tests {
             .build()
             .unwrap();
         let sent = runtime.block_on(client.post("http://model.internal/secret-path").send());
-        let Failure::Lasting { why } = unreached(sent.unwrap_err()) else {
-            panic!("it would be asked again")
+        let Failure::Permanent { why } = unreachable_failure(sent.unwrap_err()) else {
+            panic!("the failure would be retried")
         };
         assert_eq!(
             why,
-            "its name leads to an address that is public and must not be used without TLS"
+            "its name resolves to a public address, which requires TLS"
         );
     }
 }

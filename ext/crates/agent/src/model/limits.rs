@@ -1,42 +1,42 @@
-//! Bounds of one client: what it waits for, what it takes and how often it asks again.
+//! Limits of a model client: timeouts, sizes and retries.
 
 use std::time::Duration;
 
-/// Bytes of one answer, all events together.
+/// Bytes of one response, all events together.
 pub(super) const ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of one line of a stream, and of one event.
 pub(super) const LINE_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a refusal that are read.
+/// Bytes read of a refusal's body.
 pub(super) const REFUSAL_BYTES: usize = 64 * 1024;
-/// Calls of one answer.
+/// Tool calls in one response.
 pub(super) const CALLS: usize = 64;
 /// Bytes of one call's arguments.
 pub(super) const ARGUMENT_BYTES: usize = 4 * 1024 * 1024;
-/// Characters of a call's id, of a tool's name and of the model's own name.
+/// Characters of a call's id, of a tool's name and of the model's name.
 pub(super) const NAME_CHARS: usize = 256;
-/// Characters of a provider's sentence that enter an error.
+/// Characters of a provider's message in an error.
 pub(super) const SENTENCE_CHARS: usize = 200;
 
-/// Waiting and asking again.
+/// Timeouts and retries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Name, connection and TLS together.
+    /// Time for name lookup, connect and TLS handshake together.
     pub connect: Duration,
-    /// From the request to the first byte of the answer: a model on a small machine reads its
-    /// prompt for minutes.
+    /// Time from the request to the first byte of the response; a model on a small machine can
+    /// take minutes to process its prompt.
     pub first_byte: Duration,
-    /// Between two pieces of an answer.
+    /// Time between two pieces of a response.
     pub idle: Duration,
-    /// After the last word, for the numbers that may follow it.
+    /// Time for token counts after the model has finished.
     pub trailer: Duration,
-    /// Times one question is put, refusals that only ask for other words not counted.
+    /// Number of tries, not counting repetitions with changed request options.
     pub tries: u32,
-    /// First pause; each next one is twice as long.
+    /// First pause before a retry; doubles with each retry.
     pub pause: Duration,
-    /// Longest pause of our own.
+    /// Longest pause chosen by the client.
     pub longest_pause: Duration,
-    /// Longest pause that a provider may ask for.
-    pub longest_asked: Duration,
+    /// Longest pause accepted from the provider's `retry-after`.
+    pub max_retry_after: Duration,
 }
 
 impl Default for Pace {
@@ -49,7 +49,7 @@ impl Default for Pace {
             tries: 5,
             pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(30),
-            longest_asked: Duration::from_secs(120),
+            max_retry_after: Duration::from_secs(120),
         }
     }
 }

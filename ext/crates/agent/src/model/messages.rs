@@ -1,21 +1,22 @@
-//! Messages: the request.
+//! Messages protocol: requests.
 //!
-//! Every question repeats the conversation, so the provider is told to keep what it has read:
-//! the tools with the system text, and all up to the last message. What it writes into its
-//! cache counts as input, for a price table has no price of its own for it.
+//! Every request repeats the conversation, so the request marks two prefixes for the provider's
+//! prompt cache: the tools with the system text, and everything up to the last message. Tokens
+//! that the provider writes into its cache count as input, because price tables have no separate
+//! price for them.
 
 use super::dialect::{CacheMark, Delivery, Dialect};
 use crate::{Message, ToolStatus, TurnRequest};
 use serde_json::{Map, Value, json};
 
-/// Where it is asked, behind the base URL.
+/// Request path below the base URL.
 pub(super) const PATH: &str = "/v1/messages";
-/// Its name in errors.
+/// Protocol name in error messages.
 pub(super) const PROTOCOL: &str = "the messages protocol";
-/// The version of the protocol that is spoken.
+/// Protocol version sent in the `anthropic-version` header.
 pub(super) const VERSION: &str = "2023-06-01";
 
-/// The request's body.
+/// Returns the request body.
 pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
@@ -51,7 +52,7 @@ pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> V
     Value::Object(body)
 }
 
-/// What stands up to here is kept for the next question.
+/// Marks the end of a prefix for the prompt cache.
 fn mark(block: &mut Value, dialect: Dialect) {
     match dialect.cache {
         CacheMark::Set => block["cache_control"] = json!({"type": "ephemeral"}),
@@ -74,8 +75,8 @@ impl Role {
     }
 }
 
-/// Messages as the protocol wants them: the user first, roles in turn, results before texts,
-/// no empty text.
+/// Returns the messages as the protocol requires: first message from the user, alternating roles,
+/// tool results before texts, no empty text.
 fn turns(messages: &[Message]) -> Vec<Value> {
     let mut turns: Vec<(Role, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -99,7 +100,7 @@ fn turns(messages: &[Message]) -> Vec<Value> {
         .into_iter()
         .map(|(role, mut blocks)| {
             if role == Role::User {
-                // Stable: within results and within texts the order stays.
+                // The sort is stable, so the order within results and within texts stays.
                 blocks.sort_by_key(|block| block["type"] != "tool_result");
             }
             json!({"role": role.word(), "content": blocks})
@@ -117,7 +118,7 @@ fn blocks(message: &Message) -> (Role, Vec<Value>) {
             let calls = calls.iter().map(|call| {
                 let input = match &call.arguments {
                     Ok(map) => Value::Object(map.clone()),
-                    // They could not be read; the result says so.
+                    // The arguments could not be parsed; the tool result states that.
                     Err(_) => Value::Object(Map::new()),
                 };
                 json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})

@@ -1,4 +1,4 @@
-//! Messages: the answer, streamed or whole.
+//! Messages protocol: responses, streamed or whole.
 
 use super::assembly::{AnswerError, Progress};
 use super::assembly::{Assembly, CallPiece};
@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use crate::StopReason;
 use serde_json::Value;
 
-/// Takes one event of the stream.
+/// Processes one event of the stream.
 pub(super) fn event(
     event: &Event,
     assembly: &mut Assembly,
@@ -17,7 +17,7 @@ pub(super) fn event(
         return Ok(Progress::More);
     }
     let value = AnswerError::json(&event.data)?;
-    // The kind stands in the data; the event's name repeats it.
+    // The data contains the event type; the event name repeats it.
     let kind = value["type"].as_str().unwrap_or(&event.name);
     let place = value["index"].as_u64();
     match kind {
@@ -48,7 +48,7 @@ pub(super) fn event(
         }
         "message_stop" => return Ok(Progress::Finished),
         "error" => return Err(AnswerError::Refused(Refusal::inside(&value))),
-        // `ping`, the end of a block, and what is still to be invented.
+        // Ignores `ping`, ends of blocks and future event types.
         _ if value.get("error").is_some_and(Value::is_object) => {
             return Err(AnswerError::Refused(Refusal::inside(&value)));
         }
@@ -57,7 +57,7 @@ pub(super) fn event(
     Ok(assembly.progress())
 }
 
-/// Takes a whole answer.
+/// Processes a whole response.
 pub(super) fn whole(
     value: &Value,
     assembly: &mut Assembly,
@@ -67,7 +67,7 @@ pub(super) fn whole(
         return Err(AnswerError::Refused(Refusal::inside(value)));
     }
     let Some(blocks) = value["content"].as_array() else {
-        return Err(AnswerError::Shape("the answer has no `content`"));
+        return Err(AnswerError::Shape("the response has no `content`"));
     };
     if let Some(model) = value["model"].as_str() {
         assembly.model(model);
@@ -80,8 +80,8 @@ pub(super) fn whole(
     Ok(())
 }
 
-/// A block that begins, or a whole one. Only texts and calls matter; thinking stays with the
-/// provider.
+/// Processes the start of a block, or a whole block. Uses texts and tool calls only; reasoning
+/// blocks are skipped.
 fn block(
     place: Option<u64>,
     content: &Value,
@@ -93,7 +93,7 @@ fn block(
             assembly.text(content["text"].as_str().unwrap_or_default(), on_text);
         }
         Some("tool_use") => {
-            // An empty object is what a stream begins with: its pieces follow.
+            // A streamed block starts with an empty object; its pieces follow.
             let arguments = match &content["input"] {
                 Value::Null => String::new(),
                 Value::Object(input) if input.is_empty() => String::new(),
@@ -113,7 +113,8 @@ fn block(
     Ok(())
 }
 
-/// What was read from a cache, or written to it, is not in `input_tokens` here.
+/// In this protocol `input_tokens` excludes tokens read from or written to the cache, so they are
+/// added.
 fn usage(value: &Value, assembly: &mut Assembly) {
     let count = |name: &str| value[name].as_u64();
     if let Some(plain) = count("input_tokens") {

@@ -1,15 +1,18 @@
-//! Speaks to the model of a run: one question, one answer, over either protocol.
+//! Client for the model of a run, for two protocols: one request, one response.
 //!
-//! - `connection` is the HTTP client, `resolver` its names; `exchange` puts one question;
-//!   `client` repeats it where that may help (`pauses`) and puts it in other words where the
-//!   endpoint wants others (`dialect`);
-//! - `chat` and `messages` write a request, `chat_answer` and `messages_answer` read an
-//!   answer, from `events` or whole, into an `assembly`; `refusal` says what a no means.
+//! - `connection` is the HTTP client and `resolver` its name resolver; `exchange` sends one
+//!   request; `client` retries it after `pauses` and adapts its options to the endpoint
+//!   (`dialect`);
+//! - `chat` and `messages` write requests; `chat_answer` and `messages_answer` read responses,
+//!   from `events` or whole, into an `assembly`; `refusal` classifies errors.
 //!
-//! Invariants: the key is a header of requests to the model's own address and nothing else;
-//! nothing of the environment decides where they go; every answer is bounded before it is
-//! kept; the deadline and a cancellation end a turn at once, also in a pause and in a stream
-//! that says nothing; what a provider says is data, shown as one clean line at most.
+//! Invariants:
+//!
+//! - The key is a header of requests to the model's own address and appears nowhere else.
+//! - No environment variable changes the destination.
+//! - Every response is size-limited before it is stored.
+//! - Deadline and cancellation end a turn at once, even during a pause or a silent stream.
+//! - Provider text is untrusted; errors show at most one sanitised line of it.
 
 mod answer;
 mod assembly;

@@ -1,18 +1,18 @@
-//! How long to wait before a question is put again.
+//! Pauses before retries.
 
 use super::limits::Pace;
 use reqwest::header::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// What a provider asks for: `retry-after-ms`, or `retry-after` as seconds or a date; never
-/// longer than the pace allows.
-pub(super) fn asked(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option<Duration> {
+/// Returns the pause that the provider requests: `retry-after-ms`, or `retry-after` as seconds or
+/// a date, capped by the pace.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str, unit: f64| {
         let seconds = text.parse::<f64>().ok()? / unit;
         Duration::try_from_secs_f64(seconds).ok()
     };
-    let asked = text("retry-after-ms")
+    let retry_after = text("retry-after-ms")
         .and_then(|text| number(text, 1000.0))
         .or_else(|| {
             let text = text("retry-after")?;
@@ -21,12 +21,12 @@ pub(super) fn asked(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option
                 Some(date.duration_since(now).unwrap_or_default())
             })
         })?;
-    Some(asked.min(pace.longest_asked))
+    Some(retry_after.min(pace.max_retry_after))
 }
 
-/// Our own pause before try `next` (2 is the first repetition), between half of it and all of
-/// it: clients that failed together do not come back together.
-pub(super) fn own(next: u32, jitter: u16, pace: &Pace) -> Duration {
+/// Returns the pause before try number `next` (2 is the first retry): random between half and all
+/// of the doubled pause, so that clients which failed together do not retry together.
+pub(super) fn backoff(next: u32, jitter: u16, pace: &Pace) -> Duration {
     let doubled = pace
         .pause
         .saturating_mul(
@@ -39,7 +39,7 @@ pub(super) fn own(next: u32, jitter: u16, pace: &Pace) -> Duration {
     half + half.mul_f64(f64::from(jitter) / f64::from(u16::MAX))
 }
 
-/// A random number; a fixed one where the kernel has none, for this is no secret.
+/// Returns a random number, or a constant when the kernel provides none: jitter needs no security.
 pub(super) fn jitter() -> u16 {
     let mut bytes = [0x80_u8; 2];
     let _ = getrandom::fill(&mut bytes);
@@ -61,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_asks_for_is_honoured_and_capped() {
+    fn retry_after_is_honoured_and_capped() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let pace = Pace::default();
-        let asked = |rows| asked(&headers(rows), now, &pace);
+        let retry_after = |rows| retry_after(&headers(rows), now, &pace);
         for (rows, milliseconds) in [
             (&[("retry-after", "7")][..], Some(7_000)),
             (&[("retry-after", "0.5")], Some(500)),
@@ -84,7 +84,7 @@ mod tests {
             (&[], None),
         ] {
             assert_eq!(
-                asked(rows),
+                retry_after(rows),
                 milliseconds.map(Duration::from_millis),
                 "{rows:?}"
             );
@@ -92,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn our_own_pauses_double_and_stay_bounded() {
+    fn retry_pauses_double_up_to_a_limit() {
         let pace = Pace::default();
-        let most = |next| own(next, u16::MAX, &pace).as_millis();
+        let most = |next| backoff(next, u16::MAX, &pace).as_millis();
         assert_eq!([2, 3, 4, 5].map(most), [1000, 2000, 4000, 8000]);
         assert_eq!(most(60), 30_000);
-        assert_eq!(own(2, 0, &pace), Duration::from_millis(500));
+        assert_eq!(backoff(2, 0, &pace), Duration::from_millis(500));
     }
 }

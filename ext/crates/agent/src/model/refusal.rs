@@ -1,40 +1,40 @@
-//! What a provider says when it does not answer, and what that means.
+//! Classifies error responses of a provider.
 
 use super::limits::SENTENCE_CHARS;
 use serde_json::Value;
 use wp_codebox_policy::Redactor;
 
-/// A provider's refusal, from a status and its body or from an event inside a stream.
+/// Error of a provider, from an HTTP status and body or from an event inside a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub status: u16,
-    /// Its words for the kind: `type` and `code`.
+    /// Provider's error kinds: `type` and `code`.
     kinds: Vec<String>,
-    /// Its sentence, whole. Never shown as it is.
+    /// Provider's full message. Never shown without sanitising.
     message: String,
 }
 
-/// What is to be done about it.
+/// Meaning of a refusal for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The key does not open it.
+    /// The key was rejected.
     Key,
     /// The conversation is too long.
     TooLong,
-    /// It may go better later.
+    /// Temporary; retry later.
     Later,
-    /// It will not go better.
+    /// Permanent.
     Never,
 }
 
-/// Kinds that are a matter of the conversation's length.
+/// Error kinds that mean the conversation is too long.
 const TOO_LONG_KINDS: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size_error",
     "request_too_large",
     "string_above_max_length",
 ];
-/// The same in sentences, for endpoints that have no kind for it.
+/// Phrases with the same meaning, for endpoints without such an error kind.
 const TOO_LONG_SENTENCES: &[&str] = &[
     "maximum context length",
     "prompt is too long",
@@ -45,7 +45,7 @@ const TOO_LONG_SENTENCES: &[&str] = &[
     "context window",
     "input is too long",
 ];
-/// Kinds of a full account: waiting does not help.
+/// Error kinds of an exhausted account, for which retrying does not help.
 const SPENT_KINDS: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -54,7 +54,7 @@ const SPENT_KINDS: &[&str] = &[
 ];
 
 impl Refusal {
-    /// Reads a refusal's body: the usual JSON forms, else its text.
+    /// Parses the body of an error response: one of the common JSON forms, otherwise plain text.
     pub(super) fn read(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::of(status, &value),
@@ -66,8 +66,7 @@ impl Refusal {
         }
     }
 
-    /// Reads a refusal that came inside a stream with status 200; its kind says which status
-    /// it would have had.
+    /// Parses an error inside a stream with status 200; the error kind determines the status.
     pub(super) fn inside(value: &Value) -> Self {
         let mut refusal = Self::of(500, value);
         refusal.status = refusal
@@ -107,13 +106,13 @@ impl Refusal {
         }
     }
 
-    /// Whether its sentence or one of its kinds has the word in it, in small letters.
+    /// Returns whether the message or an error kind contains the word; compares in lower case.
     pub(super) fn names(&self, word: &str) -> bool {
         let has = |text: &String| text.to_ascii_lowercase().contains(word);
         has(&self.message) || self.kinds.iter().any(has)
     }
 
-    /// Whether one of its words is one of these, in small letters.
+    /// Returns whether an error kind equals one of these; compares in lower case.
     pub(super) fn has_word(&self, known: &[&str]) -> bool {
         let is_word = |text: &String| {
             let text = text.to_ascii_lowercase();
@@ -127,7 +126,7 @@ impl Refusal {
         self.kinds.iter().any(|kind| known.contains(&kind.as_str()))
     }
 
-    /// What it means.
+    /// Returns the meaning of the refusal.
     pub(super) fn meaning(&self) -> Meaning {
         let too_long =
             self.is_kind(TOO_LONG_KINDS) || TOO_LONG_SENTENCES.iter().any(|part| self.names(part));
@@ -143,7 +142,7 @@ impl Refusal {
         }
     }
 
-    /// One line of it that may be shown.
+    /// Returns one sanitised line of the message.
     pub(super) fn sentence(&self, redactor: &Redactor) -> String {
         let said = sentence(&self.message, redactor);
         if said.is_empty() {
@@ -154,8 +153,8 @@ impl Refusal {
     }
 }
 
-/// The first line of a text: secrets replaced before anything is cut, no control characters,
-/// bounded.
+/// Returns the first line of a text: secrets replaced before truncation, no control characters,
+/// bounded length.
 pub(super) fn sentence(text: &str, redactor: &Redactor) -> String {
     let clean = redactor.redact(text);
     let line = clean.lines().map(str::trim).find(|line| !line.is_empty());
@@ -172,12 +171,13 @@ pub(super) fn sentence(text: &str, redactor: &Redactor) -> String {
     shown
 }
 
-/// Characters that change how their neighbours are shown.
+/// Returns whether the character changes the display of its neighbours (bidirectional controls
+/// etc.).
 const fn is_steering(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// The status that a kind inside a stream stands for.
+/// Returns the HTTP status that corresponds to an error kind inside a stream.
 fn status_of(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" | "context_length_exceeded" | "BadRequestError" => 400,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_have_a_meaning() {
+    fn http_statuses_are_classified() {
         let plain = json!({"error": {"message": "no"}});
         for (status, expected) in [
             (400, Meaning::Never),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_too_long_is_seen_in_every_form() {
+    fn too_long_conversation_is_recognised_in_all_known_errors() {
         for body in [
             json!({"error": {"message": "…", "type": "invalid_request_error", "code": "context_length_exceeded"}}),
             json!({"error": {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000."}}),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_stream_the_kind_is_the_status() {
+    fn error_kind_in_stream_determines_the_status() {
         for (value, status) in [
             (
                 json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_is_one_clean_line_without_secrets() {
+    fn provider_message_is_one_sanitised_line_without_secrets() {
         let key = "swordfish-swordfish".to_owned();
         let redactor = Redactor::new(std::slice::from_ref(&key));
         let shown = |text: &str| sentence(text, &redactor);

@@ -1,32 +1,32 @@
-//! Names of models to addresses that may be used, and to no other.
+//! Name resolver of the model client; accepts only the addresses that the settings allow.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
 use wp_codebox_policy::{AddressRefusal, ModelBase};
 
-/// Resolves by the system and judges every answer. If any of them is not allowed none is used.
+/// Resolver that checks every address. If any address is not allowed, it returns none.
 #[derive(Debug)]
-pub(super) struct JudgedResolver {
+pub(super) struct CheckedResolver {
     pub base: ModelBase,
 }
 
-/// A name leads where the model must not be.
+/// A name resolves to an address that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its name leads to an address that {why}")]
-pub(super) struct LedAstray {
+#[error("its name resolves to an address that {why}")]
+pub(super) struct ForbiddenAddress {
     pub why: AddressRefusal,
 }
 
-impl Resolve for JudgedResolver {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let base = self.base.clone();
         Box::pin(async move {
-            // The port is the URL's; this one is never used.
+            // The URL provides the port; this one is never used.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let addresses: Vec<SocketAddr> = found.collect();
             for address in &addresses {
                 base.check_address(address.ip())
-                    .map_err(|why| LedAstray { why })?;
+                    .map_err(|why| ForbiddenAddress { why })?;
             }
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -38,17 +38,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_is_not_allowed_is_no_answer() {
+    fn forbidden_address_makes_the_lookup_fail() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        // A literal is its own answer, so that no name server is asked.
+        // An IP literal resolves to itself, so that the test needs no name server.
         let from = |base: ModelBase, name: &str| {
-            let resolving = JudgedResolver { base }.resolve(name.parse().unwrap());
+            let resolving = CheckedResolver { base }.resolve(name.parse().unwrap());
             match runtime.block_on(resolving) {
                 Ok(addresses) => Ok(addresses.map(|a| a.ip().to_string()).collect::<Vec<_>>()),
-                Err(error) => Err(error.downcast_ref::<LedAstray>().unwrap().why),
+                Err(error) => Err(error.downcast_ref::<ForbiddenAddress>().unwrap().why),
             }
         };
         let resolve = |base: &str, name: &str| from(ModelBase::parse(base).unwrap(), name);

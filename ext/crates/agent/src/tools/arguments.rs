@@ -1,7 +1,7 @@
-//! Arguments of a call, read as the tool's schema says.
+//! Parses the arguments of a call against the tool's schema.
 //!
-//! Models write numbers as texts and `null` for nothing; both are read. Anything else that the
-//! schema does not know is refused with what it does know.
+//! Models write numbers as texts and `null` for absent values; the parser accepts both. It refuses
+//! unknown names and lists the known ones.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Checks that every name is one of the schema's.
+    /// Checks that the tool's schema contains every argument name.
     pub(super) fn of(
         tool: &'a str,
         given: &'a Map<String, Value>,
@@ -28,7 +28,7 @@ impl<'a> Arguments<'a> {
             .collect();
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(format!(
-                "there is no argument {:?}; there are {}",
+                "unknown argument {:?}; the arguments are {}",
                 name.chars().take(80).collect::<String>(),
                 known.join(", ")
             )),
@@ -40,19 +40,19 @@ impl<'a> Arguments<'a> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 
-    /// Id of the tool that is called.
+    /// Returns the id of the called tool.
     pub(super) fn tool(&self) -> &'a str {
         self.tool
     }
 
-    /// A text that must be there.
+    /// Returns a required text.
     pub(super) fn text(&self, name: &str) -> Result<&'a str, String> {
         self.value(name)
             .and_then(Value::as_str)
-            .ok_or_else(|| wrong(name, "a text, and must be there"))
+            .ok_or_else(|| wrong(name, "a text, and is required"))
     }
 
-    /// A text that may be there.
+    /// Returns an optional text, or the default.
     pub(super) fn text_or<'b>(&self, name: &str, default: &'b str) -> Result<&'b str, String>
     where
         'a: 'b,
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of texts, empty when absent.
+    /// Returns a list of texts, empty when absent.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<&'a str>, String> {
         let Some(value) = self.value(name) else {
             return Ok(Vec::new());
@@ -74,7 +74,7 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| format!("{name} must be a list of strings"))
     }
 
-    /// A flag, false when absent.
+    /// Returns a flag, false when absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
             None => Ok(false),
@@ -85,7 +85,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number in a range.
+    /// Returns a number within a range.
     pub(super) fn number(
         &self,
         name: &str,
@@ -113,7 +113,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// An object, as text when the model wrote it so.
+    /// Returns an object, also when the model wrote it as JSON text.
     pub(super) fn object(&self, name: &str) -> Result<Option<Map<String, Value>>, String> {
         match self.value(name) {
             None => Ok(None),
@@ -126,7 +126,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Seconds.
+    /// Returns the timeout argument, in seconds.
     pub(super) fn timeout(&self, default: u64) -> Result<std::time::Duration, String> {
         self.number("timeout_seconds", default, 1..=1800)
             .map(std::time::Duration::from_secs)
@@ -143,7 +143,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn arguments_are_read_as_models_write_them() {
+    fn common_model_spellings_of_arguments_are_accepted() {
         let schema = json!({"properties": {"a": {}, "n": {}, "f": {}, "o": {}}});
         let given = json!({"a": "x", "n": "12", "f": "true", "o": "{\"k\":1}"});
         let given = given.as_object().unwrap();

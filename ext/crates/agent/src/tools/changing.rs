@@ -1,7 +1,8 @@
 //! Tools that change files of the mounts: write, edit, patch, delete.
 //!
-//! Edits happen here, on the bytes as they are: the guest hands them over and takes them back
-//! with the digest of what was read, so that nothing that changed in between is overwritten.
+//! The host process edits the exact bytes: it fetches a file from the guest and stores the result
+//! together with the digest of the fetched bytes. The guest refuses the store when the file has
+//! changed in between.
 
 use super::reading::{QUICK, answer_of, number, rows};
 use super::shown;
@@ -13,42 +14,42 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use wp_codebox_artifacts::sha256;
 
-/// Bytes that one fetch may hand over, its first line included.
+/// Bytes of one fetch, including its first line.
 const FETCH_BYTES: u64 = 6 * 1024 * 1024;
-/// Largest content of one write.
+/// Largest content of one write, in bytes.
 const WRITE_BYTES: usize = 4 * 1024 * 1024;
-/// Places shown of a replacement.
+/// Replaced lines listed in a result.
 const PLACES: usize = 20;
 
-/// A file as the guest has it.
+/// Content of a file in the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fetched {
-    /// None: there is no such file.
+    /// Content; `None` when the file does not exist.
     pub bytes: Option<Vec<u8>>,
-    /// Digest of the bytes; empty when there is no file.
+    /// Digest of the content; empty when the file does not exist.
     pub sha256: String,
 }
 
-/// One change of a file.
+/// Change of one file.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
     pub path: &'a str,
-    /// None: it is deleted.
+    /// New content; `None` deletes the file.
     pub bytes: Option<&'a [u8]>,
-    /// What it must hold before: a digest, or empty for no file. Null: it does not matter.
+    /// Required previous content: a digest, or an empty text for no file. Null skips the check.
     pub before: Value,
     pub mode: Option<u32>,
 }
 
 impl<H: GuestExecutor> Tools<H> {
-    /// Whole files.
+    /// Fetches whole files.
     pub(super) fn fetch(&mut self, tool: &str, paths: &[&str]) -> Result<Vec<Fetched>, ToolError> {
         let request = json!({"op": "fetch", "paths": paths});
         let call = self.workspace_call(tool, request, &[]);
         let taken = self.executor.take(&call, QUICK, FETCH_BYTES)?;
         self.go_on(&taken.step)?;
         let (answer, mut bytes) = answer_of(&taken.bytes, &taken.step.stderr)?;
-        let broken = || "the files came back incomplete; try again".into();
+        let broken = || "the guest program returned incomplete files; try again".into();
         let rows = rows(&answer, "files");
         if rows.len() != paths.len() {
             return Err(broken());
@@ -65,7 +66,7 @@ impl<H: GuestExecutor> Tools<H> {
             let length = usize::try_from(number(row, "length")).map_err(|_| broken())?;
             let (file, rest) = bytes.split_at_checked(length).ok_or_else(broken)?;
             bytes = rest;
-            // What was handed over, not what the guest says of it.
+            // The digest is computed from the received bytes; the guest's own value is untrusted.
             files.push(Fetched {
                 sha256: sha256(file).to_string(),
                 bytes: Some(file.to_vec()),
@@ -74,7 +75,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(files)
     }
 
-    /// All of the changes or none.
+    /// Stores all changes or none.
     pub(super) fn store(&mut self, tool: &str, changes: &[Change<'_>]) -> Result<(), ToolError> {
         let rows: Vec<Value> = changes
             .iter()
@@ -100,7 +101,9 @@ impl<H: GuestExecutor> Tools<H> {
         let answer = self.workspace(tool, json!({"op": "store", "changes": rows}), &bytes)?;
         match super::reading::rows(&answer, "files").len() == changes.len() {
             true => Ok(()),
-            false => Err("the sandbox did not confirm the change; look with workspace.read".into()),
+            false => Err(
+                "the sandbox did not confirm the change; check the file with workspace.read".into(),
+            ),
         }
     }
 
@@ -113,13 +116,13 @@ impl<H: GuestExecutor> Tools<H> {
                 .decode(content.split_whitespace().collect::<String>())
                 .map_err(|_| "content is not base64")?,
             other => {
-                return Err(ToolError::Told(format!(
+                return Err(ToolError::InvalidCall(format!(
                     "encoding is {other:?}, but must be text or base64"
                 )));
             }
         };
         if bytes.len() > WRITE_BYTES {
-            return Err("content is larger than 4 MiB; make the file with terminal.run".into());
+            return Err("content is larger than 4 MiB; create the file with terminal.run".into());
         }
         let change = Change {
             path,
@@ -145,8 +148,8 @@ impl<H: GuestExecutor> Tools<H> {
         };
         let file = self.fetch(arguments.tool(), &[path])?.pop();
         let Some((bytes, digest)) = file.and_then(|file| Some((file.bytes?, file.sha256))) else {
-            return Err(ToolError::Told(format!(
-                "{} does not exist; make it with workspace.write",
+            return Err(ToolError::InvalidCall(format!(
+                "{} does not exist; create it with workspace.write",
                 shown::name(path)
             )));
         };
@@ -189,7 +192,7 @@ impl<H: GuestExecutor> Tools<H> {
             .zip(fetched.iter().map(|file| file.sha256.as_str()))
             .collect();
         let mut applied = apply(&patch, &before).map_err(|e| e.to_string())?;
-        // A mode alone is written with the content that is there.
+        // A file that only changes its mode is stored with its current content.
         for path in applied.modes.keys() {
             if let Some(bytes) = before.get(path) {
                 applied

@@ -1,43 +1,44 @@
-//! Runs programs in the guest: that of a run, or a stand-in of the tests.
+//! Interface to run programs in the guest; implemented by a run and by a test double.
 
 use std::time::Duration;
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_runtime::{Call, Step};
 
-/// A program that hands over the content of files.
+/// Result of a program that outputs file contents.
 #[derive(Debug)]
-pub struct Taken {
-    /// How the program ended, and its output.
+pub struct RawOutput {
+    /// Exit state of the program and its recorded output.
     pub step: Step,
-    /// Its standard output as it is.
+    /// Raw standard output.
     pub bytes: Vec<u8>,
 }
 
-/// What has changed in one mount.
+/// Changes in one mount.
 #[derive(Debug)]
 pub struct MountChange {
-    /// Where the mount is.
+    /// Mount point in the guest.
     pub at: GuestPath,
-    /// What changed in it.
+    /// Changes below the mount point.
     pub changes: MountChanges,
 }
 
-/// Runs programs in the guest and records them. Errors mean that our own record cannot be written.
+/// Runs programs in the guest and records them. An error means that the run's journal cannot be
+/// written.
 pub trait GuestExecutor {
-    /// Runs a program; after the timeout it alone is ended. Its output comes back redacted.
+    /// Runs a program and returns its redacted output. The timeout ends only this program.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody>;
-    /// Runs a program whose output is the content of files, at most so many bytes. The record
-    /// keeps the size only, and the bytes are not redacted: they are for edits, not to be shown.
-    fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<Taken, ErrorBody>;
-    /// Whether the guest still runs programs.
+    /// Runs a program that outputs file contents, at most `most` bytes. The journal records only
+    /// the size. The bytes are not redacted: they are for edits and must not be shown.
+    fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<RawOutput, ErrorBody>;
+    /// Returns whether the guest can still run programs.
     fn is_alive(&mut self) -> Result<bool, ErrorBody>;
-    /// What has changed in each mount that is captured, or why that cannot be told now.
+    /// Returns the changes in each captured mount; fails when the mounts cannot be compared now.
     fn changes(&mut self) -> Result<Vec<MountChange>, ErrorBody>;
-    /// A text without what must not be shown.
+    /// Returns a text with secrets redacted.
     fn clean(&self, text: &str) -> String;
-    /// Executions so far.
+    /// Returns the number of executions so far.
     fn executions(&self) -> usize;
-    /// Ids of the executions after the first so many.
+    /// Returns the ids of the executions after the first `count`.
     fn executions_since(&self, count: usize) -> Vec<String>;
 }

@@ -1,9 +1,9 @@
-//! The tools of the built-in loop, carried out in the guest.
+//! Tools of the built-in agent, executed in the guest.
 //!
-//! Every call is one or more programs in the guest, run and recorded as any other. What they
-//! answer is untrusted: sizes are bounded before anything is parsed, and an answer that cannot
-//! be read is a failure of that one call. A call has a time of its own; when it is up the program
-//! is ended and the guest lives on. Whatever the model gets is bounded and redacted.
+//! Every call runs one or more programs in the guest, recorded like all others. Their output is
+//! untrusted: it is size-limited before parsing, and output that cannot be parsed fails only this
+//! call. Every call has a timeout, which ends the program but not the guest. Every result for the
+//! model is bounded and redacted.
 
 mod arguments;
 mod changing;
@@ -15,7 +15,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-pub use executor::{GuestExecutor, MountChange, Taken};
+pub use executor::{GuestExecutor, MountChange, RawOutput};
 
 use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
 use arguments::Arguments;
@@ -25,31 +25,31 @@ use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_policy::{BuiltinTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Step, Stop};
 
-/// Longest answer to the model, bytes.
+/// Longest result for the model, in bytes.
 const ANSWER_BYTES: usize = 48 * 1024;
 
-/// Where the tools work.
+/// Environment in which the tools work.
 #[derive(Debug, Clone)]
-pub struct Place {
-    /// Mounts as programs of the guest see them.
+pub struct ToolContext {
+    /// Mounts as guest programs see them.
     pub mounts: Vec<GuestMount>,
-    /// Where programs start.
+    /// Working directory of programs.
     pub cwd: GuestPath,
-    /// The task's checks.
+    /// Command lines of the task's checks.
     pub checks: Vec<String>,
-    /// What programs of the guest hold of the run's secrets.
+    /// Environment variables of guest programs that hold secrets or their placeholders.
     pub environment: BTreeMap<String, String>,
 }
 
-/// The tools that act in the guest. Those of the parent are not among them.
+/// Tools that run in the guest. [`crate::ParentTools`] has those that the parent executes.
 pub struct Tools<H> {
     executor: H,
     set: ToolSet,
     specs: Vec<ToolSpec>,
-    place: Place,
+    context: ToolContext,
 }
 
-/// What one call came to, before it is bounded.
+/// Result of one call before its size is limited.
 #[derive(Debug)]
 struct ToolOutput {
     text: String,
@@ -74,13 +74,13 @@ impl ToolOutput {
     }
 }
 
-/// Why a call came to nothing.
+/// Reason why a call failed.
 #[derive(Debug)]
 enum ToolError {
-    /// What is wrong with the call. The model reads it behind the tool's id.
-    Told(String),
-    /// How the call's program ended, in the words of whoever ended it.
-    Ended(String),
+    /// Error in the call; the model gets it with the tool's id in front.
+    InvalidCall(String),
+    /// Description of how the call's program ended.
+    ProgramEnded(String),
     /// No further call is possible.
     Halt(Halt),
 }
@@ -101,19 +101,19 @@ impl From<ErrorBody> for ToolError {
 
 impl From<String> for ToolError {
     fn from(text: String) -> Self {
-        Self::Told(text)
+        Self::InvalidCall(text)
     }
 }
 
 impl From<&str> for ToolError {
     fn from(text: &str) -> Self {
-        Self::Told(text.to_owned())
+        Self::InvalidCall(text.to_owned())
     }
 }
 
 impl<H: GuestExecutor> Tools<H> {
-    /// The tools of a set, without those of the parent.
-    pub fn new(executor: H, set: ToolSet, place: Place) -> Self {
+    /// Creates the tools of a set, without the parent's tools.
+    pub fn new(executor: H, set: ToolSet, context: ToolContext) -> Self {
         let specs = set
             .offered()
             .iter()
@@ -129,11 +129,11 @@ impl<H: GuestExecutor> Tools<H> {
             executor,
             set,
             specs,
-            place,
+            context,
         }
     }
 
-    /// Whoever carries the calls out, e.g. for its record.
+    /// Returns the executor, e.g. for its record.
     pub fn executor(&mut self) -> &mut H {
         &mut self.executor
     }
@@ -191,56 +191,57 @@ impl<H: GuestExecutor> Tools<H> {
                 Err(format!("the arguments are not a JSON object: {why}"))
             }
             (ToolKind::Parent(_), _) => {
-                Err("the host answers for it, and nobody is there who could".to_owned())
+                Err("the parent process executes this tool, and none is connected".to_owned())
             }
         };
         let answer = match read {
             Ok((kind, arguments)) => self.carry_out(kind, &arguments),
-            Err(why) => Err(ToolError::Told(why)),
+            Err(why) => Err(ToolError::InvalidCall(why)),
         };
         answer.map_err(|error| match error {
-            ToolError::Told(why) => ToolError::Told(format!("{id}: {why}")),
+            ToolError::InvalidCall(why) => ToolError::InvalidCall(format!("{id}: {why}")),
             other => other,
         })
     }
 
-    /// The call of a program that a tool runs.
+    /// Returns the guest program call that implements a tool.
     fn program(&self, tool: &str, shown: Vec<String>, argv: Vec<String>) -> Call {
         Call {
             command: tool.to_owned(),
             args: shown,
             phase: "tool",
             argv,
-            env: self.place.environment.clone(),
-            cwd: self.place.cwd.clone(),
+            env: self.context.environment.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: None,
         }
     }
 
-    /// Runs a program; an end that ends the guest ends the work.
+    /// Runs a program; fails with [`ToolError::Halt`] when the guest has ended.
     fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ToolError> {
         let step = self.executor.run(call, timeout)?;
         self.go_on(&step)?;
         Ok(step)
     }
 
-    /// Whether the guest is still there.
+    /// Fails when the guest has ended.
     fn go_on(&mut self, step: &Step) -> Result<(), ToolError> {
         let stop = match &step.result.end {
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => return Ok(()),
             ExecutionEnd::NotStarted { error } => {
-                return Err(ToolError::Ended(error.message.clone()));
+                return Err(ToolError::ProgramEnded(error.message.clone()));
             }
             ExecutionEnd::TimedOut => Stop::Timeout,
             ExecutionEnd::Cancelled => Stop::Cancelled,
-            // One program can be at a limit and the guest alive: then the model may try another way.
+            // A limit can end one program while the guest lives on; the model may then try another
+            // way.
             ExecutionEnd::LimitReached { error } if self.executor.is_alive()? => {
-                return Err(ToolError::Ended(error.message.clone()));
+                return Err(ToolError::ProgramEnded(error.message.clone()));
             }
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
             ExecutionEnd::GuestDied { death } => Stop::Failed(death.attach_to(ErrorBody::new(
                 wp_codebox_contracts::ErrorCode::RunFailed,
-                format!("the sandbox was lost while a tool was at work: {death}"),
+                format!("the sandbox ended while a tool was running: {death}"),
             ))),
         };
         Err(ToolError::Halt(Halt::Stop(stop)))
@@ -257,7 +258,9 @@ impl<H: GuestExecutor> Toolbox for Tools<H> {
         let before = self.executor.executions();
         let said = match self.answer(call) {
             Ok(said) => said,
-            Err(ToolError::Told(text) | ToolError::Ended(text)) => ToolOutput::failed(text),
+            Err(ToolError::InvalidCall(text) | ToolError::ProgramEnded(text)) => {
+                ToolOutput::failed(text)
+            }
             Err(ToolError::Halt(halt)) => return Err(halt),
         };
         let text = self.executor.clean(&said.text);

@@ -10,16 +10,16 @@ use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, GuestPath};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, check_program, command_program};
 
-/// The guest's programs.
+/// Programs installed in the guest.
 const ABILITY: &str = "/opt/codebox/guest/call-ability.php";
 const HTTP_REQUEST: &str = "/opt/codebox/guest/http-request.php";
-/// Of each stream of a program.
+/// Bytes shown of each output stream of a program.
 const STREAM_BYTES: usize = 20 * 1024;
-/// Of each test's output.
+/// Bytes shown of each test's output.
 const TEST_BYTES: usize = 12 * 1024;
-/// Longest command line.
+/// Longest command line, in bytes.
 const COMMAND_BYTES: usize = 100_000;
-/// Shown of an argument in the record.
+/// Bytes of an argument in the journal.
 const ARGUMENT_BYTES: usize = 2000;
 
 impl<H: GuestExecutor> Tools<H> {
@@ -27,7 +27,7 @@ impl<H: GuestExecutor> Tools<H> {
         let command = arguments.text("command")?;
         let timeout = arguments.timeout(120)?;
         if command.trim().is_empty() || command.len() > COMMAND_BYTES || command.contains('\0') {
-            return Err(ToolError::Told(format!(
+            return Err(ToolError::InvalidCall(format!(
                 "command must have 1 to {COMMAND_BYTES} bytes without NUL; put a longer script into a file"
             )));
         }
@@ -37,7 +37,7 @@ impl<H: GuestExecutor> Tools<H> {
         if !cwd.is_empty() {
             let path = match cwd.starts_with('/') {
                 true => cwd.to_owned(),
-                false => format!("{}/{cwd}", self.place.cwd),
+                false => format!("{}/{cwd}", self.context.cwd),
             };
             call.cwd =
                 GuestPath::new(path.trim_end_matches('/')).map_err(|e| format!("cwd: {e}"))?;
@@ -45,7 +45,7 @@ impl<H: GuestExecutor> Tools<H> {
         self.run_shown(&call, timeout)
     }
 
-    /// Runs a program. Its exit code is for the model to judge: only the timeout is a failure.
+    /// Runs a program. The model interprets the exit code; only a timeout is a failed call.
     fn run_shown(&mut self, call: &Call, timeout: Duration) -> ToolResult {
         let step = self.run(call, timeout)?;
         let status = match step.result.stopped {
@@ -58,7 +58,7 @@ impl<H: GuestExecutor> Tools<H> {
         })
     }
 
-    /// One program, no shell: what would mean something to one is a plain character here.
+    /// Runs one program without a shell: shell metacharacters are plain characters.
     pub(super) fn one_program(&mut self, arguments: &Arguments<'_>) -> ToolResult {
         let command = arguments.text("command")?;
         let mut argv = vec![command.to_owned()];
@@ -66,7 +66,7 @@ impl<H: GuestExecutor> Tools<H> {
         let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
         let broken = argv.iter().any(|word| word.contains('\0'));
         if command.trim().is_empty() || bytes > COMMAND_BYTES || broken {
-            return Err(ToolError::Told(format!(
+            return Err(ToolError::InvalidCall(format!(
                 "command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
             )));
         }
@@ -88,25 +88,25 @@ impl<H: GuestExecutor> Tools<H> {
         let line = line.strip_prefix("wp ").unwrap_or(line);
         let timeout = arguments.timeout(120)?;
         if line.trim().is_empty() || line.len() > COMMAND_BYTES {
-            return Err(ToolError::Told(format!(
+            return Err(ToolError::InvalidCall(format!(
                 "command must have 1 to {COMMAND_BYTES} bytes"
             )));
         }
         self.registry_command(arguments.tool(), &format!("command={line}"), timeout)
     }
 
-    /// A command of the registry, as a recipe or a caller would run it.
+    /// Runs a command of the registry in the same way as a recipe.
     fn registry_command(&mut self, tool: &str, argument: &str, timeout: Duration) -> ToolResult {
         let wanted = CommandCall {
             command: tool.to_owned(),
             args: vec![argument.to_owned()],
         };
-        let program = command_program(&wanted, &self.place.mounts, &self.place.cwd)
-            .map_err(|e| ToolError::Told(e.message))?;
+        let program = command_program(&wanted, &self.context.mounts, &self.context.cwd)
+            .map_err(|e| ToolError::InvalidCall(e.message))?;
         let call = Call {
             args: vec![shown::bounded(argument, ARGUMENT_BYTES)],
             phase: "tool",
-            env: self.place.environment.clone(),
+            env: self.context.environment.clone(),
             ..program
         };
         let step = self.run(&call, timeout)?;
@@ -120,7 +120,7 @@ impl<H: GuestExecutor> Tools<H> {
         let timeout = arguments.timeout(600)?;
         let given = arguments.text_or("command", "")?;
         let lines = match given.trim() {
-            "" => self.place.checks.clone(),
+            "" => self.context.checks.clone(),
             line => vec![line.to_owned()],
         };
         if lines.is_empty() {
@@ -129,10 +129,10 @@ impl<H: GuestExecutor> Tools<H> {
         let mut text = String::new();
         let mut passed = 0;
         for line in &lines {
-            let program = match check_program(line, &self.place.cwd) {
+            let program = match check_program(line, &self.context.cwd) {
                 Ok(program) if !program.argv.is_empty() => program,
                 _ => {
-                    return Err(ToolError::Told(format!(
+                    return Err(ToolError::InvalidCall(format!(
                         "command {line:?} cannot be split into words"
                     )));
                 }
@@ -140,7 +140,7 @@ impl<H: GuestExecutor> Tools<H> {
             let call = Call {
                 command: arguments.tool().to_owned(),
                 phase: "tool",
-                env: self.place.environment.clone(),
+                env: self.context.environment.clone(),
                 ..program
             };
             let _ = writeln!(text, "$ {}", shown::bounded(line, 500));
@@ -150,14 +150,14 @@ impl<H: GuestExecutor> Tools<H> {
                     passed += usize::from(good);
                     text.push_str(&program_shown(&step, timeout, TEST_BYTES));
                 }
-                Err(ToolError::Ended(why)) => text.push_str(&why),
+                Err(ToolError::ProgramEnded(why)) => text.push_str(&why),
                 Err(other) => return Err(other),
             }
             text.push('\n');
         }
         let _ = write!(
             text,
-            "{passed} of {} passed in this sandbox. What decides is a later run in a fresh sandbox, without anything but the changed files.",
+            "{passed} of {} passed in this sandbox. The deciding run happens later in a fresh sandbox that contains only the changed files.",
             lines.len()
         );
         Ok(ToolOutput::ok(text))
@@ -188,7 +188,8 @@ impl<H: GuestExecutor> Tools<H> {
         let timeout = arguments.timeout(60)?;
         if !path.starts_with('/') || path.starts_with("//") || path.len() > 8000 {
             return Err(
-                "path must begin with one /; only the sandbox's own WordPress is asked".into(),
+                "path must begin with a single /; requests go only to the sandbox's own WordPress"
+                    .into(),
             );
         }
         let request = json!({
@@ -213,7 +214,7 @@ impl<H: GuestExecutor> Tools<H> {
         Ok(ToolOutput::ok(text))
     }
 
-    /// A program of the guest that takes JSON and answers JSON.
+    /// Runs a guest program that reads and writes JSON.
     fn json_program(
         &mut self,
         tool: &str,
@@ -229,12 +230,12 @@ impl<H: GuestExecutor> Tools<H> {
         };
         let step = self.run(&call, timeout)?;
         if step.result.stopped {
-            return Err(ToolError::Told(format!(
+            return Err(ToolError::InvalidCall(format!(
                 "ended after {} seconds",
                 timeout.as_secs()
             )));
         }
-        // WordPress and plugins may print before: the answer is the last line.
+        // WordPress and plugins may print earlier lines; the JSON is the last line.
         let last = step
             .stdout
             .trim_end()
@@ -256,11 +257,11 @@ fn status_of(step: &Step) -> ToolStatus {
     }
 }
 
-/// How a program ended and what it said.
+/// Returns the exit state and output of a program as text.
 fn program_shown(step: &Step, timeout: Duration, most: usize) -> String {
     let mut text = match (&step.result.end, step.result.stopped) {
         (_, true) => format!(
-            "ended after {} seconds, with what it had started; the sandbox lives on\n",
+            "ended after {} seconds, with its child processes; the sandbox is still running\n",
             timeout.as_secs()
         ),
         (ExecutionEnd::Exited { code }, _) => format!("exit code {code}\n"),

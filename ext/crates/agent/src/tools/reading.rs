@@ -1,4 +1,4 @@
-//! Tools that look at the mounts: read, list, search, diff.
+//! Tools that read the mounts: read, list, search, diff.
 
 use super::shown;
 use super::{Arguments, GuestExecutor, ToolError, ToolOutput, ToolResult, Tools};
@@ -8,25 +8,25 @@ use std::time::Duration;
 use wp_codebox_artifacts::render_mount_patch;
 use wp_codebox_runtime::Call;
 
-/// The guest's program.
+/// Guest program behind the workspace tools.
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";
-/// Time for one look or change.
+/// Timeout of one read or change.
 pub(super) const QUICK: Duration = Duration::from_secs(60);
-/// Bytes of a diff's page.
+/// Bytes of one page of a diff.
 const DIFF_BYTES: usize = 28 * 1024;
 
 impl<H: GuestExecutor> Tools<H> {
-    /// A call of the workspace program.
+    /// Returns a call of the workspace program.
     pub(super) fn workspace_call(&self, tool: &str, request: Value, bytes: &[u8]) -> Call {
         let mut roots: Vec<&str> = Vec::new();
-        for mount in &self.place.mounts {
+        for mount in &self.context.mounts {
             for path in [mount.workspace.as_str(), mount.target.as_str()] {
                 if !roots.contains(&path) {
                     roots.push(path);
                 }
             }
         }
-        let mut document = json!({"roots": roots, "cwd": self.place.cwd});
+        let mut document = json!({"roots": roots, "cwd": self.context.cwd});
         if let (Value::Object(document), Value::Object(request)) = (&mut document, request) {
             document.extend(request);
         }
@@ -58,7 +58,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
     }
 
-    /// Asks the workspace program for something that is shown.
+    /// Runs the workspace program for output that is shown to the model.
     pub(super) fn workspace(
         &mut self,
         tool: &str,
@@ -68,8 +68,8 @@ impl<H: GuestExecutor> Tools<H> {
         let call = self.workspace_call(tool, request, bytes);
         let step = self.run(&call, QUICK)?;
         if step.result.stopped {
-            return Err(ToolError::Told(format!(
-                "it took longer than {} seconds; name a smaller place",
+            return Err(ToolError::InvalidCall(format!(
+                "it took longer than {} seconds; choose a smaller directory",
                 QUICK.as_secs()
             )));
         }
@@ -107,7 +107,7 @@ impl<H: GuestExecutor> Tools<H> {
                 }
                 Ok(ToolOutput::ok(text))
             }
-            other => Err(ToolError::Told(format!(
+            other => Err(ToolError::InvalidCall(format!(
                 "encoding is {other:?}, but must be text or base64"
             ))),
         }
@@ -185,7 +185,7 @@ impl<H: GuestExecutor> Tools<H> {
         }
         let _ = write!(
             text,
-            "({} files searched, {} binary, large or closed ones left out)",
+            "({} files searched, {} binary, large or unreadable ones skipped)",
             number(&answer, "files"),
             number(&answer, "skipped")
         );
@@ -202,8 +202,8 @@ impl<H: GuestExecutor> Tools<H> {
         let changes = match self.executor.changes() {
             Ok(changes) => changes,
             Err(error) => {
-                return Err(ToolError::Told(format!(
-                    "{}; it can be tried again",
+                return Err(ToolError::InvalidCall(format!(
+                    "{}; try again",
                     error.message
                 )));
             }
@@ -211,13 +211,13 @@ impl<H: GuestExecutor> Tools<H> {
         let mut text = String::new();
         for mount in changes {
             let root = mount.at.as_str();
-            let prefix = match root == self.place.cwd.as_str() {
+            let prefix = match root == self.context.cwd.as_str() {
                 true => String::new(),
                 false => format!("{}/", root.trim_start_matches('/')),
             };
             let mut changes = mount.changes;
             if !only.is_empty() {
-                let Some(below) = below(only, self.place.cwd.as_str(), root) else {
+                let Some(below) = below(only, self.context.cwd.as_str(), root) else {
                     continue;
                 };
                 changes.entries.retain(|entry| {
@@ -272,7 +272,7 @@ fn stats(stats: Option<&wp_codebox_artifacts::FileStats>) -> String {
     }
 }
 
-/// The part of a path below a mount, when it is at or below it.
+/// Returns the part of a path below a mount; `None` when it is outside.
 fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
     let whole = match path.starts_with('/') {
         true => path.to_owned(),
@@ -296,7 +296,7 @@ fn below(path: &str, cwd: &str, root: &str) -> Option<String> {
     }
 }
 
-/// The first line of an answer, and the bytes after it.
+/// Splits the output into its first line, parsed as JSON, and the bytes after it.
 pub(super) fn answer_of<'b>(
     output: &'b [u8],
     stderr: &str,
@@ -305,14 +305,14 @@ pub(super) fn answer_of<'b>(
     let (line, rest) = output.split_at(end.unwrap_or(output.len()));
     let Ok(Value::Object(answer)) = serde_json::from_slice(line) else {
         let why = shown::bounded(stderr.trim(), 1000);
-        return Err(ToolError::Told(format!(
-            "the sandbox's program gave no answer that can be read {why}"
+        return Err(ToolError::InvalidCall(format!(
+            "the sandbox's program returned an invalid result {why}"
         )));
     };
     if answer.get("ok") == Some(&Value::Bool(true)) {
         Ok((answer, rest.get(1..).unwrap_or_default()))
     } else {
-        Err(ToolError::Told(word(&answer, "message").to_owned()))
+        Err(ToolError::InvalidCall(word(&answer, "message").to_owned()))
     }
 }
 
@@ -338,7 +338,7 @@ fn lines_shown(answer: &Map<String, Value>) -> String {
     let (path, size) = (shown::name(word(answer, "path")), number(answer, "size"));
     if answer.get("binary") == Some(&Value::Bool(true)) {
         return format!(
-            "{path} is binary ({size} bytes, sha256 {}); encoding base64 reads its bytes",
+            "{path} is binary ({size} bytes, sha256 {}); set encoding to base64 to read its bytes",
             word(answer, "sha256")
         );
     }

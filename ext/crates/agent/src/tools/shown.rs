@@ -1,7 +1,7 @@
-//! Texts cut to size for the model: head and tail, and how much is left out between.
+//! Shortens texts for the model: keeps head and tail and states how much is omitted.
 
-/// A text of at most about `most` bytes. What is left out is said; the end, where failures
-/// are reported, gets the larger share.
+/// Returns a text of about `most` bytes at most, with a note on the omitted part. The tail gets
+/// the larger share because failures are reported at the end.
 pub(super) fn bounded(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -16,7 +16,7 @@ pub(super) fn bounded(text: &str, most: usize) -> String {
     )
 }
 
-/// The nearest character border at or before `at`.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -24,7 +24,7 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// The nearest character border at or after `at`.
+/// Returns the first character boundary at or after `at`.
 fn ceil(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at += 1;
@@ -32,7 +32,7 @@ fn ceil(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// A page of a text: bytes from `offset` on, and where the next page begins.
+/// Returns one page of a text, starting at byte `offset`, and the offset of the next page.
 pub(super) fn page(text: &str, offset: usize, most: usize) -> (&str, Option<usize>) {
     let start = ceil(text, offset.min(text.len()));
     let end = floor(text, (start + most).min(text.len()));
@@ -40,7 +40,7 @@ pub(super) fn page(text: &str, offset: usize, most: usize) -> (&str, Option<usiz
     (&text[start..end], next)
 }
 
-/// A name as one word: as it is, or in JSON when it holds control characters.
+/// Returns a name as a single word: unchanged, or as JSON when it contains control characters.
 pub(super) fn name(name: &str) -> String {
     if name.chars().any(char::is_control) {
         serde_json::Value::from(name).to_string()
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_keep_head_and_tail() {
+    fn long_text_keeps_head_and_tail() {
         assert_eq!(bounded("abc", 3), "abc");
         let long = "é".repeat(1000) + "end";
         let cut = bounded(&long, 100);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other() {
+    fn consecutive_pages_cover_the_text() {
         let text = "aé".repeat(50);
         let (mut read, mut at) = (String::new(), Some(0));
         while let Some(offset) = at {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_one_word() {
+    fn name_with_control_characters_is_shown_as_json() {
         assert_eq!(name("a b"), "a b");
         assert_eq!(name("a\nb"), "\"a\\nb\"");
     }

@@ -1,6 +1,6 @@
-//! The tools against the real guest program, run by this host's PHP in a directory of its own.
-//! That a guest cannot be left is the sandbox's matter and tested there; here it is the paths
-//! that tools accept, what they answer, and what they change.
+//! Tests of the tools against the real guest program, run by this host's PHP in a temporary
+//! directory. The sandbox's own tests cover isolation; these cover accepted paths, results and
+//! changes.
 
 use super::*;
 use crate::ToolCall;
@@ -13,13 +13,13 @@ use wp_codebox_contracts::{ErrorCode, MountAccess};
 use wp_codebox_policy::defaults;
 use wp_codebox_runtime::ExecutionResult;
 
-/// Runs the guest's programs on the host, below a root of the test's.
+/// Runs guest programs on the host, below a temporary root.
 struct HostExecutor {
     root: PathBuf,
     ran: Vec<String>,
     end: Option<ExecutionEnd>,
     forged: Option<Vec<u8>>,
-    /// What a file gets just before the next change is stored.
+    /// Content written to a file just before the next store, to simulate a concurrent change.
     meanwhile: Option<(PathBuf, &'static str)>,
 }
 
@@ -91,11 +91,11 @@ impl GuestExecutor for HostExecutor {
         Ok(step(end, out.as_bytes(), &err))
     }
 
-    fn take(&mut self, call: &Call, _timeout: Duration, most: u64) -> Result<Taken, ErrorBody> {
+    fn take(&mut self, call: &Call, _timeout: Duration, most: u64) -> Result<RawOutput, ErrorBody> {
         let (end, mut bytes, err) = self.spawn(call);
         bytes.truncate(usize::try_from(most).unwrap());
         let step = step(end, b"", &err);
-        Ok(Taken { step, bytes })
+        Ok(RawOutput { step, bytes })
     }
 
     fn is_alive(&mut self) -> Result<bool, ErrorBody> {
@@ -145,7 +145,7 @@ fn rig_with(allowed: &[&str]) -> Rig {
     let allowed: Vec<String> = allowed.iter().map(|a| (*a).to_owned()).collect();
     let set = ToolSet::resolve(None, &allowed, None, &runtime).unwrap();
     let at = GuestPath::new("/workspace/plugin").unwrap();
-    let place = Place {
+    let place = ToolContext {
         mounts: vec![GuestMount {
             target: GuestPath::new("/wordpress/wp-content/plugins/plugin").unwrap(),
             workspace: at.clone(),
@@ -207,7 +207,7 @@ impl Rig {
 }
 
 #[test]
-fn files_are_read_by_lines_and_in_pages() {
+fn files_are_read_by_line_range_and_page() {
     let mut rig = rig();
     let text: String = (1..=1000).map(|n| format!("line {n}\n")).collect();
     rig.file("a.txt", &text);
@@ -256,7 +256,7 @@ fn files_are_read_by_lines_and_in_pages() {
 }
 
 #[test]
-fn what_is_no_text_is_said_and_read_as_bytes() {
+fn binary_file_is_reported_and_readable_as_base64() {
     let mut rig = rig();
     rig.file("b.png", b"\x89PNG\0\0abc");
     let said = rig.ok("workspace_read", json!({"path": "b.png"}));
@@ -292,7 +292,7 @@ fn what_is_no_text_is_said_and_read_as_bytes() {
         rig.failed("workspace_write", json!({"path": "pipe", "content": "b"}))
             .contains("fifo")
     );
-    // A search passes it by instead of waiting for it.
+    // A search skips a FIFO instead of blocking on it.
     assert!(
         rig.ok("workspace_search", json!({"pattern": "PNG"}))
             .contains("(no hits)")
@@ -318,7 +318,8 @@ fn what_is_no_text_is_said_and_read_as_bytes() {
     );
 }
 
-/// What a path that leads elsewhere is told, so that no other failure passes for a refusal.
+/// Messages for paths outside of the mounts; the test matches them so that no other failure passes
+/// for a refusal.
 const REFUSALS: [&str; 5] = [
     "is outside the mounts",
     "leads out of the mounts",
@@ -328,7 +329,7 @@ const REFUSALS: [&str; 5] = [
 ];
 
 #[test]
-fn paths_lead_nowhere_else() {
+fn paths_and_links_outside_the_mounts_are_refused() {
     let mut rig = rig();
     rig.file("in.txt", "in\n");
     symlink(&rig.outside, rig.mount.join("way-out")).unwrap();
@@ -394,7 +395,7 @@ fn paths_lead_nowhere_else() {
         std::fs::read_to_string(rig.outside.join("secret")).unwrap(),
         "outside\n"
     );
-    // The same things inside.
+    // Control: the same operations inside the mount.
     rig.ok("workspace_read", json!({"path": "in.txt"}));
     rig.ok("workspace_read", json!({"path": "./x/../in.txt"}));
     rig.ok("workspace_read", json!({"path": "inner"}));
@@ -405,7 +406,7 @@ fn paths_lead_nowhere_else() {
     );
     assert_eq!(rig.content("in.txt"), "through\n");
     assert!(rig.mount.join("inner").is_symlink());
-    // A link is deleted, not what it leads to; nothing behind it is.
+    // Deleting a symbolic link removes the link, and nothing in its target.
     rig.ok(
         "workspace_delete",
         json!({"path": "way-out", "recursive": true}),
@@ -419,7 +420,7 @@ fn paths_lead_nowhere_else() {
 }
 
 #[test]
-fn a_directory_that_holds_a_repository_is_not_deleted() {
+fn directory_with_git_repository_is_not_deleted() {
     let mut rig = rig();
     rig.file("vendor/x/.git/config", "c");
     rig.file("vendor/y/z", "c");
@@ -443,7 +444,7 @@ fn a_directory_that_holds_a_repository_is_not_deleted() {
 }
 
 #[test]
-fn odd_names_are_names() {
+fn unusual_file_names_are_plain_names() {
     let mut rig = rig();
     for name in [
         "a\nb.txt",
@@ -483,7 +484,7 @@ fn odd_names_are_names() {
 }
 
 #[test]
-fn lists_and_hits_come_in_pages() {
+fn listings_and_search_hits_are_paged() {
     let mut rig = rig();
     for n in 0..50 {
         rig.file(&format!("d/{n:02}.php"), format!("<?php // hit {n}\n"));
@@ -543,7 +544,7 @@ fn lists_and_hits_come_in_pages() {
 }
 
 #[test]
-fn writes_keep_modes_and_leave_nothing_behind() {
+fn write_keeps_file_mode_and_leaves_no_temporary_file() {
     let mut rig = rig();
     rig.file("run.sh", "#!/bin/sh\n");
     let path = rig.mount.join("run.sh");
@@ -596,7 +597,7 @@ fn writes_keep_modes_and_leave_nothing_behind() {
 }
 
 #[test]
-fn edits_say_why_they_fail() {
+fn failed_edit_states_the_reason() {
     let mut rig = rig();
     rig.file("a.php", "one\ntwo\none\n");
     let edit = |old: &str, new: &str| json!({"path": "a.php", "old_text": old, "new_text": new});
@@ -635,7 +636,7 @@ fn edits_say_why_they_fail() {
 }
 
 #[test]
-fn what_changed_meanwhile_is_not_overwritten() {
+fn concurrently_changed_file_is_not_overwritten() {
     let mut rig = rig();
     let patch = "*** Begin Patch\n*** Update File: a.php\n@@\n-one\n+1\n*** End Patch\n";
     let ways = [
@@ -651,19 +652,19 @@ fn what_changed_meanwhile_is_not_overwritten() {
         let said = rig.failed(tool, arguments.clone());
         assert!(said.contains("changed"), "{said}");
         assert_eq!(rig.content("a.php"), "somebody's\n", "{tool}");
-        // The control: nobody was there.
+        // Control: no concurrent change.
         rig.file("a.php", "one\n");
         rig.ok(tool, arguments);
         assert_eq!(rig.content("a.php"), "1\n");
     }
-    // A change that the guest does not confirm is none that the model is told of.
+    // A store that the guest does not confirm is reported as failed.
     rig.tools.executor().forged = Some(b"{\"ok\":true,\"files\":[]}\n".to_vec());
     let said = rig.failed("workspace_write", json!({"path": "b", "content": "x"}));
     assert!(said.contains("did not confirm"), "{said}");
 }
 
 #[test]
-fn a_patch_changes_all_files_or_none() {
+fn patch_changes_all_files_or_none() {
     let mut rig = rig();
     rig.file("a", "1\n2\n");
     rig.file("b", "x\n");
@@ -674,7 +675,7 @@ fn a_patch_changes_all_files_or_none() {
             .contains("nothing was changed")
     );
     assert_eq!(rig.content("a"), "1\n2\n");
-    // The second change meets a directory that cannot be written: the first is taken back.
+    // The second change hits a directory that cannot be written, so the first is rolled back.
     rig.file("n", "file\n");
     let late =
         "*** Begin Patch\n*** Update File: a\n@@\n-1\n+one\n*** Add File: n/x\n+y\n*** End Patch\n";
@@ -718,7 +719,7 @@ fn a_patch_changes_all_files_or_none() {
 }
 
 #[test]
-fn a_known_secret_is_not_shown_and_survives_an_edit() {
+fn secret_in_file_is_redacted_in_output_and_kept_by_an_edit() {
     let mut rig = rig();
     rig.file("env", "KEY=hunter22\nMODE=a\n");
     assert!(
@@ -743,7 +744,7 @@ fn a_known_secret_is_not_shown_and_survives_an_edit() {
 }
 
 #[test]
-fn tools_that_are_not_allowed_do_nothing() {
+fn tool_outside_the_policy_is_denied() {
     let mut rig = rig_with(&["workspace.read"]);
     rig.file("a", "a\n");
     for (tool, arguments) in [
@@ -781,7 +782,7 @@ fn tools_that_are_not_allowed_do_nothing() {
 }
 
 #[test]
-fn programs_say_how_they_ended() {
+fn program_result_states_how_it_ended() {
     let mut rig = rig();
     rig.file("a", "a\n");
     let said = rig.ok(
@@ -812,12 +813,12 @@ fn programs_say_how_they_ended() {
         said.contains("0 of 1 passed in this sandbox") && said.contains("fresh sandbox"),
         "{said}"
     );
-    rig.tools.place.checks = vec!["true".to_owned(), "false".to_owned()];
+    rig.tools.context.checks = vec!["true".to_owned(), "false".to_owned()];
     assert!(rig.ok("tests_run", json!({})).contains("1 of 2 passed"));
 }
 
 #[test]
-fn what_the_guest_forges_is_a_failed_call() {
+fn forged_guest_output_fails_the_call() {
     let mut rig = rig();
     for forged in [
         &b""[..],
@@ -844,7 +845,7 @@ fn what_the_guest_forges_is_a_failed_call() {
 }
 
 #[test]
-fn the_end_of_the_guest_ends_the_work() {
+fn guest_end_halts_the_loop() {
     let error = ErrorBody::new(ErrorCode::MemoryLimit, "too much");
     for (end, halts) in [
         (ExecutionEnd::TimedOut, true),
@@ -882,7 +883,7 @@ fn the_end_of_the_guest_ends_the_work() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_and_the_ends_of_a_task() {
+fn invalid_arguments_fail_and_end_tools_end_the_task() {
     let mut rig = rig();
     let call = ToolCall {
         id: "c".to_owned(),

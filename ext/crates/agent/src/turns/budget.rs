@@ -1,7 +1,7 @@
-//! What the loop has used up and what is left. Pure.
+//! Budget of the agent loop: what is used and what is left. Pure functions without I/O.
 //!
-//! Nothing is asked of the model that would pass a budget as far as that can be told before:
-//! what is sent is estimated, what comes back is capped by what is left.
+//! The loop sends no request that would exceed a budget as far as can be predicted: it estimates
+//! the input tokens and caps the output tokens at what is left.
 
 use crate::TokenUsage;
 use serde::Serialize;
@@ -9,24 +9,24 @@ use serde_json::json;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
 use wp_codebox_runtime::Stop;
 
-/// Turns left at which the model is told.
+/// Numbers of remaining turns at which the loop warns the model.
 const TURNS_TOLD: [u32; 2] = [3, 1];
-/// Prices are per so many tokens.
+/// Prices are per this number of tokens.
 const PER: u128 = 1_000_000;
 
-/// Used up, and told.
+/// Limits, usage and warnings sent.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: AgentBudget,
     prices: Option<ModelPrices>,
     used: ModelUsage,
-    /// Millionths of a millionth of a dollar, so that rounding happens once.
+    /// Cost in units of 10^-12 dollar, so that rounding happens only once.
     cost: u128,
-    /// The model was told that tokens or money run out.
+    /// Whether the model was warned that tokens or money run out.
     told: bool,
 }
 
-/// Which budget is used up.
+/// Exhausted budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Exhausted {
@@ -35,7 +35,8 @@ pub(super) enum Exhausted {
     OutputTokens,
     #[serde(rename = "cost_microusd")]
     Cost,
-    /// Not one of the budget's: the model's window, which nothing could make large enough.
+    /// Not part of the budget: the conversation cannot be shortened to fit the model's context
+    /// window.
     #[serde(rename = "context_tokens")]
     Window,
 }
@@ -59,7 +60,7 @@ impl Budget {
         self.used
     }
 
-    /// Whether one more turn that sends about so many tokens may be asked for.
+    /// Checks that the budget allows one more turn with about `input` input tokens.
     pub(super) fn check(&self, input: u64) -> Result<(), Exhausted> {
         let AgentBudget {
             turns,
@@ -80,7 +81,7 @@ impl Budget {
         }
     }
 
-    /// Longest answer that may be asked for, tokens.
+    /// Returns the output token limit of the next request.
     pub(super) fn allowance(&self, wanted: u64, input: u64) -> u64 {
         let left = self.limit.output_tokens - self.used.output_tokens.min(self.limit.output_tokens);
         wanted
@@ -89,7 +90,7 @@ impl Budget {
             .max(1)
     }
 
-    /// Tokens of an answer that the money left pays for, after what is sent for it.
+    /// Returns the output tokens that the remaining money pays for, after the cost of the input.
     fn affordable(&self, input: u64) -> Option<u64> {
         let (limit, prices) = (self.limit.cost_microusd?, self.prices?);
         let total = u128::from(limit) * PER;
@@ -105,7 +106,7 @@ impl Budget {
         Some(u64::try_from(left / u128::from(prices.output)).unwrap_or(u64::MAX))
     }
 
-    /// One answer.
+    /// Records the usage of one response.
     pub(super) fn spend(&mut self, usage: TokenUsage) {
         let cached = usage.cached_input.min(usage.input);
         self.used.turns = self.used.turns.saturating_add(1);
@@ -122,7 +123,7 @@ impl Budget {
         }
     }
 
-    /// What the model should know before the next turn, when something runs out.
+    /// Returns the warning for the model before the next turn, if a budget is nearly used up.
     pub(super) fn warning(&mut self) -> Option<String> {
         let left = self.limit.turns.saturating_sub(self.used.turns);
         if TURNS_TOLD.contains(&left) && self.limit.turns > left {
@@ -153,7 +154,7 @@ impl Budget {
         })
     }
 
-    /// What the run comes to.
+    /// Returns the run's outcome for an exhausted budget.
     pub(super) fn stop(&self, which: Exhausted) -> Stop {
         let AgentBudget {
             turns,
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_budget_is_judged_before_it_is_passed() {
+    fn each_budget_is_checked_before_it_is_exceeded() {
         let fresh = || Budget::new(LIMIT, None);
         assert_eq!(fresh().check(1_000), Ok(()));
         assert_eq!(fresh().check(1_001), Err(Exhausted::InputTokens));
@@ -218,9 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn money_is_counted_exactly_and_caps_the_answer() {
+    fn cost_is_exact_and_caps_the_output_tokens() {
         let mut budget = Budget::new(LIMIT, Some(PRICES));
-        // 100 tokens sent cost 1 millionth, 98 are left for answers at half of one each.
+        // Sending 100 tokens costs 1 microdollar; the remaining 98 pay for output at half a
+        // microdollar per token.
         assert_eq!(budget.allowance(1_000, 100), 98);
         budget.spend(used(200, 100, 20));
         // 100 * 0.01 + 100 * 0.001 + 20 * 0.5 = 11.1, rounded up.
@@ -237,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn without_prices_nothing_costs() {
+    fn without_prices_the_cost_is_unknown() {
         let mut budget = Budget::new(LIMIT, None);
         budget.spend(used(100, 0, 10));
         assert_eq!(budget.usage().cost_microusd, None);
     }
 
     #[test]
-    fn the_end_is_told_once_per_step() {
+    fn budget_warning_is_given_once_per_threshold() {
         let limit = AgentBudget {
             turns: 5,
             ..AgentBudget::default()

@@ -1,10 +1,11 @@
-//! The loop: ask the model, carry its calls out, until it is done or something is used up.
+//! Agent loop: sends requests to the model and executes its tool calls until the task ends or a
+//! limit is reached.
 //!
-//! It knows the model, the tools and the record by their traits only, so that each way to end
-//! is tested with stand-ins. Whatever comes back from model and tools is data. Everything that
-//! leaves for the model went through the redactor first, so that a known secret in a file of
-//! the guest goes no further than to this process. Every way to end says which it was, and none
-//! of them says anything about the checks: those run later, elsewhere.
+//! The loop uses model, tools and journal only through traits, so that tests cover every way to
+//! end with doubles. Output of model and tools is untrusted data. The redactor processes
+//! everything sent to the model first, so a known secret in a guest's file reaches this process
+//! but not the provider. The result states why the loop ended, and nothing about the checks: those
+//! run later in another guest.
 
 mod budget;
 mod outside;
@@ -31,85 +32,86 @@ use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, Model
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::Stop;
 
-/// How often a conversation that the provider finds too long is shortened for one turn.
+/// How often the loop shortens a conversation for one turn when the provider rejects it as too
+/// long.
 const SHORTER: u32 = 3;
 
-/// Where the loop's work is seen: by whoever follows the run and in the bundle.
-pub trait Witness {
-    /// Words of the model as they come.
+/// Observer of the loop, for live output and the bundle.
+pub trait LoopObserver {
+    /// Called with text of the model as it arrives.
     fn text(&mut self, piece: &str);
-    /// A call was carried out, refused or left out.
+    /// Called after a call was executed, refused or skipped.
     fn called(&mut self, call: CallRecord) -> Result<(), ErrorBody>;
-    /// A turn is over. `usage` is that of the run so far.
+    /// Called at the end of a turn. `usage` is the usage of the run so far.
     fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody>;
-    /// Why the work must stop now, if it must.
+    /// Returns why the loop must stop now, if it must.
     fn interrupted(&self) -> Option<Stop>;
 }
 
-/// Tools and record in one: both write the run's journal.
-pub trait Workplace: Toolbox + Witness {}
+/// Tools and observer in one object, because both write the run's journal.
+pub trait LoopBackend: Toolbox + LoopObserver {}
 
-impl<T: Toolbox + Witness> Workplace for T {}
+impl<T: Toolbox + LoopObserver> LoopBackend for T {}
 
-/// What the loop is given.
+/// Input of the loop.
 #[derive(Debug, Clone)]
 pub struct Assignment {
-    /// The system prompt.
+    /// System prompt.
     pub system: String,
-    /// First message: the task.
+    /// First message, which states the task.
     pub task: String,
-    /// Turns, tokens and cost at most.
+    /// Limits of turns, tokens and cost.
     pub budget: AgentBudget,
-    /// Prices of the model, for the cost.
+    /// Prices of the model, to compute the cost.
     pub prices: Option<ModelPrices>,
-    /// Tokens of the model's window.
+    /// Size of the model's context window, in tokens.
     pub context_tokens: u64,
-    /// Most tokens of one answer.
+    /// Output token limit of one response.
     pub max_output_tokens: u64,
-    /// When the loop must end.
+    /// Deadline of the loop.
     pub deadline: Instant,
 }
 
-/// How the loop ended.
+/// Result of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// Why it is not done; absent when the model says that it is.
+    /// Outcome of the run when the task is not done; `None` when the model declares it done.
     pub stop: Option<Stop>,
-    /// Why the loop ended.
+    /// Way the loop ended.
     pub how: Ending,
-    /// What the model says of the whole task, redacted and bounded; may be empty.
+    /// The model's summary of the task, redacted and bounded; may be empty.
     pub summary: String,
 }
 
-/// What ended the loop.
+/// Way the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// `task.finish`.
+    /// The model called `task.finish`.
     Finished,
-    /// The model said that it is done, twice, without `task.finish`.
-    Said,
-    /// `task.blocked`.
+    /// The model responded twice with text only, without calling `task.finish`.
+    ClaimedDone,
+    /// The model called `task.blocked`.
     Blocked,
-    /// Anything else; the run's error says what.
+    /// Any other end; the run's error states which.
     Stopped,
 }
 
 impl Ending {
-    /// Name in documents.
+    /// Returns the name used in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Finished => "finished",
-            Self::Said => "said",
+            Self::ClaimedDone => "said",
             Self::Blocked => "blocked",
             Self::Stopped => "stopped",
         }
     }
 }
 
-/// Runs the loop to its end. An error means that our own evidence cannot be written.
+/// Runs the loop until it ends. An error means that the run's journal cannot be written.
 pub fn drive(
     model: &mut dyn Model,
-    workplace: &mut dyn Workplace,
+    workplace: &mut dyn LoopBackend,
     redactor: &Redactor,
     assignment: Assignment,
 ) -> Result<Ended, ErrorBody> {
@@ -145,14 +147,14 @@ pub fn drive(
     }
 }
 
-/// Calls of one answer that are carried out.
+/// Calls of one response that are executed.
 const CALLS: usize = 32;
-/// Of what the model says of the whole task, bytes that are kept.
+/// Bytes stored of the model's summary.
 const SUMMARY_BYTES: usize = 4 * 1024;
 
 struct Turns<'a> {
     model: &'a mut dyn Model,
-    workplace: &'a mut dyn Workplace,
+    workplace: &'a mut dyn LoopBackend,
     redactor: &'a Redactor,
     assignment: Assignment,
     system: String,
@@ -162,12 +164,12 @@ struct Turns<'a> {
     budget: Budget,
     window: Window,
     progress: Progress,
-    /// Bytes sent with every question.
+    /// Bytes sent with every request beside the messages.
     fixed: usize,
 }
 
 impl Turns<'_> {
-    /// One turn; an end when there is one.
+    /// Runs one turn; returns the result when the loop has ended.
     fn step(&mut self) -> Result<Option<Ended>, Halt> {
         self.interrupted()?;
         if let Some(warning) = self.budget.warning() {
@@ -184,12 +186,12 @@ impl Turns<'_> {
             .map_or(Ok(()), |stop| Err(Halt::Stop(stop)))
     }
 
-    /// Something of the loop's own for the model.
+    /// Adds a message of the loop to the conversation.
     fn say(&mut self, text: impl Into<String>) {
         self.messages.push(Message::User(text.into()));
     }
 
-    /// One answer, of a conversation that is shortened when the provider finds it too long.
+    /// Requests a response; shortens the conversation when the provider rejects it as too long.
     fn ask(&mut self) -> Result<Reply, Halt> {
         for _ in 0..SHORTER {
             let messages = std::mem::take(&mut self.messages);
@@ -203,7 +205,7 @@ impl Turns<'_> {
         Err(self.exhausted(Exhausted::Window))
     }
 
-    /// One answer; none when the question is too long for the provider.
+    /// Requests a response; returns `None` when the request is too long for the provider.
     fn ask_about(&mut self, messages: &[Message]) -> Result<Option<Reply>, Halt> {
         let bytes = self.fixed + window::bytes(messages);
         let input = self.window.tokens(bytes);
@@ -253,7 +255,7 @@ impl Turns<'_> {
         Halt::Stop(self.budget.stop(which))
     }
 
-    /// Takes an answer in, and carries out what it asks for.
+    /// Processes a response and executes its calls.
     fn take(&mut self, reply: Reply) -> Result<Option<Ended>, Halt> {
         let Reply {
             text, calls, stop, ..
@@ -296,7 +298,7 @@ impl Turns<'_> {
         }
     }
 
-    /// An answer that asks for nothing.
+    /// Handles a response without tool calls.
     fn without_calls(&mut self, text: String, stop: &StopReason) -> Result<Option<Ended>, Halt> {
         let clean = self.redactor.redact(&text).into_owned();
         if clean.trim().is_empty() {
@@ -317,7 +319,7 @@ impl Turns<'_> {
         if self.progress.plain() > 1 {
             return Ok(Some(Ended {
                 stop: None,
-                how: Ending::Said,
+                how: Ending::ClaimedDone,
                 summary: window::head(&clean, SUMMARY_BYTES).to_owned(),
             }));
         }
@@ -326,7 +328,7 @@ impl Turns<'_> {
     }
 }
 
-/// Tokens of an answer whose provider does not count: a quarter of its bytes.
+/// Estimates output tokens as a quarter of the bytes, for a provider that sends no counts.
 fn estimated_output(reply: &Reply) -> u64 {
     let calls = reply.calls.iter();
     let bytes = reply.text.len()
@@ -339,7 +341,7 @@ fn estimated_output(reply: &Reply) -> u64 {
 #[cfg(test)]
 mod tests;
 
-/// Arguments as the model wrote them, or why they are none.
+/// Returns the arguments as JSON text, or the parse error.
 fn arguments_text(call: &ToolCall) -> String {
     match &call.arguments {
         Ok(map) => serde_json::to_string(map).unwrap_or_default(),
@@ -348,7 +350,7 @@ fn arguments_text(call: &ToolCall) -> String {
 }
 
 impl Turns<'_> {
-    /// Calls of one answer in their order. Once the task is ended, nothing more is done.
+    /// Executes the calls of one response in order; skips the calls after the end of the task.
     fn carry_out_all(&mut self, calls: &[ToolCall]) -> Result<Option<Ended>, Halt> {
         for (index, call) in calls.iter().enumerate() {
             let step = self
@@ -361,7 +363,7 @@ impl Turns<'_> {
                     return Ok(Some(self.ended(end)));
                 }
                 Err(halt) => {
-                    // What is in the way now matters more than that this cannot be written.
+                    // The first error matters more than a journal error of the skipped calls.
                     let _ = self.skip_all(&calls[index..]);
                     return Err(halt);
                 }
@@ -396,7 +398,7 @@ impl Turns<'_> {
         }
     }
 
-    /// One call; how the task ended when it was one of those that end it.
+    /// Executes one call; returns the task's end when the call declared it.
     fn carry_out(&mut self, call: &ToolCall, index: usize) -> Result<Option<TaskEnd>, Halt> {
         let answer = match &call.arguments {
             Err(why) => refused(format!(
@@ -436,14 +438,14 @@ impl Turns<'_> {
         Ok(self.workplace.called(record)?)
     }
 
-    /// Id of the tool that a call names; the name itself when no such tool is offered.
+    /// Returns the id of the called tool, or the called name when no such tool is offered.
     fn tool_id(&self, call: &ToolCall) -> String {
         let found = self.workplace.specs().iter().find(|s| s.name == call.name);
         let id = found.map_or(call.name.as_str(), |spec| &spec.id);
         window::head(&self.redactor.redact(id), 128).to_owned()
     }
 
-    /// The call without secrets, as it goes back to the model.
+    /// Returns the call with secrets redacted, as it is sent back to the model.
     fn clean(&self, call: &ToolCall) -> ToolCall {
         let arguments = call.arguments.clone().map(|map| {
             match self.redactor.redact_value(Value::Object(map)) {
@@ -458,7 +460,7 @@ impl Turns<'_> {
     }
 }
 
-/// An answer of the loop itself.
+/// Returns a refusal generated by the loop.
 fn refused(text: String) -> ToolAnswer {
     ToolAnswer {
         text,

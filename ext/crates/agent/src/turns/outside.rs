@@ -1,8 +1,8 @@
-//! Tools that the parent answers for: a question through the run's frames, one answer back.
+//! Tools executed by the parent process: one request frame of the run, one response frame.
 //!
-//! Only what the host listed is asked for. The parent judges each call again; what it answers
-//! is bounded, and anything that is no proper answer counts as a failure of that one call. A
-//! parent that is gone, or that let a detached run go, is not waited for.
+//! Only tools that the host listed can be requested, and the parent checks each call again. Its
+//! response is bounded; an invalid response fails only this call. The loop does not wait for a
+//! parent that has disconnected or has detached the run.
 
 use super::window::head;
 use crate::{ToolAnswer, ToolCall, ToolStatus};
@@ -13,36 +13,36 @@ use wp_codebox_policy::Redactor;
 
 /// Calls of one run.
 const CALLS: u32 = 100;
-/// Longest wait for one answer, unless the bridge says otherwise.
+/// Longest wait for a response, unless the bridge configuration sets another.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Of an output, bytes that the model gets.
+/// Bytes of an output that the model gets.
 const OUTPUT: usize = 64 * 1024;
-/// Of an error's message.
+/// Bytes of an error message.
 const MESSAGE: usize = 1024;
 
-/// What came of a question.
+/// Result of a request to the parent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParentAnswer {
-    /// `parent-tool-result/v1`, of this request, not looked at yet.
+    /// Unvalidated `parent-tool-result/v1` of this request.
     Result(Value),
-    /// Nobody is there who could answer.
+    /// No parent is connected; the text says why.
     Unavailable(&'static str),
-    /// There was no answer in time.
+    /// No response arrived in time.
     Timeout,
 }
 
-/// Whoever can be asked.
+/// Parent process of a run.
 pub trait Parent {
-    /// Sends a request and waits for its answer, not longer than until then.
+    /// Sends a request and waits for its response until `until`.
     fn ask(&self, request_id: &str, request: Value, until: Instant) -> ParentAnswer;
 }
 
-/// The parent's tools of one run.
+/// Parent tools of one run.
 pub struct ParentTools<'a> {
     parent: &'a dyn Parent,
     run_id: &'a RunId,
     redactor: &'a Redactor,
-    /// Ids of all of them.
+    /// Ids of all allowed parent tools.
     allowed: Vec<String>,
     timeout: Duration,
     deadline: Instant,
@@ -50,7 +50,7 @@ pub struct ParentTools<'a> {
 }
 
 impl<'a> ParentTools<'a> {
-    /// `allowed` are the ids of the tools the run may ask for.
+    /// Creates the tools; `allowed` are the ids of the tools that the run may request.
     pub fn new(
         parent: &'a dyn Parent,
         run_id: &'a RunId,
@@ -70,7 +70,7 @@ impl<'a> ParentTools<'a> {
         }
     }
 
-    /// Carries a call of the tool with this id out.
+    /// Executes a call of the tool with this id.
     pub fn call(&mut self, tool: &str, call: &ToolCall) -> ToolAnswer {
         let began = Instant::now();
         let (status, text) = self.ask(tool, call);
@@ -129,7 +129,7 @@ impl<'a> ParentTools<'a> {
     }
 }
 
-/// What the model gets of an answer.
+/// Returns status and text for the model from the parent's response.
 fn read(tool: &str, result: &Value) -> (ToolStatus, String) {
     let status = result["status"].as_str().unwrap_or("");
     let output = || match &result["output"] {
@@ -174,7 +174,7 @@ fn read(tool: &str, result: &Value) -> (ToolStatus, String) {
     }
 }
 
-/// Members that an answer of the command line, which has no tools, needs.
+/// Returns the response of the command line client, which has no parent tools.
 pub fn unavailable(request: &Value) -> Value {
     let mut result = Map::new();
     for key in ["request_id", "tool", "operation"] {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_what_the_host_needs_to_judge_it() {
+    fn parent_request_identifies_run_tool_and_call() {
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": {"title": "Broken"}}),
         ));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_has_its_meaning() {
+    fn each_parent_response_maps_to_a_tool_status() {
         let error = json!({"code": "c", "message": "m"});
         let rows = [
             (
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_and_calls_are_bounded() {
+    fn parent_outputs_and_calls_are_bounded() {
         let long = "é".repeat(OUTPUT);
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": long}),

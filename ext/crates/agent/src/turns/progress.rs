@@ -1,8 +1,8 @@
-//! Whether the agent still gets anywhere. Pure.
+//! Detects an agent without progress. Pure functions without I/O.
 //!
-//! Circles are told by repetition: the same call with the same answer, or the same call
-//! whatever the answer, while nothing new succeeded in between; calls of which none succeeds;
-//! answers that say and ask nothing. Each is first said to the model, then ends the work.
+//! The signs: the same call with the same result; the same call with any result; turns in which no
+//! call succeeds; empty responses. A successful new call resets the first two. Each sign first
+//! produces a warning to the model, then ends the loop.
 
 use crate::ToolStatus;
 use std::collections::{HashMap, HashSet};
@@ -10,28 +10,28 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Stop;
 
-/// Same call and same answer: said, and the end.
+/// Same call with the same result: counts for the warning and for the end.
 const SAME: (u32, u32) = (3, 5);
-/// Same call, whatever the answer.
+/// Same call with any result: counts for the warning and for the end.
 const AGAIN: (u32, u32) = (8, 12);
-/// Turns in a row of which no call succeeded.
+/// Consecutive turns without a successful call.
 const FAILING: (u32, u32) = (5, 8);
-/// Empty answers in a row.
+/// Consecutive empty responses.
 const EMPTY: (u32, u32) = (1, 3);
-/// Answers in a row that were cut before they asked for anything.
+/// Consecutive responses truncated before a tool call.
 const CUT: u32 = 4;
 
-/// What to do after a turn.
+/// Advice after a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Advice {
     GoOn,
-    /// Something the model should hear.
+    /// Warning for the model.
     Say(String),
-    /// It goes in circles.
+    /// End the loop for lack of progress.
     Stop(Stop),
 }
 
-/// What the turns so far looked like.
+/// Counters over the turns so far.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     seen: HashSet<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Progress {
     empty: u32,
     cut: u32,
     plain: u32,
-    /// Of this turn.
+    /// Whether a call of this turn succeeded.
     succeeded: bool,
     called: bool,
     worst: (u32, u32, String),
@@ -61,7 +61,7 @@ fn circles(what: String) -> Advice {
 }
 
 impl Progress {
-    /// A call of this turn, and what came of it.
+    /// Records a call of this turn and its result.
     pub(super) fn called(&mut self, tool: &str, arguments: &str, answer: &str, status: ToolStatus) {
         let call = key(&[tool, arguments]);
         let fresh = self.seen.insert(call);
@@ -84,7 +84,7 @@ impl Progress {
         self.succeeded |= succeeded;
     }
 
-    /// The end of a turn with calls.
+    /// Ends a turn with calls.
     pub(super) fn turned(&mut self) -> Advice {
         let (same, again, tool) = std::mem::take(&mut self.worst);
         let succeeded = std::mem::take(&mut self.succeeded);
@@ -122,7 +122,7 @@ impl Progress {
         Advice::GoOn
     }
 
-    /// An answer without text and without calls.
+    /// Records a response without text and calls.
     pub(super) fn empty(&mut self) -> Advice {
         self.empty += 1;
         if self.empty >= EMPTY.1 {
@@ -136,7 +136,7 @@ impl Progress {
         )
     }
 
-    /// An answer that was cut before it asked for anything.
+    /// Records a response truncated before a tool call.
     pub(super) fn cut(&mut self) -> Advice {
         self.cut += 1;
         if self.cut >= CUT {
@@ -148,7 +148,7 @@ impl Progress {
         Advice::Say("Your answer was cut at its length limit. Go on from there, say less, and write large files in several smaller steps.".to_owned())
     }
 
-    /// An answer with text but without calls; how many in a row.
+    /// Records a response with text but without calls; returns how many came in a row.
     pub(super) fn plain(&mut self) -> u32 {
         self.plain += 1;
         self.plain
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_answer_is_said_then_ends() {
+    fn repeated_call_and_result_warns_then_ends() {
         let mut progress = Progress::default();
         let advices: Vec<Advice> = (0..5)
             .map(|_| turn(&mut progress, "a", "x", ToolStatus::Ok))
@@ -182,18 +182,18 @@ mod tests {
     }
 
     #[test]
-    fn alternating_calls_are_circles_too() {
+    fn alternating_repeated_calls_end_the_loop() {
         let mut progress = Progress::default();
         let ended = (0..20).position(|n| {
             let arguments = if n % 2 == 0 { "a" } else { "b" };
             is_no_progress(&turn(&mut progress, arguments, "x", ToolStatus::Ok))
         });
-        // `b` was new in the second turn and cleared what `a` had.
+        // `b` was a new success in the second turn and reset the counters of `a`.
         assert_eq!(ended, Some(9));
     }
 
     #[test]
-    fn edit_and_test_in_turn_is_work() {
+    fn alternating_edits_and_tests_continue() {
         let mut progress = Progress::default();
         for n in 0..30 {
             let edit = turn(&mut progress, &format!("edit {n}"), "done", ToolStatus::Ok);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_differ_by_a_clock_end_later() {
+    fn same_call_with_changing_results_ends_later() {
         let mut progress = Progress::default();
         let ended = (0..30).position(|n| {
             is_no_progress(&turn(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failing_calls_end_and_one_success_forgives() {
+    fn turns_of_failing_calls_end_unless_one_succeeds() {
         let mut progress = Progress::default();
         for n in 0..7 {
             let advice = turn(&mut progress, &n.to_string(), "no", ToolStatus::Denied);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_ends() {
+    fn repeated_empty_responses_end_the_loop() {
         let mut progress = Progress::default();
         assert!(matches!(progress.empty(), Advice::Say(_)));
         assert!(matches!(progress.empty(), Advice::Say(_)));

@@ -1,47 +1,47 @@
-//! What the model is told before its first turn. Pure: facts in, text out.
+//! System prompt and first message. Pure: facts in, text out.
 //!
-//! The system prompt is the host's: who the model is, what it may do, and that contents of
-//! files, outputs and pages are data. The first message is the task. Notes of the project are
-//! in it as what they are: text of unknown authors.
+//! The host writes the system prompt: the model's role, its permissions, and that contents of
+//! files, outputs and pages are data. The first message states the task. It quotes the project's
+//! notes as text of unknown authors.
 
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use wp_codebox_contracts::{AgentBudget, MountAccess, TaskInput};
 
-/// Longest of the task's free parts, bytes.
+/// Longest free-form part of the task, in bytes.
 const PART: usize = 32 * 1024;
 
-/// A mount as the model is told of it.
+/// Mount as described to the model.
 #[derive(Debug, Clone)]
 pub struct BriefedMount {
-    /// Where the guest has it.
+    /// Mount point in the guest.
     pub path: String,
-    /// Whether it may be written.
+    /// Access of the guest.
     pub access: MountAccess,
 }
 
-/// What the two texts are made from.
+/// Facts for both texts.
 #[derive(Debug, Clone)]
 pub struct Briefing<'a> {
-    /// The task of the run.
+    /// Task of the run.
     pub task: Option<&'a TaskInput>,
-    /// The mounts of the guest.
+    /// Mounts of the guest.
     pub mounts: &'a [BriefedMount],
-    /// Where relative paths begin.
+    /// Directory that relative paths refer to.
     pub directory: &'a str,
     /// Command lines of the checks.
     pub checks: &'a [String],
-    /// The budget of the loop.
+    /// Budget of the loop.
     pub budget: AgentBudget,
-    /// What the host wants said.
+    /// Additional instructions of the host.
     pub instructions: Option<&'a str>,
-    /// `AGENTS.md` of the working directory, if it has one.
+    /// Content of `AGENTS.md` in the working directory, if it exists.
     pub notes: Option<&'a str>,
-    /// Ids of the tools that are offered.
+    /// Ids of the offered tools.
     pub tools: &'a [String],
 }
 
-/// The host's words.
+/// Returns the system prompt.
 pub fn system_prompt(briefing: &Briefing<'_>) -> String {
     let mut text = String::from(
         "You are a software engineer. You work alone on one task in a disposable sandbox with its own WordPress and a copy of the code. Nobody answers questions while you work: decide, and say in your summary what you decided.\n\n",
@@ -90,7 +90,7 @@ pub fn system_prompt(briefing: &Briefing<'_>) -> String {
     text
 }
 
-/// The task.
+/// Returns the first message.
 pub fn first_message(briefing: &Briefing<'_>) -> String {
     let mut text = String::new();
     match briefing.task {
@@ -152,7 +152,7 @@ fn cut(text: &str) -> String {
     super::window::bounded(text, PART)
 }
 
-/// Every line marked, so that no line of it looks like one of ours.
+/// Prefixes every line, so that no quoted line looks like one of the prompt's own.
 fn quoted(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }
@@ -163,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_task_is_told_and_project_notes_are_marked() {
+    fn first_message_states_task_and_quotes_project_notes() {
         let mut task = TaskInput::new("Fix the settings save");
         task.target = json!({"kind": "plugin", "path": "/workspace/p"})
             .as_object()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_bounded() {
+    fn prompt_parts_are_bounded() {
         let notes = "n".repeat(PART * 2);
         let briefing = Briefing {
             task: None,

@@ -1,4 +1,4 @@
-//! What the bundle says of turns and calls: bounded and redacted when it is made.
+//! Records of turns and calls for the bundle, bounded and redacted on creation.
 
 use super::window::{bounded, head};
 use crate::{Reply, StopReason, TokenUsage, ToolAnswer, ToolCall, ToolStatus};
@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::sha256;
 use wp_codebox_policy::Redactor;
 
-/// Words of one turn.
+/// Bytes of text of one turn.
 const TEXT: usize = 16 * 1024;
-/// One text among the arguments of a call.
+/// Bytes of one text among a call's arguments.
 const ARGUMENT: usize = 1024;
-/// Arguments that are contents of files: beyond this their size and hash stand for them.
+/// Bytes up to which file contents in arguments are recorded; larger ones appear as size and hash.
 const CONTENT: usize = 256;
-/// All arguments of one call.
+/// Bytes of all arguments of one call.
 const ARGUMENTS: usize = 8 * 1024;
-/// Answer of one call.
+/// Bytes of one call's result.
 const ANSWER: usize = 8 * 1024;
 /// Items of one list or object among the arguments.
 const ITEMS: usize = 64;
-/// How deep arguments are shown.
+/// Nesting depth of recorded arguments.
 const DEPTH: usize = 8;
-/// Arguments that hold what is written to files.
+/// Names of arguments with file contents.
 const CONTENTS: [&str; 10] = [
     "content",
     "content_base64",
@@ -35,32 +35,32 @@ const CONTENTS: [&str; 10] = [
     "code",
 ];
 
-/// One turn of the loop.
+/// Record of one turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnRecord {
     /// Number of the turn, from 1.
     pub turn: u32,
-    /// What the model said, redacted.
+    /// Text of the response, redacted.
     pub text: String,
-    /// Names of the tools it calls, as on the wire.
+    /// Names of the requested tools in the provider's protocol.
     pub calls: Vec<String>,
-    /// Why the reply ended.
+    /// Reason why the response ended.
     pub stop: &'static str,
-    /// Model that answered, as it names itself.
+    /// Name of the responding model, as the provider reports it.
     pub model: String,
     /// Tokens of the turn.
     pub usage: TokenUsage,
-    /// Whether the provider counted the tokens.
+    /// Source of the token counts.
     pub counted: Counted,
 }
 
-/// Who counted the tokens of a turn.
+/// Source of token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Counted {
-    /// The provider counted.
+    /// Counted by the provider.
     Provider,
-    /// Estimated from the size of the texts.
+    /// Estimated from text sizes.
     Estimate,
 }
 
@@ -90,7 +90,7 @@ impl TurnRecord {
         }
     }
 
-    /// For journal and transcript.
+    /// Returns the token counts for journal and transcript.
     pub fn usage(&self) -> Value {
         json!({
             "inputTokens": self.usage.input,
@@ -101,21 +101,21 @@ impl TurnRecord {
     }
 }
 
-/// How a call went, for the record.
+/// Outcome of a call in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// It answered.
+    /// The call succeeded.
     Ok,
-    /// It failed.
+    /// The call failed.
     Failed,
-    /// It was refused.
+    /// The call was refused.
     Denied,
-    /// The task was over, or the run had to stop, before its turn came.
+    /// Not executed, because the task or the run had ended before.
     Skipped,
 }
 
 impl CallStatus {
-    /// Name in documents.
+    /// Returns the name used in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -136,24 +136,24 @@ impl From<ToolStatus> for CallStatus {
     }
 }
 
-/// One call. Texts are redacted and bounded.
+/// Record of one call; its texts are redacted and bounded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     /// Number of the turn, from 1.
     pub turn: u32,
-    /// The model's id of the call.
+    /// Model's id of the call.
     pub call_id: String,
-    /// Id of the tool, or the name that was called when there is none.
+    /// Id of the tool, or the called name when no such tool exists.
     pub tool: String,
-    /// How the call ended.
+    /// Outcome of the call.
     pub status: CallStatus,
     /// Arguments, redacted.
     pub arguments: Value,
-    /// Answer, redacted.
+    /// Result, redacted.
     pub answer: String,
     /// Executions that the call started.
     pub executions: Vec<String>,
-    /// Duration, milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -199,7 +199,8 @@ fn call_id(call: &ToolCall, redactor: &Redactor) -> String {
     }
 }
 
-/// Arguments as the bundle shows them: redacted, then contents by size and hash.
+/// Returns the arguments as the bundle shows them: first redacted, then file contents replaced by
+/// size and hash.
 fn arguments(call: &ToolCall, redactor: &Redactor) -> Value {
     let map = match &call.arguments {
         Ok(map) => map,
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_size_and_hash_and_the_rest_is_bounded() {
+    fn file_contents_are_recorded_as_size_and_hash() {
         let content = "x".repeat(5_000);
         let row = arguments(
             &call(
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_small_whatever_the_call_was() {
+    fn call_record_size_is_bounded() {
         let many: Map<String, Value> = (0..5_000)
             .map(|n| (format!("{n}{}", "k".repeat(500)), json!("v".repeat(1_000))))
             .collect();
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_replaced_before_texts_are_cut_and_hashed() {
+    fn secrets_are_redacted_before_truncation_and_hashing() {
         let secret = "correct-horse-battery";
         let redactor = Redactor::with_secrets(&[], [secret]);
         let near_the_cut = format!("{}{secret}", "a".repeat(ANSWER - 10));

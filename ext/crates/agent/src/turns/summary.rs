@@ -1,11 +1,12 @@
-//! Makes a conversation fit its window: old answers first, then a summary by the model itself.
+//! Shortens a conversation to fit the context window: first old tool results, then a summary
+//! written by the model.
 
 use super::Turns;
 use super::budget::Exhausted;
 use super::window::{self, KEEP};
 use crate::{Halt, Message};
 
-/// Of a summary, bytes that are kept.
+/// Bytes stored of a summary.
 const BYTES: usize = 16 * 1024;
 
 const REQUEST: &str = "This conversation must become shorter before you go on. Do not call a tool now. Write down, in at most 600 words, what you need to go on without the earlier turns: what the task asks for, what you found out (files, lines, causes), what you changed and where, what you tried that failed, and what is left to do.";
@@ -15,14 +16,14 @@ impl Turns<'_> {
         self.window.tokens(self.fixed + window::bytes(messages))
     }
 
-    /// Shortens the conversation when it takes too much of the window.
+    /// Shortens the conversation when it uses too much of the context window.
     pub(super) fn fit(&mut self) -> Result<(), Halt> {
         let limit = self.window.limit();
         if self.tokens(&self.messages) <= limit {
             return Ok(());
         }
         window::shorten(&mut self.messages, KEEP);
-        // Room for some turns, or the next one asks for a summary again.
+        // Leaves room for several turns; otherwise the next one would trigger a summary again.
         if self.tokens(&self.messages) <= limit / 6 * 5 {
             return Ok(());
         }
@@ -35,7 +36,7 @@ impl Turns<'_> {
             let mut shorter = vec![task.clone()];
             let kept = window::last_turns(&self.messages, keep);
             shorter.extend_from_slice(&self.messages[kept..]);
-            // The last turn stays whole; those before it only while there is room.
+            // Always keeps the last turn; keeps earlier ones only while they fit.
             if keep == 1 {
                 window::shorten(&mut shorter, 0);
             }
@@ -48,7 +49,7 @@ impl Turns<'_> {
         Err(self.exhausted(Exhausted::Window))
     }
 
-    /// What the model writes down, in a turn that counts; a note of ours when it does not.
+    /// Requests a summary from the model, in a turn that counts; falls back to a fixed note.
     fn summary(&mut self) -> Result<String, Halt> {
         self.interrupted()?;
         let most = self.window.most();
@@ -61,7 +62,7 @@ impl Turns<'_> {
         let Some(reply) = reply else {
             return Ok(unknown());
         };
-        // Calls of this answer are not carried out; the record says so.
+        // Calls in this response are skipped and recorded as such.
         self.skip_all(&reply.calls)?;
         let text = self.redactor.redact(reply.text.trim());
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Each way the loop can end, with a scripted model and a scripted workplace.
+//! Tests of every way the loop can end, with a scripted model and a fake backend.
 
 use super::CALLS;
 use super::window::tests::pairs_are_whole;
@@ -13,7 +13,7 @@ type Answer = Result<Reply, ModelError>;
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// Given when the script is over.
+    /// Response after the script has ended.
     then: Option<Reply>,
     asked: Vec<(String, Vec<Message>, u64)>,
 }
@@ -43,21 +43,21 @@ impl Model for Script {
 }
 
 #[derive(Default)]
-struct Bench {
+struct FakeBackend {
     specs: Vec<ToolSpec>,
-    /// Answer of the tool `read`.
+    /// Result of the tool `read`.
     read: String,
     calls: Vec<CallRecord>,
     turns: Vec<TurnRecord>,
     usage: ModelUsage,
     text: String,
     carried_out: Vec<String>,
-    /// Interrupted once so many calls were carried out.
+    /// Interruption after this many executed calls.
     interrupt_after: Option<(usize, Stop)>,
     halt: Option<Stop>,
 }
 
-impl Witness for Bench {
+impl LoopObserver for FakeBackend {
     fn text(&mut self, piece: &str) {
         self.text.push_str(piece);
     }
@@ -76,7 +76,7 @@ impl Witness for Bench {
     }
 }
 
-impl Toolbox for Bench {
+impl Toolbox for FakeBackend {
     fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }
@@ -138,8 +138,8 @@ fn spec(id: &str, name: &str) -> ToolSpec {
     }
 }
 
-fn bench() -> Bench {
-    Bench {
+fn bench() -> FakeBackend {
+    FakeBackend {
         specs: vec![
             spec("workspace.read", "read"),
             spec("workspace.fail", "fail"),
@@ -147,7 +147,7 @@ fn bench() -> Bench {
             spec("task.blocked", "blocked"),
         ],
         read: "<?php".to_owned(),
-        ..Bench::default()
+        ..FakeBackend::default()
     }
 }
 
@@ -214,10 +214,15 @@ fn assignment() -> Assignment {
 struct Played {
     ended: Ended,
     script: Script,
-    bench: Bench,
+    bench: FakeBackend,
 }
 
-fn play_with(bench: Bench, assignment: Assignment, redactor: &Redactor, script: Script) -> Played {
+fn play_with(
+    bench: FakeBackend,
+    assignment: Assignment,
+    redactor: &Redactor,
+    script: Script,
+) -> Played {
     let (mut bench, mut script) = (bench, script);
     let ended = drive(&mut script, &mut bench, redactor, assignment).unwrap();
     Played {
@@ -259,7 +264,7 @@ fn last_user(messages: &[Message]) -> &str {
 }
 
 #[test]
-fn a_task_that_is_done() {
+fn task_finish_ends_as_done() {
     let played = play(vec![calls(vec![read("a.php")]), finish()]);
     assert_eq!(played.ended.stop, None);
     assert_eq!(played.ended.how, Ending::Finished);
@@ -280,7 +285,7 @@ fn a_task_that_is_done() {
 }
 
 #[test]
-fn blocked_says_why_and_what_follows_is_left_out() {
+fn task_blocked_gives_the_reason_and_skips_later_calls() {
     let blocked = call("blocked", json!({"reason": "no network"}));
     let played = play(vec![calls(vec![read("a"), blocked, read("b")])]);
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentBlocked));
@@ -296,7 +301,7 @@ fn blocked_says_why_and_what_follows_is_left_out() {
 }
 
 #[test]
-fn each_budget_ends_as_partial_and_says_which() {
+fn exhausted_budget_ends_as_partial_and_is_named() {
     let costs = ModelPrices {
         input: 1_000_000,
         cached_input: None,
@@ -327,7 +332,7 @@ fn each_budget_ends_as_partial_and_says_which() {
             panic!("{name}: not partial")
         };
         assert_eq!(error.data.as_ref().unwrap()["budget"], name);
-        // The usage says what was used, and it is not far beyond.
+        // The usage is reported and exceeds the budget only slightly.
         let usage = played.bench.usage;
         assert!(usage.turns >= 4 && usage.turns <= 10, "{name}: {usage:?}");
         assert!(usage.cost_microusd.unwrap() <= 1_100, "{name}: {usage:?}");
@@ -335,7 +340,7 @@ fn each_budget_ends_as_partial_and_says_which() {
 }
 
 #[test]
-fn the_model_is_told_when_turns_run_out() {
+fn model_is_warned_when_turns_run_out() {
     let mut short = assignment();
     short.budget.turns = 4;
     let script = Script {
@@ -353,7 +358,7 @@ fn the_model_is_told_when_turns_run_out() {
 }
 
 #[test]
-fn answers_are_capped_by_what_is_left() {
+fn output_limit_is_capped_by_remaining_budget() {
     let mut short = assignment();
     short.budget.output_tokens = 25;
     let script = Script {
@@ -366,7 +371,7 @@ fn answers_are_capped_by_what_is_left() {
 }
 
 #[test]
-fn tokens_are_estimated_when_the_provider_does_not_count() {
+fn tokens_are_estimated_without_provider_counts() {
     let uncounted = Reply {
         usage: None,
         ..reply(
@@ -389,7 +394,7 @@ fn tokens_are_estimated_when_the_provider_does_not_count() {
 }
 
 #[test]
-fn every_failure_of_the_provider_has_its_outcome() {
+fn each_provider_failure_maps_to_an_outcome() {
     let why = || "x".to_owned();
     let rows = [
         (
@@ -428,7 +433,7 @@ fn every_failure_of_the_provider_has_its_outcome() {
 }
 
 #[test]
-fn a_withheld_answer_is_blocked_and_its_calls_are_not_carried_out() {
+fn filtered_response_ends_as_blocked_without_executing_calls() {
     let played = play(vec![Ok(reply("", vec![read("a")], StopReason::Filtered))]);
     assert_eq!(code(&played.ended), Some(ErrorCode::ProviderRejected));
     assert!(played.bench.carried_out.is_empty());
@@ -436,7 +441,7 @@ fn a_withheld_answer_is_blocked_and_its_calls_are_not_carried_out() {
 }
 
 #[test]
-fn circles_are_said_then_end() {
+fn lack_of_progress_warns_then_ends() {
     let played = endless(calls(vec![read("same")]), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 5);
@@ -444,7 +449,7 @@ fn circles_are_said_then_end() {
 }
 
 #[test]
-fn only_refused_calls_end() {
+fn turns_of_only_refused_calls_end_the_loop() {
     let script = Script {
         answers: (0..20)
             .map(|n| calls(vec![call("delete_host", json!({"n": n}))]))
@@ -457,7 +462,7 @@ fn only_refused_calls_end() {
 }
 
 #[test]
-fn a_tool_that_is_not_offered_is_refused_recorded_and_the_run_goes_on() {
+fn call_of_unknown_tool_is_refused_and_recorded() {
     let played = play(vec![
         calls(vec![call("host_exec", json!({"cmd": "id"})), read("a")]),
         finish(),
@@ -480,7 +485,7 @@ fn a_tool_that_is_not_offered_is_refused_recorded_and_the_run_goes_on() {
 }
 
 #[test]
-fn unreadable_arguments_are_said_and_never_carried_out() {
+fn unparsable_arguments_are_reported_and_not_executed() {
     let broken = ToolCall {
         arguments: Err("expected `,` at column 9".to_owned()),
         ..read("a")
@@ -494,7 +499,7 @@ fn unreadable_arguments_are_said_and_never_carried_out() {
 }
 
 #[test]
-fn too_many_calls_of_one_answer_are_said() {
+fn calls_beyond_the_limit_of_one_response_are_reported() {
     let many = (0..CALLS + 3).map(|n| read(&n.to_string())).collect();
     let played = play(vec![calls(many), finish()]);
     assert_eq!(played.bench.carried_out.len(), CALLS + 1);
@@ -503,15 +508,18 @@ fn too_many_calls_of_one_answer_are_said() {
 }
 
 #[test]
-fn words_without_calls_are_asked_once_then_believed() {
+fn second_response_without_calls_ends_as_done() {
     let played = play(vec![
         said("Done.", StopReason::End),
         said("It is fixed.", StopReason::End),
     ]);
-    assert_eq!((played.ended.stop, played.ended.how), (None, Ending::Said));
+    assert_eq!(
+        (played.ended.stop, played.ended.how),
+        (None, Ending::ClaimedDone)
+    );
     assert_eq!(played.ended.summary, "It is fixed.");
     assert!(last_user(&played.script.asked[1].1).contains("You called no tool"));
-    // Calls in between: it is asked again.
+    // With calls in between, the loop asks again.
     let played = play(vec![
         said("Hm.", StopReason::End),
         calls(vec![read("a")]),
@@ -522,23 +530,23 @@ fn words_without_calls_are_asked_once_then_believed() {
 }
 
 #[test]
-fn empty_and_cut_answers() {
+fn repeated_empty_or_truncated_responses_end_the_loop() {
     let played = endless(said("", StopReason::End), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 3);
     let played = endless(said("and so on", StopReason::Length), assignment());
     assert_eq!(code(&played.ended), Some(ErrorCode::AgentNoProgress));
     assert_eq!(played.bench.usage.turns, 4);
-    // A cut answer goes on.
+    // A truncated response is continued.
     let played = play(vec![said("I will", StopReason::Length), finish()]);
     assert_eq!(played.ended.how, Ending::Finished);
     assert!(last_user(&played.script.asked[1].1).contains("cut at its length limit"));
 }
 
 #[test]
-fn deadline_and_cancellation_end_between_calls() {
+fn deadline_and_cancellation_are_checked_between_calls() {
     for stop in [Stop::Timeout, Stop::Cancelled] {
-        let bench = Bench {
+        let bench = FakeBackend {
             interrupt_after: Some((1, stop.clone())),
             ..bench()
         };
@@ -558,9 +566,9 @@ fn deadline_and_cancellation_end_between_calls() {
 }
 
 #[test]
-fn a_guest_that_is_gone_ends_with_its_stop() {
+fn guest_end_is_the_loops_outcome() {
     let lost = Stop::Failed(ErrorBody::new(ErrorCode::RunFailed, "the guest ended"));
-    let bench = Bench {
+    let bench = FakeBackend {
         halt: Some(lost.clone()),
         ..bench()
     };
@@ -573,7 +581,7 @@ fn a_guest_that_is_gone_ends_with_its_stop() {
     assert_eq!(played.bench.calls.len(), 2, "{:?}", played.bench.calls);
 }
 
-/// A conversation that outgrows its window.
+/// Plays a conversation that outgrows its context window.
 fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
     let mut small = assignment();
     small.context_tokens = context_tokens;
@@ -589,7 +597,7 @@ fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
         })
         .collect();
     answers.push_back(finish());
-    let bench = Bench {
+    let bench = FakeBackend {
         read: "r".repeat(answer_bytes),
         ..bench()
     };
@@ -601,7 +609,7 @@ fn long_work(context_tokens: u64, answer_bytes: usize, turns: usize) -> Played {
 }
 
 #[test]
-fn a_window_that_fills_is_shortened_first() {
+fn full_context_window_shortens_old_results_first() {
     let played = long_work(8_000, 4_000, 12);
     assert_eq!(played.ended.stop, None, "{:?}", played.ended);
     assert_eq!(played.bench.usage.turns, 13, "no summary was needed");
@@ -617,7 +625,7 @@ fn a_window_that_fills_is_shortened_first() {
 }
 
 #[test]
-fn then_the_model_writes_down_what_it_needs() {
+fn still_full_context_window_requests_a_summary() {
     let mut small = assignment();
     small.context_tokens = 4_000;
     small.max_output_tokens = 500;
@@ -639,7 +647,7 @@ fn then_the_model_writes_down_what_it_needs() {
         answers: steps(0).collect(),
         ..Script::default()
     };
-    // Whatever is asked for a summary gets the next answer, whose call must not run.
+    // Any summary request gets the next response, whose call must not be executed.
     script
         .answers
         .extend([finish(), finish(), finish(), finish()]);
@@ -676,7 +684,7 @@ fn last_is_request(messages: &[Message]) -> bool {
 }
 
 #[test]
-fn a_provider_that_finds_it_too_long_gets_less() {
+fn too_long_rejection_shortens_the_conversation_and_retries() {
     let played = play(vec![
         calls(vec![read("a")]),
         Err(ModelError::TooLong),
@@ -688,7 +696,7 @@ fn a_provider_that_finds_it_too_long_gets_less() {
 }
 
 #[test]
-fn what_cannot_be_made_to_fit_is_partial() {
+fn conversation_that_cannot_fit_ends_as_partial() {
     let mut tiny = assignment();
     tiny.context_tokens = 1_000;
     tiny.max_output_tokens = 100;
@@ -705,16 +713,16 @@ fn what_cannot_be_made_to_fit_is_partial() {
     assert_eq!(error.data.as_ref().unwrap()["budget"], "context_tokens");
 }
 
-/// A known secret in a file of the guest, in the task, or in what the model repeats, goes
-/// neither to the provider nor into the record.
+/// A known secret in a guest's file, in the task or in model output reaches neither the provider
+/// nor the record.
 #[test]
-fn a_known_secret_leaves_nowhere() {
+fn known_secret_reaches_neither_provider_nor_record() {
     let secret = "correct-horse-battery";
     let redactor = Redactor::with_secrets(&[], [secret]);
     let mut told = assignment();
     told.task = format!("Use {secret}.");
     told.system = format!("Host says {secret}.");
-    let bench = Bench {
+    let bench = FakeBackend {
         read: format!("key={secret}"),
         ..bench()
     };
@@ -746,13 +754,13 @@ fn a_known_secret_leaves_nowhere() {
         played.bench.calls, played.bench.turns, played.ended
     );
     assert!(!kept.contains("horse"), "{kept}");
-    // The tool itself got what the model asked for.
+    // The tool itself received the original arguments.
     assert_eq!(played.bench.carried_out, ["read", "finish"]);
 }
 
 #[test]
-fn our_own_evidence_that_cannot_be_written_is_an_error() {
-    struct Full(Bench);
+fn journal_write_failure_is_an_error() {
+    struct Full(FakeBackend);
     impl Toolbox for Full {
         fn specs(&self) -> &[ToolSpec] {
             self.0.specs()
@@ -761,7 +769,7 @@ fn our_own_evidence_that_cannot_be_written_is_an_error() {
             self.0.call(call)
         }
     }
-    impl Witness for Full {
+    impl LoopObserver for Full {
         fn text(&mut self, _: &str) {}
         fn called(&mut self, _: CallRecord) -> Result<(), ErrorBody> {
             Err(ErrorBody::new(ErrorCode::BundleWriteFailed, "full"))

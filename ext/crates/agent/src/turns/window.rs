@@ -1,31 +1,32 @@
-//! How much of the model's window a conversation takes, and how it is made shorter. Pure.
+//! Estimates how much of the context window a conversation uses, and shortens it. Pure functions
+//! without I/O.
 //!
-//! A turn is an answer of the model with everything up to its next one. Conversations are cut
-//! between turns only, so that no call is ever without its answer.
+//! A turn is a response of the model with all messages up to the next one. Conversations are cut
+//! only between turns, so that every call keeps its result.
 
 use crate::{Message, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-/// Turns at the end that stay whole as long as that is possible.
+/// Number of last turns that stay unshortened if possible.
 pub(super) const KEEP: usize = 4;
-/// Of an answer or an argument that is shortened, bytes that stay.
+/// Bytes that remain of a shortened result or argument.
 const HEAD: usize = 240;
-/// Texts up to this stay: shortening them wins nothing.
+/// Texts up to this length stay: shortening would save too little.
 const SHORT: usize = 480;
-/// Bytes per message beside its text.
+/// Estimated bytes per message in addition to its text.
 const FRAME: usize = 24;
 
-/// What fits.
+/// Limits and token estimate of a context window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     context: u64,
     limit: u64,
-    /// Tokens of the last question as the provider counted them, and its bytes.
+    /// Tokens of the last request as counted by the provider, and its bytes.
     last: (u64, u64),
 }
 
 impl Window {
-    /// A window of so many tokens of which an answer needs so many.
+    /// Creates a window of `context` tokens with `output` tokens reserved for the response.
     pub(super) fn new(context: u64, output: u64) -> Self {
         let room = context.saturating_sub(output).max(context / 4);
         Self {
@@ -35,17 +36,18 @@ impl Window {
         }
     }
 
-    /// Beyond this a conversation is shortened.
+    /// Returns the size above which the conversation is shortened, in tokens.
     pub(super) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What a question may have at most.
+    /// Returns the largest request, in tokens.
     pub(super) fn most(&self) -> u64 {
         (self.context / 10 * 9).max(self.limit)
     }
 
-    /// Tokens of so many bytes: as the provider counted last, a quarter before it did.
+    /// Estimates the tokens of a text: by the provider's last ratio, before that as a quarter of
+    /// the bytes.
     pub(super) fn tokens(&self, bytes: usize) -> u64 {
         let (tokens, of) = self.last;
         let bytes = u128::try_from(bytes).unwrap_or(u128::MAX);
@@ -54,14 +56,14 @@ impl Window {
         u64::try_from(estimate.clamp(bounds.0, bounds.1)).unwrap_or(u64::MAX)
     }
 
-    /// What the provider counted for a question of so many bytes.
+    /// Records the provider's token count for a request of `bytes` bytes.
     pub(super) fn learn(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 && bytes > 0 {
             self.last = (tokens, bytes as u64);
         }
     }
 
-    /// The provider says that a question of so many bytes is too long.
+    /// Records that the provider rejected a request of `bytes` bytes as too long.
     pub(super) fn too_long(&mut self, bytes: usize) {
         let tokens = self.tokens(bytes);
         self.limit = (self.limit.min(tokens) / 4 * 3).max(1);
@@ -76,7 +78,7 @@ fn value_bytes(arguments: &Result<Map<String, Value>, String>) -> usize {
     }
 }
 
-/// Bytes of a message on its way to the model, about.
+/// Returns the approximate bytes of a message in a request.
 fn message_bytes(message: &Message) -> usize {
     FRAME
         + match message {
@@ -92,19 +94,19 @@ fn message_bytes(message: &Message) -> usize {
         }
 }
 
-/// Bytes of all messages.
+/// Returns the approximate bytes of all messages.
 pub(super) fn bytes(messages: &[Message]) -> usize {
     messages.iter().map(message_bytes).sum()
 }
 
-/// Bytes of what is sent with every question.
+/// Returns the bytes sent with every request beside the messages.
 pub(super) fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
     let tool =
         |t: &ToolSpec| FRAME + t.name.len() + t.description.len() + t.parameters.to_string().len();
     system.len() + tools.iter().map(tool).sum::<usize>()
 }
 
-/// Where the last `turns` turns begin; the end when that is none.
+/// Returns the index at which the last `turns` turns begin; the end when `turns` is 0.
 pub(super) fn last_turns(messages: &[Message], turns: usize) -> usize {
     let starts: Vec<usize> = messages
         .iter()
@@ -124,7 +126,7 @@ pub(super) fn last_turns(messages: &[Message], turns: usize) -> usize {
     }
 }
 
-/// Shortens old answers of tools and old arguments, all but those of the last turns.
+/// Shortens tool results and arguments, except in the last `turns` turns.
 pub(super) fn shorten(messages: &mut [Message], turns: usize) {
     let end = last_turns(messages, turns);
     for message in &mut messages[..end] {
@@ -161,7 +163,7 @@ fn shorten_text(text: &mut String) {
     }
 }
 
-/// The first bytes of a text, cut on a character border.
+/// Returns the first bytes of a text, cut at a character boundary.
 pub(super) fn head(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -170,7 +172,7 @@ pub(super) fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// The beginning of a text, and how much is not shown.
+/// Returns the beginning of a text with a note of the omitted bytes.
 pub(super) fn bounded(text: &str, bytes: usize) -> String {
     let kept = head(text, bytes);
     if kept.len() == text.len() {
@@ -179,7 +181,7 @@ pub(super) fn bounded(text: &str, bytes: usize) -> String {
     format!("{kept}\n[{} more bytes]", text.len() - kept.len())
 }
 
-/// Leaves out the oldest turns, and says so, until the rest takes `bytes` at most.
+/// Drops the oldest turns until the others take `bytes_left` bytes at most, and inserts a note.
 pub(super) fn drop_oldest(messages: &[Message], bytes_left: usize) -> Vec<Message> {
     let turns = messages
         .iter()
@@ -228,7 +230,7 @@ pub(super) mod tests {
         ]
     }
 
-    /// Every call has its answer behind it, and no answer is without its call.
+    /// Returns whether every call is followed by its result and every result has its call.
     pub(crate) fn pairs_are_whole(messages: &[Message]) -> bool {
         let mut open: Vec<&str> = Vec::new();
         for message in messages {
@@ -264,7 +266,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn old_turns_are_shortened_and_the_last_stay_whole() {
+    fn old_turns_are_shortened_and_the_last_ones_kept() {
         let mut messages = conversation(10, 5_000);
         let before = messages.clone();
         shorten(&mut messages, 4);
@@ -272,14 +274,14 @@ pub(super) mod tests {
         assert_eq!(messages[kept..], before[kept..]);
         assert!(bytes(&messages[..kept]) < 10_000, "{}", bytes(&messages));
         assert!(pairs_are_whole(&messages));
-        // A second time changes nothing.
+        // Shortening again changes nothing.
         let once = messages.clone();
         shorten(&mut messages, 4);
         assert_eq!(messages, once);
     }
 
     #[test]
-    fn cuts_never_tear_a_pair() {
+    fn dropped_turns_never_separate_a_call_from_its_result() {
         let messages = conversation(9, 100);
         for turns in 0..12 {
             let cut = last_turns(&messages, turns);
@@ -295,7 +297,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn estimates_follow_the_provider_within_reason() {
+    fn token_estimate_follows_provider_counts_within_limits() {
         let mut window = Window::new(8_000, 1_000);
         assert_eq!((window.limit(), window.tokens(4_000)), (6_000, 1_000));
         window.learn(4_000, 1_500);
@@ -309,7 +311,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn characters_are_not_cut() {
+    fn shortened_text_ends_at_a_character_boundary() {
         let mut messages = conversation(6, 10);
         if let Message::Tool { text, .. } = &mut messages[2] {
             *text = "é".repeat(1_000);

@@ -1,7 +1,8 @@
-//! The certificate authority of one run, and the certificates of hosts it signs.
+//! The certificate authority of one run and the host certificates it signs.
 //!
-//! Its key lives in this process only and ends with it; its certificate is trusted by one
-//! guest. A certificate is made for hosts of the policy only, so there are few of them.
+//! The private key exists only in this process's memory. Only the run's guest trusts the
+//! authority's certificate. The bridge signs certificates only for hosts the policy names, so the
+//! number of certificates is bounded.
 
 use super::error::EgressError;
 use rcgen::{
@@ -16,12 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use time::{Duration, OffsetDateTime};
 use wp_codebox_policy::Host;
 
-/// Clocks of guest and host are the same; this is for the second between.
+/// How far before now a certificate becomes valid, to absorb rounding at the start. Guest and host
+/// share one clock.
 const BEFORE: Duration = Duration::hours(1);
-/// Longer than any run.
+/// How far after now a certificate expires; longer than any run.
 const AFTER: Duration = Duration::days(2);
 
-/// The authority of one run.
+/// Certificate authority of one run.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -29,7 +31,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// Makes a key and a certificate.
+    /// Generates a key and a self-signed certificate.
     pub(super) fn new() -> Result<Self, EgressError> {
         let failed = |source| EgressError::Authority { source };
         let key = KeyPair::generate().map_err(failed)?;
@@ -46,12 +48,12 @@ impl Authority {
         })
     }
 
-    /// The certificate the guest must trust.
+    /// Returns the authority's certificate as PEM, for the guest's trust store.
     pub(super) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// What the bridge shows when it stands for this host.
+    /// Returns the TLS server configuration with which the bridge impersonates `host`.
     pub(super) fn server(&self, host: &Host) -> Result<Arc<ServerConfig>, EgressError> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = hosts.get(host) {
@@ -66,7 +68,8 @@ impl Authority {
         let failed = |source| EgressError::Authority { source };
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
-        // A name longer than 64 bytes does not fit a common name; the alternative name counts.
+        // A common name holds at most 64 bytes, so the host name goes into the alternative name
+        // only.
         params.distinguished_name = name("WP Codebox egress bridge");
         params.subject_alt_names = vec![match host.address() {
             Some(address) => SanType::IpAddress(address),

@@ -1,57 +1,57 @@
-//! Bodies on their way, in either direction: counted, bounded, cleaned.
+//! Body filters of the egress bridge: count bytes, enforce limits, remove secret values.
 
 use super::budget::Budget;
 use super::denial::Reason;
 use super::secrets::Scrubber;
 use super::trace::Trace;
-use crate::relay::Judge;
+use crate::relay::BodyFilter;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Why a body broke off; the reason is in the log as well.
+/// Reason why the bridge aborted a body; the egress log has the same reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.as_str())]
-pub(super) struct Broken(pub Reason);
+pub(super) struct BodyError(pub Reason);
 
-/// The guest's body on its way to a host.
-pub(super) struct Outgoing {
+/// Filter of a request body, from the guest to a host.
+pub(super) struct RequestFilter {
     pub trace: Arc<Trace>,
     pub budget: Arc<Budget>,
 }
 
-impl Judge for Outgoing {
-    type Broken = Broken;
+impl BodyFilter for RequestFilter {
+    type Error = BodyError;
 
-    fn data(&mut self, data: Bytes) -> Result<Bytes, Broken> {
+    fn data(&mut self, data: Bytes) -> Result<Bytes, BodyError> {
         let new = data.len() as u64;
         let sum = self.trace.sent(new);
         match self.budget.sent(sum, new) {
             Ok(()) => Ok(data),
-            Err(reason) => Err(Broken(self.trace.stopped(reason))),
+            Err(reason) => Err(BodyError(self.trace.stopped(reason))),
         }
     }
 
-    fn gone(&mut self) -> Broken {
-        Broken(self.trace.stopped(Reason::ClientGone))
+    fn aborted(&mut self) -> BodyError {
+        BodyError(self.trace.stopped(Reason::ClientGone))
     }
 }
 
-/// A host's body on its way to the guest.
-pub(super) struct Returning {
+/// Filter of a response body, from a host to the guest.
+pub(super) struct ResponseFilter {
     pub trace: Arc<Trace>,
     pub budget: Arc<Budget>,
-    /// None: it goes on as it comes.
+    /// Scrubber of secret values; `None` forwards the body unchanged.
     pub scrubber: Option<Scrubber>,
 }
 
-impl Judge for Returning {
-    type Broken = Broken;
+impl BodyFilter for ResponseFilter {
+    type Error = BodyError;
 
-    fn data(&mut self, data: Bytes) -> Result<Bytes, Broken> {
+    fn data(&mut self, data: Bytes) -> Result<Bytes, BodyError> {
         let new = data.len() as u64;
         let sum = self.trace.received(new);
         if let Err(reason) = self.budget.received(sum, new) {
-            return Err(Broken(self.trace.stopped(reason)));
+            return Err(BodyError(self.trace.stopped(reason)));
         }
         Ok(match &mut self.scrubber {
             Some(scrubber) => scrubber.push(&data),
@@ -59,8 +59,8 @@ impl Judge for Returning {
         })
     }
 
-    fn gone(&mut self) -> Broken {
-        Broken(self.trace.stopped(Reason::UpstreamFailed))
+    fn aborted(&mut self) -> BodyError {
+        BodyError(self.trace.stopped(Reason::UpstreamFailed))
     }
 
     fn end(&mut self) -> Bytes {
@@ -71,11 +71,11 @@ impl Judge for Returning {
             .unwrap_or_default()
     }
 
-    fn holds(&self) -> bool {
-        self.scrubber.as_ref().is_some_and(Scrubber::holds)
+    fn holds_back(&self) -> bool {
+        self.scrubber.as_ref().is_some_and(Scrubber::holds_back)
     }
 
-    /// Cleaning changes it.
+    /// Scrubbing changes the length.
     fn keeps_length(&self) -> bool {
         self.scrubber.is_none()
     }

@@ -1,4 +1,4 @@
-//! What one bridge may still do: connections, requests per minute, bytes of the run.
+//! Remaining limits of one bridge: connections, requests per minute and bytes of the run.
 
 use super::config::BridgeLimits;
 use super::denial::Reason;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Bounds shared by every connection.
+/// Limits shared by all connections of a bridge.
 pub(super) struct Budget {
     pub limits: BridgeLimits,
     sent: AtomicU64,
@@ -14,7 +14,7 @@ pub(super) struct Budget {
     tokens: Mutex<Tokens>,
 }
 
-/// A token bucket: a minute's worth of requests, refilled evenly.
+/// Token bucket that holds one minute's worth of requests and refills evenly.
 struct Tokens {
     left: f64,
     at: Instant,
@@ -33,7 +33,7 @@ impl Budget {
         }
     }
 
-    /// Takes one request out of the minute.
+    /// Takes one request token; fails when the minute's tokens are used up.
     pub(super) fn begin(&self) -> Result<(), Reason> {
         let most = f64::from(self.limits.requests_per_minute);
         let now = Instant::now();
@@ -48,7 +48,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Bytes from the guest: `sum` of this request, of which `new` are new.
+    /// Counts request bytes: `sum` of this request so far, of which `new` are not counted yet.
     pub(super) fn sent(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.request_bytes {
             return Err(Reason::RequestTooLarge);
@@ -59,7 +59,7 @@ impl Budget {
         }
     }
 
-    /// Bytes from a host: `sum` of this response, of which `new` are new.
+    /// Counts response bytes: `sum` of this response so far, of which `new` are not counted yet.
     pub(super) fn received(&self, sum: u64, new: u64) -> Result<(), Reason> {
         if sum > self.limits.response_bytes {
             return Err(Reason::ResponseTooLarge);
@@ -71,7 +71,7 @@ impl Budget {
     }
 }
 
-/// The sum with the new bytes.
+/// Adds `new` and returns the sum.
 fn added(sum: &AtomicU64, new: u64) -> u64 {
     sum.fetch_add(new, Ordering::Relaxed).saturating_add(new)
 }

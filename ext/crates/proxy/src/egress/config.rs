@@ -1,4 +1,4 @@
-//! What a bridge is made from.
+//! Configuration of an egress bridge.
 
 use super::network::{Connect, DirectConnector, Resolve, SystemResolver};
 use super::site::Site;
@@ -8,47 +8,47 @@ use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{EgressRules, ModelBase, SecretScope};
 use zeroize::Zeroizing;
 
-/// Everything a bridge needs to know before it serves.
+/// Complete configuration of a bridge.
 pub struct BridgeConfig {
-    /// What may pass, and what happens to TLS of proxy clients.
+    /// Rules of the network policy, and whether the bridge terminates TLS of proxy clients.
     pub rules: EgressRules,
-    /// The run's model, where programs of the guest may ask it.
+    /// Model endpoint of the run, where guest programs may send requests to it.
     pub model: Option<ModelRoute>,
-    /// The run's site, where a browser is to look at it.
+    /// Site of the working guest, where this bridge serves a browser's guest.
     pub site: Option<Site>,
-    /// Placeholders the guest holds and what they stand for.
+    /// Placeholders the guest holds, with the secret values that replace them.
     pub secrets: Vec<SecretSwap>,
-    /// Bounds.
+    /// Limits of connections, sizes and times.
     pub limits: BridgeLimits,
-    /// Which certificates of hosts are believed.
+    /// Certificate authorities trusted for TLS to hosts.
     pub trust: Trust,
-    /// How names are resolved and addresses reached.
+    /// Name resolver and connector.
     pub network: Network,
-    /// When everything ends, whatever is under way.
+    /// Time at which the bridge aborts every request and stops.
     pub deadline: Instant,
 }
 
-/// Where the run's model is and what opens it.
+/// Endpoint and credential of the run's model.
 #[derive(Debug)]
 pub struct ModelRoute {
-    /// What the guest's path is put below.
+    /// Base URL to which the bridge appends the path that the guest requested.
     pub base: ModelBase,
-    /// How it is spoken to, which says what may be asked and where the key goes.
+    /// API dialect; decides which paths are open and which header carries the key.
     pub api: ModelApi,
-    /// Its key; its hosts do not count here.
+    /// API key of the model; the bridge ignores its `hosts`.
     pub key: Option<SecretSwap>,
 }
 
-/// A placeholder, what it stands for and where the value may go.
+/// A placeholder, the secret value that replaces it, and the hosts that may receive the value.
 pub struct SecretSwap {
-    /// Environment name; the only thing of a secret that is logged.
+    /// Environment variable name; the only part of a secret that is logged.
     pub name: String,
-    /// What the guest holds: letters, digits, `-` and `_` only, at least 16 of them, and
-    /// unlike any other text of the run.
+    /// Placeholder in the guest: at least 16 characters of letters, digits, `-` and `_`, and
+    /// distinct from any other text of the run.
     pub placeholder: String,
-    /// The value; this copy is overwritten when the bridge is dropped.
+    /// Secret value; the bridge overwrites this copy when it is dropped.
     pub value: Zeroizing<String>,
-    /// Where it may go.
+    /// Hosts that may receive the value.
     pub hosts: Vec<SecretScope>,
 }
 
@@ -61,27 +61,29 @@ impl std::fmt::Debug for SecretSwap {
     }
 }
 
-/// Certificates that are believed.
+/// Certificate authorities to trust.
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// The store of this host.
+    /// The host's certificate store.
     System,
-    /// These, as PEM.
+    /// Only the given PEM certificates.
     #[cfg_attr(not(test), allow(dead_code))]
     Pem(Vec<u8>),
 }
 
-/// The way out: two traits, so that tests need no network and the product no switch.
+/// Resolver and connector of a bridge. Both are traits so that tests run without a network and the
+/// product needs no test switch.
 #[derive(Clone)]
 pub struct Network {
-    /// Names to addresses.
+    /// Resolves names to addresses.
     pub resolver: Arc<dyn Resolve>,
-    /// Addresses to connections.
+    /// Connects to addresses.
     pub connector: Arc<dyn Connect>,
 }
 
 impl Network {
-    /// The system's resolver and plain connections; no proxy of the environment.
+    /// Returns the host's resolver and a direct connector that ignores proxy environment
+    /// variables.
     pub fn system() -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
@@ -90,32 +92,32 @@ impl Network {
     }
 }
 
-/// Bounds of one bridge.
+/// Limits of one bridge.
 #[derive(Debug, Clone, Copy)]
 pub struct BridgeLimits {
-    /// Connections of the guest alive at once.
+    /// Open guest connections at a time.
     pub connections: usize,
-    /// Requests and tunnels begun per minute.
+    /// Requests and tunnels started per minute.
     pub requests_per_minute: u32,
-    /// Bytes of a request head, and of a response head.
+    /// Bytes of one request head or one response head.
     pub head_bytes: usize,
-    /// Bytes of one request's body, or sent through one tunnel.
+    /// Bytes of one request body, or sent through one tunnel.
     pub request_bytes: u64,
-    /// Bytes of one response's body, or received through one tunnel.
+    /// Bytes of one response body, or received through one tunnel.
     pub response_bytes: u64,
-    /// Bytes sent by all requests and tunnels.
+    /// Bytes sent by all requests and tunnels of the run.
     pub run_request_bytes: u64,
-    /// Bytes received by all requests and tunnels.
+    /// Bytes received by all requests and tunnels of the run.
     pub run_response_bytes: u64,
-    /// From the guest's connection to its complete head or ClientHello.
+    /// Time from accepting the guest's connection to its complete request head or ClientHello.
     pub head_timeout: Duration,
-    /// Name lookup, connection and TLS handshake together.
+    /// Time for name lookup, connect and TLS handshake together.
     pub connect_timeout: Duration,
-    /// Without a byte in either direction, and for the first byte of a response.
+    /// Time without a byte in either direction, also before the first byte of a response.
     pub idle_timeout: Duration,
-    /// One request or tunnel from beginning to end.
+    /// Time of one request or tunnel from start to end.
     pub total_timeout: Duration,
-    /// Rows kept in the log; later ones are counted.
+    /// Rows of the log; the bridge only counts later requests.
     pub log_rows: usize,
 }
 

@@ -1,7 +1,8 @@
-//! Why a request did not pass, in words that stay, and the answer a guest gets.
+//! Reasons why the bridge refuses or fails a request, their stable codes, and the response the
+//! guest gets.
 //!
-//! The body names what was asked and, where a rule would help, the rule to ask for.
-//! Nothing in it comes from a host's answer or holds a secret.
+//! The response body repeats the requested method, host, port and path and, where a rule would
+//! help, suggests that rule. The body contains no host response data and no secret.
 
 use super::log::{EgressDecision, EgressMode};
 use serde_json::{Value, json};
@@ -10,103 +11,103 @@ use wp_codebox_policy::{Refusal, RequestPath};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $decision:ident, $status:literal, $message:literal;)+) => {
-        /// Why a request did not pass.
+        /// Reason why a request was refused or failed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Reason { $($(#[$doc])* $variant,)+ }
 
         impl Reason {
             #[cfg(test)]
             pub(super) const ALL: &'static [Reason] = &[$(Reason::$variant,)+];
-            /// The stable word.
+            /// Stable code of the reason.
             pub(super) const fn as_str(self) -> &'static str { match self { $(Self::$variant => $text,)+ } }
-            /// Whose doing it is.
+            /// Decision in the log: refused by the bridge, or failed outside of it.
             pub(super) const fn decision(self) -> EgressDecision { match self { $(Self::$variant => EgressDecision::$decision,)+ } }
-            /// HTTP status of the answer.
+            /// HTTP status of the response.
             pub(super) const fn status(self) -> u16 { match self { $(Self::$variant => $status,)+ } }
-            /// What is wrong and what to do.
+            /// Sentence for the guest: what is wrong and what to do.
             pub(super) const fn message(self) -> &'static str { match self { $(Self::$variant => $message,)+ } }
         }
     };
 }
 
 reasons! {
-    /// No rule names the host.
+    /// No policy rule names the host.
     HostNotAllowed = "host-not-allowed", Denied, 403, "this host is not in the run's network policy; ask for the rule in policy_hint, or do without it";
-    /// A rule names the host, not the port.
+    /// A rule names the host, but not the port.
     PortNotAllowed = "port-not-allowed", Denied, 403, "the network policy names this host, but not this port; ask for the rule in policy_hint";
-    /// A rule names host and port, not the method.
+    /// A rule names host and port, but not the method.
     MethodNotAllowed = "method-not-allowed", Denied, 403, "the network policy names this host, but not this method; ask for the rule in policy_hint";
-    /// A rule names all but the path.
+    /// A rule names host, port and method, but not the path.
     PathNotAllowed = "path-not-allowed", Denied, 403, "the network policy names this host, but not this path; ask for the rule in policy_hint";
-    /// The path can be read in two ways.
-    PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so it cannot be compared with the policy's paths; send it normalised";
-    /// A rule with methods or paths, and a tunnel.
+    /// Servers could interpret the path in two ways.
+    PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so the bridge cannot compare it with the policy's paths; send a normalised path";
+    /// The rule restricts methods or paths, which the bridge cannot see inside a tunnel.
     TunnelHidesRequest = "tunnel-hides-request", Denied, 403, "the policy's rules for this host name methods or paths, which cannot be seen inside a tunnel; send the request to the bridge as /https/<host>/<path>, or ask for tls: terminate";
-    /// The guest's programs may not ask a model.
-    ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not ask a model: its policy has no network preset `model`, or this is the guest of its checks";
-    /// The model's name leads somewhere else.
+    /// The policy does not let guest programs send requests to the model.
+    ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not send requests to a model: the policy has no network preset `model`, or this guest runs the checks";
+    /// The model's name resolves to an address that the host's settings do not allow.
     ModelAddress = "model-address", Denied, 403, "the model's name leads to an address that the host's settings do not allow for it";
-    /// What is asked for is no question to a model.
-    ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens what answers questions (completions, responses, messages, embeddings, the list of models) and nothing else of the provider";
-    /// It is asked for in another way.
-    ModelMethodNotAllowed = "model-method-not-allowed", Denied, 403, "a model is asked by POST, and the list of models read by GET";
-    /// The name leads to an address that is not public.
+    /// The path is not an inference endpoint of the model's API.
+    ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens only the provider's inference paths (completions, responses, messages, embeddings, the list of models)";
+    /// The method is wrong for the model endpoint.
+    ModelMethodNotAllowed = "model-method-not-allowed", Denied, 403, "send model requests by POST, and read the list of models by GET";
+    /// The name resolves to an address that is not public.
     PrivateAddress = "private-address", Denied, 403, "the name resolves to an address that is not public; no policy can allow it";
-    /// The host is malformed or an odd spelling of an address.
+    /// The host is malformed or a non-canonical spelling of an address.
     HostInvalid = "host-invalid", Denied, 403, "the host must be a full ASCII name or a public address in its usual spelling, without user information or trailing dot";
-    /// TRACE, or a method in small letters.
+    /// The method is TRACE or contains lower-case letters.
     MethodInvalid = "method-invalid", Denied, 403, "the method must be written in capitals and cannot be TRACE";
-    /// A header or parameter that turns one method or path into another.
+    /// A header or parameter would override the method or path that the rule checks.
     RequestOverride = "request-override", Denied, 403, "the policy's rule for this host names methods or paths, so a header or parameter that overrides them is refused";
-    /// The Host header inside a terminated tunnel names another host.
+    /// The `Host` header inside a terminated tunnel differs from the host of CONNECT.
     HostMismatch = "host-mismatch", Denied, 403, "the Host header must name the host that CONNECT named";
-    /// Not TLS inside a tunnel.
+    /// The bytes inside the tunnel are not TLS.
     NotTls = "not-tls", Denied, 403, "only TLS passes through a tunnel; send plain HTTP as GET http://host/ to the proxy";
-    /// No server name in the ClientHello.
+    /// The ClientHello has no server name.
     SniMissing = "sni-missing", Denied, 403, "the ClientHello inside the tunnel must name its server (SNI)";
-    /// Another server name.
+    /// The server name in the ClientHello differs from the host of CONNECT.
     SniMismatch = "sni-mismatch", Denied, 403, "the ClientHello inside the tunnel must name the host that CONNECT named";
-    /// Encrypted ClientHello.
+    /// The ClientHello is encrypted (ECH).
     HelloEncrypted = "hello-encrypted", Denied, 403, "an encrypted ClientHello hides the server's name; turn ECH off";
-    /// The request cannot be read, or can be read in two ways.
+    /// The request is malformed or could be parsed in two ways.
     MalformedRequest = "malformed-request", Denied, 400, "the request is malformed or could be read in two ways (bare line ends, folded or doubled headers, Content-Length beside Transfer-Encoding)";
-    /// A request for the bridge itself.
+    /// The request addresses the bridge itself as an HTTP server.
     NotAProxyRequest = "not-a-proxy-request", Denied, 403, "this is a proxy; send CONNECT, GET http://host/path, GET /https/<host>/<path>, or POST /model/<path>";
-    /// The head is longer than the limit.
-    HeadTooLarge = "head-too-large", Denied, 431, "the request's head is larger than the bridge takes";
-    /// The head did not arrive in time.
+    /// The request head exceeds the limit.
+    HeadTooLarge = "head-too-large", Denied, 431, "the request head is larger than the bridge accepts";
+    /// The request head did not arrive in time.
     HeadTimeout = "head-timeout", Denied, 408, "the request's head did not arrive in time";
-    /// Too many connections at once.
-    TooManyConnections = "too-many-connections", Denied, 429, "too many connections at once; wait for others to end";
-    /// Too many requests per minute.
-    RateLimited = "rate-limited", Denied, 429, "too many requests per minute; wait";
-    /// The request's body is larger than the limit.
-    RequestTooLarge = "request-too-large", Denied, 413, "the request's body is larger than one request may have";
-    /// The run sent as much as it may.
-    RunRequestLimit = "run-request-limit", Denied, 403, "the run has sent as many bytes as it may";
-    /// The response is larger than the limit.
-    ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than one response may be";
-    /// The run received as much as it may.
-    RunResponseLimit = "run-response-limit", Denied, 403, "the run has received as many bytes as it may";
-    /// A secret's value cannot stand where its placeholder stood.
+    /// The guest has too many open connections.
+    TooManyConnections = "too-many-connections", Denied, 429, "too many connections at once; wait until others end";
+    /// The guest sent too many requests in this minute.
+    RateLimited = "rate-limited", Denied, 429, "too many requests per minute; retry later";
+    /// The request body exceeds the limit of one request.
+    RequestTooLarge = "request-too-large", Denied, 413, "the request body is larger than the limit of one request";
+    /// The run has sent its limit of bytes.
+    RunRequestLimit = "run-request-limit", Denied, 403, "the run has sent its limit of bytes";
+    /// The response exceeds the limit of one response.
+    ResponseTooLarge = "response-too-large", Denied, 502, "the response is larger than the limit of one response";
+    /// The run has received its limit of bytes.
+    RunResponseLimit = "run-response-limit", Denied, 403, "the run has received its limit of bytes";
+    /// The secret value is not valid at the position of its placeholder.
     SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be put where its placeholder stands";
-    /// The host answered in an encoding in which a secret could hide.
-    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although none was asked for; because the run has secrets, the bridge searches every answer for them, which it cannot do in a compressed one";
+    /// The response is compressed, so the bridge cannot search it for secret values.
+    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although the request requested for an uncompressed one; because the run has secrets, the bridge searches every response for their values, which it cannot do in a compressed one";
     /// The name has no address.
     NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved";
-    /// No address could be connected to.
+    /// The bridge could not connect to any address of the host.
     ConnectFailed = "connect-failed", Failed, 502, "the host refused the connection or cannot be reached";
-    /// Lookup, connection or handshake took too long.
+    /// Name lookup, connect or TLS handshake timed out.
     ConnectTimeout = "connect-timeout", Failed, 504, "the host could not be reached in time";
     /// The TLS handshake with the host failed.
     TlsFailed = "tls-failed", Failed, 502, "TLS with the host failed, or its certificate is not trusted";
-    /// The host broke off or does not speak HTTP/1.1.
-    UpstreamFailed = "upstream-failed", Failed, 502, "the host broke off or sent no HTTP/1.1 response";
-    /// Nothing moved for too long.
+    /// The host closed the connection early or does not speak HTTP/1.1.
+    UpstreamFailed = "upstream-failed", Failed, 502, "the host closed the connection early or sent no HTTP/1.1 response";
+    /// No byte moved within the idle timeout.
     IdleTimeout = "idle-timeout", Failed, 504, "nothing was sent or received for too long";
-    /// The request took too long.
-    TotalTimeout = "total-timeout", Failed, 504, "the request took longer than one request may";
-    /// The guest went away, or its side of TLS failed.
+    /// The request exceeded its total time.
+    TotalTimeout = "total-timeout", Failed, 504, "the request exceeded the time limit of one request";
+    /// The guest closed the connection, or TLS with the guest failed.
     ClientGone = "client-gone", Failed, 502, "the client closed the connection before the end";
     /// The bridge stopped.
     Stopped = "stopped", Failed, 502, "the run ended";
@@ -125,9 +126,9 @@ impl From<Refusal> for Reason {
     }
 }
 
-/// What was asked for, as far as it could be read.
+/// Requested method, host, port and path, as far as the bridge could parse them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(super) struct RequestedTarget {
     pub mode: Option<EgressMode>,
     pub method: String,
     pub host: String,
@@ -135,8 +136,8 @@ pub(super) struct Asked {
     pub path: String,
 }
 
-/// The body of the answer.
-pub(super) fn body(reason: Reason, asked: &Asked) -> Vec<u8> {
+/// Returns the JSON body of the response.
+pub(super) fn body(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
     let code = match reason.decision() {
         EgressDecision::Denied => ErrorCode::EgressDenied,
         EgressDecision::Allowed | EgressDecision::Failed => ErrorCode::EgressFailed,
@@ -147,21 +148,21 @@ pub(super) fn body(reason: Reason, asked: &Asked) -> Vec<u8> {
         "reason": reason.as_str(),
         "message": reason.message(),
         "request": {
-            "mode": asked.mode,
-            "method": asked.method,
-            "host": asked.host,
-            "port": asked.port,
-            "path": asked.path,
+            "mode": requested.mode,
+            "method": requested.method,
+            "host": requested.host,
+            "port": requested.port,
+            "path": requested.path,
         },
-        "policy_hint": hint(reason, asked),
+        "policy_hint": hint(reason, requested),
     });
     let mut bytes = document.to_string().into_bytes();
     bytes.push(b'\n');
     bytes
 }
 
-/// The smallest rule that would let this request pass, where one would.
-fn hint(reason: Reason, asked: &Asked) -> Value {
+/// Returns the smallest rule that would allow this request, or null when no rule can.
+fn hint(reason: Reason, requested: &RequestedTarget) -> Value {
     let helps = matches!(
         reason,
         Reason::HostNotAllowed
@@ -170,30 +171,30 @@ fn hint(reason: Reason, asked: &Asked) -> Value {
             | Reason::PathNotAllowed
             | Reason::TunnelHidesRequest
     );
-    if !helps || asked.host.is_empty() || asked.mode == Some(EgressMode::Model) {
+    if !helps || requested.host.is_empty() || requested.mode == Some(EgressMode::Model) {
         return Value::Null;
     }
-    let tunnel = asked.method == "CONNECT";
+    let tunnel = requested.method == "CONNECT";
     let rule = EgressRule {
-        host: asked.host.clone(),
-        ports: vec![asked.port],
+        host: requested.host.clone(),
+        ports: vec![requested.port],
         methods: if tunnel {
             Vec::new()
         } else {
-            vec![asked.method.clone()]
+            vec![requested.method.clone()]
         },
-        // An ambiguous path cannot stand in a rule.
-        paths: match RequestPath::parse(&asked.path) {
-            Ok(path) if !tunnel && path.comparable().is_ok() => vec![asked.path.clone()],
+        // A rule cannot contain an ambiguous path.
+        paths: match RequestPath::parse(&requested.path) {
+            Ok(path) if !tunnel && path.comparable().is_ok() => vec![requested.path.clone()],
             _ => Vec::new(),
         },
     };
     serde_json::to_value(rule).unwrap_or(Value::Null)
 }
 
-/// A whole HTTP/1.1 answer. The client's connection ends after it.
-pub(super) fn response(reason: Reason, asked: &Asked) -> Vec<u8> {
-    let body = body(reason, asked);
+/// Returns a complete HTTP/1.1 response; the bridge closes the client's connection after it.
+pub(super) fn response(reason: Reason, requested: &RequestedTarget) -> Vec<u8> {
+    let body = body(reason, requested);
     let status =
         hyper::StatusCode::from_u16(reason.status()).unwrap_or(hyper::StatusCode::FORBIDDEN);
     let mut bytes = format!(
@@ -203,7 +204,7 @@ pub(super) fn response(reason: Reason, asked: &Asked) -> Vec<u8> {
         body.len(),
     )
     .into_bytes();
-    if asked.method != "HEAD" {
+    if requested.method != "HEAD" {
         bytes.extend_from_slice(&body);
     }
     bytes
@@ -215,7 +216,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn reasons_are_distinct_and_fit_their_status() {
+    fn denial_reasons_have_distinct_codes_and_matching_statuses() {
         let words: BTreeSet<_> = Reason::ALL.iter().map(|r| r.as_str()).collect();
         assert_eq!(words.len(), Reason::ALL.len());
         for reason in Reason::ALL {
@@ -227,15 +228,16 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_is_a_rule_that_allows_the_request() {
-        let asked = Asked {
+    fn suggested_rule_allows_the_refused_request() {
+        let requested = RequestedTarget {
             mode: Some(EgressMode::BaseUrl),
             method: "POST".to_owned(),
             host: "api.example".to_owned(),
             port: 8443,
             path: "/v1/x".to_owned(),
         };
-        let body: Value = serde_json::from_slice(&body(Reason::HostNotAllowed, &asked)).unwrap();
+        let body: Value =
+            serde_json::from_slice(&body(Reason::HostNotAllowed, &requested)).unwrap();
         assert_eq!(body["schema"], "wp-codebox/egress-denied/v1");
         assert_eq!(body["code"], "wp_codebox_egress_denied");
         assert_eq!(body["request"]["mode"], "base-url");
@@ -252,16 +254,16 @@ mod tests {
         };
         assert!(rules.request(request).is_ok());
         let refused: Value =
-            serde_json::from_slice(&super::body(Reason::PrivateAddress, &asked)).unwrap();
+            serde_json::from_slice(&super::body(Reason::PrivateAddress, &requested)).unwrap();
         assert!(refused["policy_hint"].is_null());
         let failed: Value =
-            serde_json::from_slice(&super::body(Reason::TlsFailed, &asked)).unwrap();
+            serde_json::from_slice(&super::body(Reason::TlsFailed, &requested)).unwrap();
         assert_eq!(failed["code"], "wp_codebox_egress_failed");
     }
 
-    /// A body holds nothing but what its schema describes, in the schema's words.
+    /// The response body has only fields and reasons that its JSON schema lists.
     #[test]
-    fn the_schema_knows_every_reason() {
+    fn denial_schema_lists_every_reason() {
         let file = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas/egress-denied.v1.schema.json");
         let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
@@ -285,12 +287,12 @@ mod tests {
             EgressMode::Model,
             EgressMode::Site,
         ] {
-            let asked = Asked {
+            let requested = RequestedTarget {
                 mode: Some(mode),
-                ..Asked::default()
+                ..RequestedTarget::default()
             };
             let body: Value =
-                serde_json::from_slice(&body(Reason::PathNotAllowed, &asked)).unwrap();
+                serde_json::from_slice(&body(Reason::PathNotAllowed, &requested)).unwrap();
             let request = &schema["properties"]["request"];
             known(&schema, &body);
             known(request, &body["request"]);

@@ -1,50 +1,51 @@
-//! Why a bridge cannot start.
+//! Errors that prevent a bridge from starting.
 
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// Why a bridge cannot start. Nothing of a request is in here: see [`super::denial`].
+/// Error that prevents a bridge from starting. [`super::denial`] has the errors of single
+/// requests.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EgressError {
-    /// No certificate of a public authority could be read.
+    /// The host's certificate store contains no usable certificate.
     #[error("no trusted certificates were found; install the ca-certificates package")]
     Trust,
-    /// The certificate authority of the run could not be made.
+    /// Generating the run's certificate authority failed.
     #[error("the certificate authority of the run could not be made")]
     Authority {
-        /// Why.
+        /// Error of the certificate library.
         #[source]
         source: rcgen::Error,
     },
-    /// TLS could not be set up.
+    /// Configuring TLS failed.
     #[error("TLS could not be set up")]
     Tls {
-        /// Why.
+        /// Error of the TLS library.
         #[source]
         source: rustls::Error,
     },
-    /// A listening socket is none.
+    /// The given descriptor is not a usable listening socket.
     #[error("the {what} socket of the guest cannot be served: {source}")]
     Socket {
-        /// `unix` or `tcp`.
+        /// Socket kind: `unix` or `tcp`.
         what: &'static str,
-        /// Why.
+        /// Error of the socket call.
         #[source]
         source: io::Error,
     },
-    /// No thread could be started.
+    /// Starting the server thread failed.
     #[error("the bridge could not start a thread: {source}")]
     Thread {
-        /// Why.
+        /// Error of the thread spawn.
         #[source]
         source: io::Error,
     },
 }
 
 impl EgressError {
-    /// The error as it crosses a border.
+    /// Returns the error with its stable code, for callers outside this crate.
     pub fn body(&self) -> ErrorBody {
         match self {
             Self::Trust | Self::Authority { .. } | Self::Tls { .. } => {

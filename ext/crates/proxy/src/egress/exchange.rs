@@ -1,10 +1,11 @@
-//! One request carried to a host, and its response carried back.
+//! Sends one allowed request to a host and returns the response to the guest.
 //!
-//! Headers are rebuilt, not relayed: hop-by-hop headers and what they name are dropped in
-//! both directions, `Host` is what was judged, framing is the library's own. The body
-//! streams with back-pressure.
+//! The bridge builds new headers instead of forwarding the message: it drops hop-by-hop headers
+//! and the headers that `Connection` names in both directions, sets `Host` to the authority that
+//! the policy check used, and lets the HTTP library write the framing. Bodies stream with
+//! back-pressure.
 
-use super::body::{Broken, Outgoing, Returning};
+use super::body::{BodyError, RequestFilter, ResponseFilter};
 use super::denial::{self, Reason};
 use super::head::Framing;
 use super::log::EgressMode;
@@ -15,7 +16,7 @@ use super::shared::Shared;
 use super::stream::Io;
 use super::trace::Trace;
 use super::upstream::Allowed;
-use crate::relay::{Connection, Fair, Passing};
+use crate::relay::{Connection, FilteredBody, YieldingReader};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -26,13 +27,13 @@ use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// A body of either direction.
-pub(super) type Carried = UnsyncBoxBody<Bytes, Broken>;
+/// Body of a request or response.
+pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Smallest buffer the library takes.
+/// Smallest buffer size that the HTTP library accepts, in bytes.
 const MIN_BUFFER: usize = 8192;
 
-/// Headers that belong to one connection, besides those that `Connection` names.
+/// Hop-by-hop headers, in addition to those that `Connection` names.
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "keep-alive",
@@ -46,7 +47,7 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// A request that was allowed.
+/// An allowed request with its target.
 pub(super) struct Exchange {
     pub shared: Arc<Shared>,
     pub trace: Arc<Trace>,
@@ -55,11 +56,11 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Carries the request; a failure is an answer as well.
+    /// Sends the request and returns the response; a failure becomes an error response.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
-    ) -> Result<Response<Carried>, Infallible> {
+    ) -> Result<Response<StreamedBody>, Infallible> {
         let response = match self.carry(request).await {
             Ok(response) => response,
             Err(reason) => self.refusal(reason),
@@ -69,9 +70,9 @@ impl Exchange {
         Ok(response)
     }
 
-    fn refusal(&self, reason: Reason) -> Response<Carried> {
+    fn refusal(&self, reason: Reason) -> Response<StreamedBody> {
         let reason = self.trace.stopped(reason);
-        let body = Full::new(Bytes::from(denial::body(reason, &self.trace.asked())));
+        let body = Full::new(Bytes::from(denial::body(reason, &self.trace.requested())));
         let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
         *response.status_mut() =
             StatusCode::from_u16(reason.status()).unwrap_or(StatusCode::BAD_GATEWAY);
@@ -84,20 +85,21 @@ impl Exchange {
         response
     }
 
-    async fn carry(&self, request: Request<Incoming>) -> Result<Response<Carried>, Reason> {
+    async fn carry(&self, request: Request<Incoming>) -> Result<Response<StreamedBody>, Reason> {
         let limits = &self.shared.budget.limits;
         let outgoing = self.outgoing(request)?;
         let stream = self.open().await?;
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes.max(MIN_BUFFER))
-            .handshake(TokioIo::new(Fair::new(stream)))
+            .handshake(TokioIo::new(YieldingReader::new(stream)))
             .await
             .map_err(|_| Reason::UpstreamFailed)?;
         let connection = Connection::spawn(connection);
         let response = tokio::select! {
             answer = sender.send_request(outgoing) => {
-                // What broke the request off may have been its own body.
+                // The request's own body filter may have aborted the request; its reason then
+                // stands.
                 answer.map_err(|_| self.trace.stopped(Reason::UpstreamFailed))?
             }
             () = self.trace.idle(limits.idle_timeout) => return Err(Reason::IdleTimeout),
@@ -123,14 +125,14 @@ impl Exchange {
                 .await;
         };
         let most = self.shared.budget.limits.connect_timeout;
-        match tokio::time::timeout(most, site.0.reach()).await {
+        match tokio::time::timeout(most, site.0.connect()).await {
             Ok(Ok(stream)) => Ok(Box::new(stream)),
             Ok(Err(_)) => Err(Reason::ConnectFailed),
             Err(_) => Err(Reason::ConnectTimeout),
         }
     }
 
-    fn outgoing(&self, request: Request<Incoming>) -> Result<Request<Carried>, Reason> {
+    fn outgoing(&self, request: Request<Incoming>) -> Result<Request<StreamedBody>, Reason> {
         let (parts, body) = request.into_parts();
         let mut headers = end_to_end(&parts.headers);
         headers.remove(header::EXPECT);
@@ -139,7 +141,8 @@ impl Exchange {
             HeaderValue::from_str(&self.target.host_header()).map_err(|_| Reason::HostInvalid)?;
         headers.insert(header::HOST, host);
         if self.scrubber().is_some() {
-            // A value could hide in a compressed response, or come back in pieces.
+            // A compressed response could hide a secret value from the scrubber, and a range
+            // response could return the value in pieces.
             headers.insert(
                 header::ACCEPT_ENCODING,
                 HeaderValue::from_static("identity"),
@@ -175,7 +178,7 @@ impl Exchange {
         Ok(outgoing)
     }
 
-    /// The model, when it is who is asked.
+    /// Returns the run's model when the target is the model.
     fn model(&self) -> Option<&Model> {
         match self.target.mode {
             EgressMode::Model => self.shared.model.as_ref(),
@@ -188,13 +191,14 @@ impl Exchange {
         }
     }
 
-    /// Which addresses the target may lead to.
+    /// Returns the addresses to which the target's name may resolve.
     fn allowed(&self) -> Allowed<'_> {
         self.model()
             .map_or(Allowed::Public, |model| Allowed::Model(model.base()))
     }
 
-    /// What cleans the response; the guest's own site is no way back to a guest.
+    /// Returns the scrubber of the response. Responses of the run's own site come from a guest of
+    /// this run, so scrubbing them would protect nothing.
     fn scrubber(&self) -> Option<Scrubber> {
         match self.target.mode {
             EgressMode::Site => None,
@@ -207,19 +211,19 @@ impl Exchange {
         }
     }
 
-    fn body(&self, inner: Incoming) -> Carried {
-        let judge = Outgoing {
+    fn body(&self, inner: Incoming) -> StreamedBody {
+        let filter = RequestFilter {
             trace: Arc::clone(&self.trace),
             budget: Arc::clone(&self.shared.budget),
         };
-        Passing::new(inner, judge, ()).boxed_unsync()
+        FilteredBody::new(inner, filter, ()).boxed_unsync()
     }
 
     fn incoming(
         &self,
         response: Response<Incoming>,
         connection: Connection,
-    ) -> Result<Response<Carried>, Reason> {
+    ) -> Result<Response<StreamedBody>, Reason> {
         let (parts, body) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Reason::UpstreamFailed);
@@ -238,17 +242,17 @@ impl Exchange {
                 return Err(Reason::ResponseEncoded);
             }
             scrubber.headers(&mut headers);
-            // The answer to HEAD has the length of a body that does not come.
+            // A response to HEAD keeps the `Content-Length` of a body that is not sent.
             if !body.is_end_stream() {
                 headers.remove(header::CONTENT_LENGTH);
             }
         }
-        let judge = Returning {
+        let filter = ResponseFilter {
             trace: Arc::clone(&self.trace),
             budget: Arc::clone(&self.shared.budget),
             scrubber,
         };
-        let body = Passing::new(body, judge, connection);
+        let body = FilteredBody::new(body, filter, connection);
         let mut response = Response::new(body.boxed_unsync());
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers;
@@ -256,7 +260,7 @@ impl Exchange {
     }
 }
 
-/// The headers that are meant for the other end.
+/// Returns the end-to-end headers: all except hop-by-hop headers.
 pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -265,13 +269,13 @@ pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    let mut kept = HeaderMap::with_capacity(headers.len());
+    let mut forwarded = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         if !HOP_BY_HOP.contains(&name.as_str()) && !named.contains(name) {
-            kept.append(name.clone(), value.clone());
+            forwarded.append(name.clone(), value.clone());
         }
     }
-    kept
+    forwarded
 }
 
 #[cfg(test)]
@@ -279,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_one_connection_stays_there() {
+    fn hop_by_hop_headers_are_dropped() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, X-Mine"),
@@ -299,9 +303,9 @@ mod tests {
                 HeaderValue::from_static(value),
             );
         }
-        let kept = end_to_end(&headers);
-        assert_eq!(kept.len(), 3);
-        assert_eq!(kept.get_all("set-cookie").iter().count(), 2);
-        assert_eq!(kept["accept"], "*/*");
+        let forwarded = end_to_end(&headers);
+        assert_eq!(forwarded.len(), 3);
+        assert_eq!(forwarded.get_all("set-cookie").iter().count(), 2);
+        assert_eq!(forwarded["accept"], "*/*");
     }
 }

@@ -1,8 +1,8 @@
-//! The head of a request, read so that it can mean one thing only.
+//! Strict parser of request heads: a head it accepts has only one interpretation.
 //!
-//! A parser behind the bridge may be lenient in another way than this one, so nothing
-//! lenient is let through: CRLF line ends, no folding, no doubled framing headers, no
-//! Content-Length beside Transfer-Encoding, no control bytes, capitals for methods.
+//! The server behind the bridge may be lenient in other ways than this parser, so the parser
+//! accepts nothing lenient: only CRLF line ends, no folded lines, no repeated framing headers, no
+//! Content-Length beside Transfer-Encoding, no control bytes, and only upper-case methods.
 
 use super::denial::Reason;
 use bytes::{Bytes, BytesMut};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use wp_codebox_policy::is_method;
 
-/// Headers one request may have.
+/// Largest number of headers in one request.
 const MAX_HEADERS: usize = 100;
 
-/// Headers that must not come twice: the second could win behind the bridge.
+/// Headers that may appear only once: the server behind the bridge could use the second one.
 const SINGLE: &[&str] = &[
     "host",
     "content-length",
@@ -23,43 +23,43 @@ const SINGLE: &[&str] = &[
     "expect",
 ];
 
-/// A request's head.
+/// Parsed request head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Capitals.
+    /// Method in upper case.
     pub method: String,
-    /// As sent; visible ASCII.
+    /// Request target as sent; visible ASCII only.
     pub target: String,
-    /// `Host`, as sent.
+    /// `Host` header as sent.
     pub host: Option<String>,
-    /// Names in small letters.
+    /// Header names in lower case.
     pub names: Vec<String>,
-    /// Whether a body follows, and how long it says it is.
+    /// Body framing: whether a body follows, and its declared length.
     pub body: Framing,
-    /// Bytes of the head itself, the empty line included.
+    /// Length of the head in bytes, including the empty line.
     pub length: usize,
 }
 
-/// How the body is framed.
+/// Framing of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// No body.
     Empty,
-    /// So many bytes.
+    /// Content-Length in bytes.
     Length(u64),
-    /// Chunks.
+    /// Chunked transfer coding.
     Chunked,
 }
 
-/// What a connection begins with.
+/// First bytes of a connection.
 pub(super) enum Opening {
-    /// A head, and every byte read so far, from the head's first.
+    /// A request head, and all bytes read so far, starting with the head.
     Request(Head, Bytes),
-    /// The end, before any byte.
+    /// The client closed the connection before it sent a byte.
     Nothing,
 }
 
-/// Reads one head within time and size.
+/// Reads one request head within the time and size limits.
 pub(super) async fn read_head(
     stream: &mut (impl AsyncRead + Unpin),
     most: usize,
@@ -92,7 +92,7 @@ pub(super) async fn read_head(
         .unwrap_or(Err(Reason::HeadTimeout))
 }
 
-/// Looks for the end of a head, each byte once.
+/// Incremental search for the end of a head; reads each byte once.
 #[derive(Default)]
 struct Scan {
     at: usize,
@@ -100,8 +100,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// Where the head ends, if it does. Bytes no head can have end the reading at once, so
-    /// that a client speaking something else need not run into the time limit.
+    /// Returns the offset behind the head once it is complete. Fails at the first byte that no
+    /// head can contain, so that a client of another protocol is refused before the timeout.
     fn end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Reason> {
         while let Some(&byte) = bytes.get(self.at) {
             let previous = self.at.checked_sub(1).map(|before| bytes[before]);
@@ -113,7 +113,7 @@ impl Scan {
             match byte {
                 b'\n' if previous != Some(b'\r') => return Err(Reason::MalformedRequest),
                 b'\n' if self.at - self.line_start == 2 => {
-                    // An empty line before the request line is skipped by some servers.
+                    // Some servers skip an empty line before the request line.
                     return if self.line_start == 0 {
                         Err(Reason::MalformedRequest)
                     } else {
@@ -121,7 +121,7 @@ impl Scan {
                     };
                 }
                 b'\n' => self.line_start = self.at,
-                // A line that begins with a blank continues the one before it.
+                // A line that starts with a blank is a folded continuation of the previous line.
                 b' ' | b'\t' if begins => return Err(Reason::MalformedRequest),
                 b'\r' | b'\t' => {}
                 0..=0x1f | 0x7f => return Err(Reason::MalformedRequest),
@@ -132,7 +132,7 @@ impl Scan {
     }
 }
 
-/// Reads a whole head, the empty line included.
+/// Parses a complete head, including the empty line.
 pub(super) fn parse(bytes: &[u8]) -> Result<Head, Reason> {
     let bad = Reason::MalformedRequest;
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_heads() {
+    fn usual_request_heads_are_parsed() {
         let head = read(
             "GET http://a.example/x?y HTTP/1.1\r\nHost: a.example\r\nX-Name: v\u{e9}\r\n\r\nrest",
         )
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_in_two_ways_is_refused() {
+    fn ambiguous_request_heads_are_refused() {
         let start = "POST / HTTP/1.1\r\nHost: a.example\r\n";
         for rest in [
             "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn size_and_time_are_bounded() {
+    async fn request_head_size_and_read_time_are_bounded() {
         let (mut client, mut server) = tokio::io::duplex(1024 * 1024);
         use tokio::io::AsyncWriteExt;
         client.write_all(&[b'A'; 5000]).await.unwrap();

@@ -1,16 +1,16 @@
-//! The ClientHello of a tunnel, as far as a name is in it.
+//! Reads the server name from the TLS ClientHello of a tunnel.
 //!
-//! Only what decides is read; everything else is passed through untouched. A ClientHello
-//! with an encrypted inner one is refused: the name the server acts on would be hidden.
+//! The parser reads only the fields that decide; the bridge forwards all bytes unchanged. It
+//! refuses an encrypted ClientHello (ECH), which would hide the server name that the host acts on.
 
 use super::denial::Reason;
 use bytes::BytesMut;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Largest ClientHello, record headers included.
+/// Largest ClientHello in bytes, including record headers.
 const MOST: usize = 16 * 1024;
-/// Largest TLS record.
+/// Largest TLS record in bytes.
 const MAX_RECORD: usize = 16 * 1024;
 
 const HANDSHAKE: u8 = 22;
@@ -18,11 +18,11 @@ const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
-/// A fatal `unrecognized_name` alert, for clients whose ClientHello is refused.
+/// Fatal `unrecognized_name` alert, sent to clients whose ClientHello is refused.
 pub(super) const ALERT: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
 
-/// Reads until the ClientHello is whole; answers its server name and every byte read.
-/// `bytes` are those that were read before.
+/// Reads until the ClientHello is complete and returns its server name and all bytes read. `bytes`
+/// were read from the client before.
 pub(super) async fn read_hello(
     stream: &mut (impl AsyncRead + Unpin),
     mut bytes: BytesMut,
@@ -42,22 +42,22 @@ pub(super) async fn read_hello(
             }
         }
     };
-    // Who waits for the server to speak first does not speak TLS.
+    // A client that waits for the server to speak first does not speak TLS.
     tokio::time::timeout(time, reading)
         .await
         .unwrap_or(Err(Reason::NotTls))
 }
 
-/// What a ClientHello says about its server.
+/// Server name of a ClientHello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerName {
-    /// Nothing.
+    /// No server name.
     Absent,
-    /// This name, in small letters.
+    /// Server name in lower case.
     Named(String),
 }
 
-/// Answers the name when the ClientHello is whole, `None` when bytes are missing.
+/// Returns the server name of a complete ClientHello, `None` when bytes are missing.
 fn parse(bytes: &[u8]) -> Result<Option<ServerName>, Reason> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -125,7 +125,8 @@ fn server_name(body: &[u8]) -> Result<ServerName, Reason> {
     Ok(name)
 }
 
-/// The one host name of the list; a list of several is no TLS of today.
+/// Returns the only host name of the list; a list of several names is refused, as no current TLS
+/// client sends one.
 fn single_name(content: &[u8]) -> Result<String, Reason> {
     let mut outer = Reader(content);
     let mut list = Reader(outer.vector16()?);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_whatever_the_fragments() {
+    fn server_name_is_found_in_fragmented_client_hello() {
         let message = hello(&[(10, vec![0, 2, 0, 29]), (0, sni("A.example"))]);
         let named = Ok(Some(ServerName::Named("a.example".to_owned())));
         assert_eq!(parse(&record(&message)), named);
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn real_clients_are_read() {
+    fn client_hellos_of_real_clients_are_parsed() {
         let mut roots = rustls::RootCertStore::empty();
         roots.extend(std::iter::empty::<rustls::pki_types::TrustAnchor<'static>>());
         let config = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_hello_is_refused() {
+    fn malformed_or_encrypted_client_hello_is_refused() {
         let ech = hello(&[(0, sni("a.example")), (0xfe0d, vec![0; 8])]);
         assert_eq!(parse(&record(&ech)), Err(Reason::HelloEncrypted));
         let twice = hello(&[(0, sni("a.example")), (0, sni("b.example"))]);

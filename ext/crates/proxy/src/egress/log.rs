@@ -1,178 +1,180 @@
-//! The record of what the guest asked for.
+//! Egress log: one row for every request that reached the bridge.
 //!
-//! Every request that reached the bridge is one row, also one that was refused, broken off
-//! or still under way when the bridge stopped. No row holds a query, a header, a body or a
-//! value. Rows beyond the limit are counted, not kept.
+//! Refused and aborted requests have a row too, as do requests still running when the bridge
+//! stopped. A row contains no query, header, body or secret value. Requests beyond the row limit
+//! are only counted.
 
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// How the guest spoke to the bridge.
+/// Protocol by which the guest addressed the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EgressMode {
-    /// Nothing that could be read as a request.
+    /// No parsable request.
     Unknown,
-    /// `CONNECT`, bytes passed through.
+    /// `CONNECT` tunnel whose bytes the bridge forwards unchanged.
     Tunnel,
-    /// A request inside TLS that the bridge ended.
+    /// Request inside TLS that the bridge terminated.
     Terminate,
     /// `GET http://host/…`.
     Absolute,
     /// `GET /https/host/…`.
     BaseUrl,
-    /// `POST /model/…`: the run's own model.
+    /// `POST /model/…`: request to the run's model.
     Model,
-    /// `GET http://localhost/…`: the run's own site.
+    /// `GET http://localhost/…`: request to the run's own site.
     Site,
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EgressDecision {
-    /// It passed.
+    /// The request was allowed and completed.
     Allowed,
-    /// Rules or limits stopped it.
+    /// The policy or a limit refused the request.
     Denied,
-    /// It was allowed and did not come to its end: the host or the connection failed.
+    /// The request was allowed and did not complete because the host or the connection failed.
     Failed,
 }
 
-/// One request.
+/// Row of one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EgressRow {
-    /// When it began, RFC 3339 UTC.
+    /// Start time, RFC 3339 UTC.
     pub time: String,
-    /// How the guest spoke.
+    /// Protocol by which the guest addressed the bridge.
     pub mode: EgressMode,
-    /// Method; empty when none could be read.
+    /// Method; empty when the bridge could not parse one.
     pub method: String,
-    /// Host; empty when none could be read.
+    /// Host; empty when the bridge could not parse one.
     pub host: String,
-    /// Port; 0 when none could be read.
+    /// Port; 0 when the bridge could not parse one.
     pub port: u16,
-    /// Path; a query is shown as `?[redacted]`.
+    /// Path; a query appears as `?[redacted]`.
     pub path: String,
-    /// What became of it.
+    /// Outcome.
     pub decision: EgressDecision,
-    /// Stable word; empty when it was allowed and ended well.
+    /// Stable code of the reason; empty for an allowed request that completed.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'static str,
-    /// Where the rule that allowed it stands in the policy, e.g. `rules[2]`.
+    /// Position in the policy of the rule that allowed the request, e.g. `rules[2]`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// Address that was reached.
+    /// Address to which the bridge connected.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// Status the guest saw; 0 when it saw none.
+    /// HTTP status the guest received; 0 when it received none.
     pub status: u16,
-    /// Bytes of body from the guest.
+    /// Body bytes from the guest.
     #[serde(rename = "bytesOut")]
     pub bytes_out: u64,
-    /// Bytes of body from the host.
+    /// Body bytes from the host.
     #[serde(rename = "bytesIn")]
     pub bytes_in: u64,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub ms: u64,
-    /// Names of secrets whose value was put in.
+    /// Names of secrets whose values the bridge inserted.
     pub secrets: Vec<String>,
-    /// Names of secrets whose placeholder went on as it was: the host is not theirs.
+    /// Names of secrets whose placeholders the bridge forwarded unchanged, because the host may
+    /// not receive the value.
     #[serde(rename = "secretsWithheld", skip_serializing_if = "Vec::is_empty")]
     pub secrets_withheld: Vec<String>,
-    /// What else is worth saying, e.g. that a tunnel to a secret's host cannot carry its value.
+    /// Further remark, e.g. that a tunnel to a secret's host cannot carry the secret's value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// All that is left of a bridge.
+/// Log of a stopped bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EgressLog {
-    /// In the order in which requests ended.
+    /// Rows in the order in which requests ended.
     pub rows: Vec<EgressRow>,
-    /// Rows that were not kept.
+    /// Number of requests without a row.
     pub cut: u64,
-    /// Sums over every request, kept or not.
+    /// Totals of all requests, with and without a row.
     pub counts: EgressCounts,
 }
 
-/// Sums of one bridge.
+/// Totals of one bridge.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct EgressCounts {
-    /// Requests that passed.
+    /// Allowed requests that completed.
     pub allowed: u64,
-    /// Requests that were refused.
+    /// Refused requests.
     pub denied: u64,
-    /// Requests that failed on their way.
+    /// Allowed requests that failed.
     pub failed: u64,
-    /// Bytes of bodies from the guest.
+    /// Request body bytes from the guest.
     #[serde(rename = "bytesOut")]
     pub bytes_out: u64,
-    /// Bytes of bodies from hosts.
+    /// Response body bytes from hosts.
     #[serde(rename = "bytesIn")]
     pub bytes_in: u64,
 }
 
-/// Collects rows of requests that end on any task.
+/// Collects the rows of requests from all tasks.
 #[derive(Debug)]
 pub(super) struct Ledger {
     most: usize,
     closing: AtomicBool,
-    kept: Mutex<Kept>,
+    contents: Mutex<LedgerContents>,
 }
 
-/// What a ledger holds. A row is written when its connection is gone, which may be some time
-/// after its request has ended.
+/// Contents of a ledger. A request's row is pushed when its connection is dropped, which may be
+/// later than the end of the request.
 #[derive(Debug, Default)]
-struct Kept {
+struct LedgerContents {
     rows: Vec<(Instant, EgressRow)>,
     cut: u64,
     counts: EgressCounts,
 }
 
 impl Ledger {
-    /// An empty one that keeps so many rows.
+    /// Creates an empty ledger for at most `most` rows.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
             closing: AtomicBool::new(false),
-            kept: Mutex::new(Kept::default()),
+            contents: Mutex::new(LedgerContents::default()),
         }
     }
 
-    /// Sums until now.
+    /// Returns the totals so far.
     #[cfg(test)]
     pub(super) fn counts(&self) -> EgressCounts {
         self.lock().counts
     }
 
-    /// What ends from now on was stopped by us, not by the guest.
+    /// Marks the bridge as stopping: requests that end from now on were aborted by the bridge, not
+    /// by the guest.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Self::close`] was called.
+    /// Returns whether [`Self::close`] was called.
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// The log until now; what comes later is lost.
+    /// Returns the log; rows pushed later are lost.
     pub(super) fn take(&self) -> EgressLog {
-        let mut kept = std::mem::take(&mut *self.lock());
-        kept.rows.sort_by_key(|(ended, _)| *ended);
+        let mut contents = std::mem::take(&mut *self.lock());
+        contents.rows.sort_by_key(|(ended, _)| *ended);
         EgressLog {
-            rows: kept.rows.into_iter().map(|(_, row)| row).collect(),
-            cut: kept.cut,
-            counts: kept.counts,
+            rows: contents.rows.into_iter().map(|(_, row)| row).collect(),
+            cut: contents.cut,
+            counts: contents.counts,
         }
     }
 
-    /// Adds the row of a request that ended then.
+    /// Adds the row of a request that ended at `ended`.
     pub(super) fn push(&self, ended: Instant, row: EgressRow) {
-        let mut kept = self.lock();
-        let counts = &mut kept.counts;
+        let mut contents = self.lock();
+        let counts = &mut contents.counts;
         match row.decision {
             EgressDecision::Allowed => counts.allowed += 1,
             EgressDecision::Denied => counts.denied += 1,
@@ -180,16 +182,17 @@ impl Ledger {
         }
         counts.bytes_out = counts.bytes_out.saturating_add(row.bytes_out);
         counts.bytes_in = counts.bytes_in.saturating_add(row.bytes_in);
-        if kept.rows.len() < self.most {
-            kept.rows.push((ended, row));
+        if contents.rows.len() < self.most {
+            contents.rows.push((ended, row));
         } else {
-            kept.cut += 1;
+            contents.cut += 1;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        // Rows are pushed whole: what a panicking task left is sound.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LedgerContents> {
+        // Each push is complete before the lock is released, so a task that panicked leaves valid
+        // rows.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,9 +202,10 @@ mod tests {
     use crate::egress::trace::Trace;
     use std::sync::Arc;
 
-    /// A connection that lingers is written down after one that began when it had ended.
+    /// The connection of the first request lingers: its row is pushed after that of a request
+    /// which began after the first had ended.
     #[test]
-    fn rows_come_in_the_order_in_which_requests_ended() {
+    fn log_rows_are_sorted_by_request_end_time() {
         let ledger = Arc::new(Ledger::new(10));
         let begin = |path: &str| {
             let trace = Trace::begin(&ledger);

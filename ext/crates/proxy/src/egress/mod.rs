@@ -1,22 +1,30 @@
-//! The egress bridge: the only way out of a guest, and what it refuses.
+//! The egress bridge: a guest's only connection to the network.
 //!
-//! A guest has no route. Two sockets listen inside its own network namespace; the bridge
-//! accepts on them from outside and speaks HTTP/1.1. Ways in:
+//! A guest has no route. Two sockets listen inside its network namespace; the bridge, a thread of
+//! a host process, accepts on them and speaks HTTP/1.1. The guest can address the bridge in four
+//! ways:
 //!
-//! - **proxy**: `CONNECT host:port`, and `GET http://host/…`. Inside a tunnel only host,
-//!   port and the name in the ClientHello can be held, so rules with methods or paths
-//!   refuse it, unless the policy says `tls: terminate`: then the bridge ends TLS with a
-//!   certificate of an authority that only this guest trusts and judges each request.
-//! - **base URL**: `GET /https/<host>[:port]/<path>` (or `/http/…`) sent to the bridge in
-//!   the clear; the bridge speaks TLS outward. Method and path rules and secrets hold.
-//! - **model**: `POST /model/<path>`, likewise in the clear, to the run's own model.
-//! - **site**: `GET http://localhost/…` of a browser, to the site that the run's working guest serves.
+//! - **proxy**: `CONNECT host:port` and `GET http://host/…`. Inside a tunnel the bridge can check
+//!   only host, port and the ClientHello's server name. It therefore refuses tunnels to hosts
+//!   whose rules restrict methods or paths, unless the policy says `tls: terminate`: then the
+//!   bridge terminates TLS with a certificate of an authority that only this guest trusts, and
+//!   checks each request.
+//! - **base URL**: `GET /https/<host>[:port]/<path>` (or `/http/…`) sent to the bridge in clear
+//!   text; the bridge speaks TLS to the host. Method rules, path rules and secrets apply.
+//! - **model**: `POST /model/<path>` in clear text, to the run's own model.
+//! - **site**: `GET http://localhost/…` of a browser, to the site of the run's working guest.
 //!
-//! Invariants: one request per connection, so nothing can be smuggled behind it; a name is
-//! resolved once, every answer must be public, and the address judged is the address
-//! reached; redirects are handed to the guest and judged when it comes back; a secret's
-//! value leaves only towards its own hosts and never comes back; memory per connection is
-//! bounded; every request leaves a row in the log.
+//! Invariants:
+//!
+//! - One request per connection, so that no second request can be smuggled behind a checked one.
+//! - The bridge resolves a name once, requires every address to be public, and connects to an
+//!   address it checked.
+//! - The guest receives redirects and must request the new location, which the policy checks
+//!   again.
+//! - The bridge sends a secret's value only to the secret's own hosts and removes it from every
+//!   response.
+//! - Memory per connection is bounded.
+//! - Every request has a row in the log.
 
 mod authority;
 mod body;
@@ -53,5 +61,5 @@ pub use network::Pending;
 #[cfg(test)]
 pub use network::{Connect, Resolve};
 pub use server::{Bridge, PreparedBridge};
-pub use site::{ReachSite, Site};
+pub use site::{Site, SiteConnector};
 pub use tls::{client_tls, no_tls};

@@ -1,10 +1,10 @@
-//! The way to the run's own model: `/model/<path>` becomes `<base URL>/<path>`.
+//! Requests to the run's own model: `/model/<path>` becomes `<base URL>/<path>`.
 //!
-//! The base URL is the host's choice and no guest's, so it alone may lead to a private
-//! address. What a program sends along as a credential is dropped, whatever it is, and the
-//! run's own key is put in: a key of the program's own would make the provider a way out to
-//! an account of somebody else. Only the paths that answer questions are open. What the
-//! provider itself does with a question (search the web, run tools) is between the two.
+//! The host's settings choose the base URL, not the guest, so only the base URL may resolve to a
+//! private address. The bridge drops every credential that the program sends and inserts the run's
+//! key: with a key of its own, a program could send data to a foreign account at the provider.
+//! Only inference paths are open. What the provider does for a request (search the web, run tools)
+//! is outside the bridge's control.
 
 use super::config::{ModelRoute, SecretSwap};
 use super::denial::Reason;
@@ -17,10 +17,10 @@ use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, check_model_request};
 use zeroize::Zeroizing;
 
-/// What stands for the host in log and answers: where the model is, is the host's business.
+/// Host name of the model in the log and in responses; the model's real address is not disclosed.
 pub(super) const NAME: &str = "model";
 
-/// Headers by which providers know who asks, or for whom.
+/// Headers by which providers identify an account, project or user.
 const CREDENTIALS: &[&str] = &[
     "authorization",
     "x-api-key",
@@ -31,7 +31,7 @@ const CREDENTIALS: &[&str] = &[
     "openai-project",
 ];
 
-/// The model of a bridge.
+/// Model endpoint of a bridge.
 pub(super) struct Model {
     base: ModelBase,
     api: ModelApi,
@@ -55,7 +55,7 @@ impl Model {
         }
     }
 
-    /// Where a request for this path below the base URL goes, when it may.
+    /// Returns the target of a request for `path` below the base URL, if the API allows it.
     pub(super) fn target(&self, head: &Head, path: &RequestPath) -> Result<Target, Reason> {
         check_model_request(self.api, &head.method, path).map_err(|refusal| match refusal {
             Refusal::Method => Reason::ModelMethodNotAllowed,
@@ -73,7 +73,7 @@ impl Model {
         })
     }
 
-    /// Where it is.
+    /// Returns the base URL.
     pub(super) const fn base(&self) -> &ModelBase {
         &self.base
     }
@@ -84,7 +84,7 @@ impl Model {
         RequestPath::parse(&whole).map_err(|_| Reason::MalformedRequest)
     }
 
-    /// Takes out what the program sent as credentials and puts the run's key in.
+    /// Removes the program's credentials and inserts the run's key.
     pub(super) fn authorise(
         &self,
         target: &Target,

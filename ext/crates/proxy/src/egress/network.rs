@@ -1,7 +1,7 @@
-//! The way out of the bridge: names to addresses, addresses to connections.
+//! Name resolution and connections of the bridge.
 //!
-//! Whoever resolves does not connect and whoever connects does not resolve, so an answer
-//! that was judged is the address that is reached.
+//! The resolver cannot connect and the connector cannot resolve, so the bridge connects to exactly
+//! the address it checked.
 
 use std::future::Future;
 use std::io;
@@ -9,22 +9,22 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use tokio::net::TcpStream;
 
-/// A future that can be kept behind a trait object.
+/// Boxed future, usable in a trait object.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Names to addresses.
+/// Resolves names to addresses.
 pub trait Resolve: Send + Sync {
-    /// Every address of a name, asked once.
+    /// Returns all addresses of a name, from one lookup.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Pending<'a, io::Result<Vec<SocketAddr>>>;
 }
 
-/// Addresses to connections.
+/// Connects to addresses.
 pub trait Connect: Send + Sync {
-    /// A connection to exactly this address, which was judged.
+    /// Connects to exactly this address, which the bridge has checked.
     fn connect(&self, address: SocketAddr) -> Pending<'_, io::Result<TcpStream>>;
 }
 
-/// getaddrinfo of this host: its hosts file, then its name servers.
+/// Resolver that calls the host's `getaddrinfo`: hosts file first, then name servers.
 pub(super) struct SystemResolver;
 
 impl Resolve for SystemResolver {
@@ -33,7 +33,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// A plain connection.
+/// Connector of plain TCP connections.
 pub(super) struct DirectConnector;
 
 impl Connect for DirectConnector {

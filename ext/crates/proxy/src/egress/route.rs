@@ -1,4 +1,4 @@
-//! What a request's head asks for: which way in, which host, which path.
+//! Parses the route of a request: the way the guest addressed the bridge, the host and the path.
 
 use super::denial::Reason;
 use super::head::Head;
@@ -6,18 +6,18 @@ use super::log::EgressMode;
 use hyper::http::uri::PathAndQuery;
 use wp_codebox_policy::{Authority, Host, RequestPath, Transport};
 
-/// What is asked for.
+/// Route of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     /// A tunnel.
     Connect { host: Host, port: u16 },
-    /// A request to be carried.
+    /// A request for the bridge to send to a host.
     Forward(Target),
-    /// A question to the run's model, by the path below its base URL.
+    /// A request to the run's model, with the path below the model's base URL.
     Model(RequestPath),
 }
 
-/// Where a request goes.
+/// Destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub mode: EgressMode,
@@ -28,7 +28,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// `Host` as it is sent: without the port that the scheme implies.
+    /// Returns the `Host` header to send: without the scheme's default port.
     pub(super) fn host_header(&self) -> String {
         if self.port == self.transport.default_port() {
             self.host.to_string()
@@ -38,7 +38,7 @@ impl Target {
     }
 }
 
-/// Reads the target of a request that came in on a socket of the guest.
+/// Parses the target of a request received directly on one of the guest's sockets.
 pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     if head.method == "CONNECT" {
         let authority = authority(&head.target)?;
@@ -84,14 +84,15 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
     }))
 }
 
-/// What a model is asked for. `Host` names the bridge there: a client that takes the bridge for
-/// a host of its own has that one's name in it, and means its path.
+/// Returns the model path of a request. The `Host` header names the bridge here: a client that
+/// treats the bridge as the server puts the bridge's name there, and the path decides.
 fn model_path(head: &Head) -> Option<String> {
     origin_form(head.target.strip_prefix("/model")?)
 }
 
-/// Path and query that follow a prefix of a target, with the slash that may be missing; none when
-/// the prefix ended within a name, as in `/models` or `http://localhost.example`.
+/// Returns the origin form (path and query) that follows a prefix of a target, adding a missing
+/// leading slash. Returns `None` when the prefix ended within a name, as in `/models` or
+/// `http://localhost.example`.
 pub(super) fn origin_form(rest: &str) -> Option<String> {
     match rest.as_bytes().first() {
         None | Some(b'?') => Some(format!("/{rest}")),
@@ -100,17 +101,17 @@ pub(super) fn origin_form(rest: &str) -> Option<String> {
     }
 }
 
-/// `host/path` of a client that takes the bridge for the host itself and names it in `Host`
-/// alone: PHP's streams do, unless they are told to send the whole URL, which they would then
-/// send through tunnels too, where many hosts do not expect it. Other names than a host's, such
-/// as the bridge's own, are none.
+/// Returns `host/path` for a client that treats the bridge as the host and names the host only in
+/// `Host`. PHP's stream wrapper does so unless `request_fulluri` is set, which would send the full
+/// URL through tunnels too, where many hosts reject it. Returns `None` when `Host` is not a host's
+/// name, e.g. the bridge's own name.
 fn by_host_header(head: &Head) -> Option<String> {
     let host = head.host.as_deref()?;
     let meant = head.target.starts_with('/') && Authority::parse(host).is_ok();
     meant.then(|| format!("{host}{}", head.target))
 }
 
-/// Reads the target of a request inside TLS that the bridge ended for `host:port`.
+/// Parses the target of a request inside TLS that the bridge terminated for `host:port`.
 pub(super) fn inner(head: &Head, host: &Host, port: u16) -> Result<Target, Reason> {
     if head.method == "CONNECT" || !head.target.starts_with('/') {
         return Err(Reason::MalformedRequest);
@@ -149,7 +150,8 @@ fn authority(text: &str) -> Result<Authority, Reason> {
 
 fn request_path(text: &str) -> Result<RequestPath, Reason> {
     let path = RequestPath::parse(text).map_err(|_| Reason::MalformedRequest)?;
-    // What the library cannot carry is refused here, where it can be answered and logged.
+    // A target that the HTTP library cannot represent is refused here, where the bridge can still
+    // send a response and log it.
     match text.parse::<PathAndQuery>() {
         Ok(_) => Ok(path),
         Err(_) => Err(Reason::MalformedRequest),
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_in() {
+    fn each_way_to_address_the_bridge_is_routed() {
         for (target, expected) in [
             ("http://A.example/x?y=1", "http a.example:80 /x?y=1"),
             ("HTTP://a.example", "http a.example:80 /?-"),
@@ -206,11 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_host_header_may_say_who_is_meant() {
+    fn origin_form_request_is_routed_by_host_header() {
         for (target, host, expected) in [
             ("/x?y", "A.example", "http a.example:80 /x?y"),
             ("/x", "a.example:8080", "http a.example:8080 /x?-"),
-            // A base URL comes first: what it names is judged, whatever Host says.
+            // A base URL takes precedence: the policy checks the host in the path and ignores
+            // `Host`.
             ("/http/b.example/x", "a.example", "http b.example:80 /x?-"),
         ] {
             match outer(&head("GET", target, host)).unwrap() {
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_asked_by_the_bridges_own_name() {
+    fn model_path_is_routed_for_the_bridges_own_host_name() {
         for (target, expected) in [
             ("/model/chat/completions?x=1", "/chat/completions"),
             ("/model", "/"),
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_are_none() {
+    fn malformed_targets_are_refused() {
         for (method, target, reason) in [
             ("CONNECT", "a.example", Reason::HostInvalid),
             ("CONNECT", "127.0.0.1:443", Reason::PrivateAddress),
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_terminated_tunnel_the_host_is_fixed() {
+    fn host_in_terminated_tunnel_must_match_connect() {
         let host = Host::parse("a.example").unwrap();
         assert!(inner(&head("GET", "/x", "A.example"), &host, 443).is_ok());
         assert!(inner(&head("GET", "/x", "a.example:8443"), &host, 8443).is_ok());

@@ -1,15 +1,16 @@
-//! Placeholders out, values in, and never a value back.
+//! Replaces placeholders by secret values in requests, and secret values by placeholders in
+//! responses.
 //!
-//! The guest holds a placeholder. In header values and queries of a request the bridge can
-//! see, it is replaced by the value when the request goes to a host of that secret; towards
-//! any other host it goes on as it is and is worth nothing. Bodies are not touched. What any
-//! host sends back is searched for all [`SecretEncodings`] of the values of the run: a value
-//! that was stored at its own host could be read from another one.
+//! The guest holds_back only a placeholder. In requests that the bridge can read, it replaces
+//! placeholders in header values and queries when the request goes to a host of that secret.
+//! Requests to any other host keep the placeholder, which is worthless there. The bridge does not
+//! change request bodies. It searches the responses of every host for every value of the run in
+//! all [`SecretEncodings`], because a value stored at its own host could be readable from another one.
 //!
-//! What this does not stop: a host that hands the value out in a spelling of its own, and
-//! one that echoes what it is sent byte by byte, where a guest could watch for the bytes
-//! that are held back. Bind a secret to hosts that do neither. The bridge sees nothing of what
-//! comes through a tunnel and cleans nothing there.
+//! Two leaks remain: a host may return the value in an encoding of its own, and a host may echo a
+//! request byte by byte, so that the guest can observe which bytes the bridge holds_back back. Bind
+//! secrets only to hosts that do neither. The bridge cannot read tunnels and scrubs nothing in
+//! them.
 
 use super::config::SecretSwap;
 use super::denial::Reason;
@@ -21,32 +22,33 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use wp_codebox_policy::{Host, SecretEncodings};
 
-/// Every secret of a bridge.
+/// All secrets of a bridge.
 pub(super) struct Secrets {
     swaps: Vec<SecretSwap>,
     known: Arc<Known>,
 }
 
-/// The values that no answer may hold.
+/// The secret values that no response may contain.
 struct Known {
     spellings: SecretEncodings,
-    /// What stands for each of them.
+    /// Placeholder of each value.
     placeholders: Vec<String>,
 }
 
-/// What was done to one request.
+/// Result of replacing placeholders in one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Swapped {
-    /// The query with values in it, if there is a query.
+    /// Query with inserted values; `None` without a query.
     pub query: Option<String>,
-    /// Names whose value was put in.
+    /// Names of secrets whose values were inserted.
     pub used: Vec<String>,
-    /// Names whose placeholder went on.
+    /// Names of secrets whose placeholders were forwarded unchanged.
     pub withheld: Vec<String>,
 }
 
 impl Secrets {
-    /// `key` opens the model; nothing but the answers is its business here.
+    /// Creates the set. `key` is the model's key: the bridge removes it from responses, but never
+    /// inserts it here.
     pub(super) fn new(mut swaps: Vec<SecretSwap>, key: Option<&SecretSwap>) -> Self {
         swaps.retain(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty());
         let all = || swaps.iter().chain(key);
@@ -57,7 +59,7 @@ impl Secrets {
         Self { swaps, known }
     }
 
-    /// Puts values into headers and query, where this target may have them.
+    /// Inserts values into headers and query, where the target may receive them.
     pub(super) fn apply(
         &self,
         target: &Target,
@@ -101,14 +103,13 @@ impl Secrets {
         Ok(answer)
     }
 
-    /// What a run with secrets must know of a tunnel to this host, at any port; empty without
+    /// Returns the log note for a tunnel to this host at any port; empty when the run has no
     /// secrets.
     pub(super) fn tunnel_note(&self, host: &Host) -> String {
         if self.known.spellings.is_empty() {
             return String::new();
         }
-        let unclean =
-            "answers in a tunnel are not cleaned of secrets, with tls: terminate they are";
+        let unclean = "responses in a tunnel are not searched for secret values, with tls: terminate they are";
         let bound: Vec<&str> = self
             .swaps
             .iter()
@@ -119,10 +120,10 @@ impl Secrets {
             return unclean.to_owned();
         }
         let names = bound.join(", ");
-        format!("nothing can be put into a tunnel, so {names} did not go with it; {unclean}")
+        format!("the bridge cannot insert values into a tunnel, so {names} was not sent; {unclean}")
     }
 
-    /// What cleans an answer of every secret; `None` when there is none.
+    /// Returns a scrubber for one response; `None` when the run has no secrets.
     pub(super) fn scrubber(&self) -> Option<Scrubber> {
         (!self.known.spellings.is_empty()).then(|| Scrubber {
             known: Arc::clone(&self.known),
@@ -131,8 +132,8 @@ impl Secrets {
     }
 }
 
-/// The header with the value in it, when the placeholder is there: as it is, or inside
-/// the base64 of basic authentication.
+/// Returns the header with the value inserted, when the header contains the placeholder: in clear
+/// text, or inside the base64 of basic authentication.
 fn in_header(authorization: bool, header: &[u8], swap: &SecretSwap) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(header).ok()?;
     if text.contains(&swap.placeholder) {
@@ -150,7 +151,7 @@ fn in_header(authorization: bool, header: &[u8], swap: &SecretSwap) -> Option<Ve
     })
 }
 
-/// As part of a query.
+/// Percent-encodes a value for a query.
 fn percent(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -164,14 +165,14 @@ fn percent(value: &str) -> String {
 }
 
 impl Known {
-    /// The first bytes with placeholders, and how many of the bytes those are: all of them, or
-    /// those before what could become a value with the bytes to come.
+    /// Replaces values in `bytes` and returns the result with the number of input bytes consumed:
+    /// all of them, or fewer when the last ones may be the beginning of a value.
     fn clean(&self, bytes: &[u8], more_to_come: bool) -> (BytesMut, usize) {
         let search = self.spellings.search(bytes);
         let mut end = bytes.len();
         if more_to_come {
             end = search.open;
-            // A value that is held back in part is held back as a whole.
+            // The cut must not split a found value: hold it back as a whole.
             if let Some(cut) = search.found.iter().find(|found| found.end > end) {
                 end = end.min(cut.start);
             }
@@ -194,15 +195,15 @@ impl Known {
     }
 }
 
-/// Puts placeholders back into what a host sends, across the borders of buffers. Only
-/// bytes that could be the beginning of a value are held back, so streams keep flowing.
+/// Streaming replacement of values by placeholders in a response. A value may span buffers. The
+/// scrubber holds_back back only bytes that could be the beginning of a value, so streams keep flowing.
 pub(super) struct Scrubber {
     known: Arc<Known>,
     held: BytesMut,
 }
 
 impl Scrubber {
-    /// Cleans the next bytes; may answer fewer, or more.
+    /// Scrubs the next bytes; may return fewer or more bytes than it got.
     pub(super) fn push(&mut self, bytes: &Bytes) -> Bytes {
         self.held.extend_from_slice(bytes);
         let (clean, end) = self.known.clean(&self.held, true);
@@ -210,18 +211,18 @@ impl Scrubber {
         clean.freeze()
     }
 
-    /// What was held back at the end.
+    /// Returns the scrubbed rest at the end of the body.
     pub(super) fn finish(&mut self) -> Bytes {
         let held = self.held.split();
         self.known.clean(&held, false).0.freeze()
     }
 
-    /// Whether anything is held back.
-    pub(super) fn holds(&self) -> bool {
+    /// Returns whether the scrubber holds_back bytes back.
+    pub(super) fn holds_back(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Cleans the values of headers, and takes out headers whose name holds a value.
+    /// Scrubs header values, and removes headers whose name contains a value.
     pub(super) fn headers(&self, headers: &mut HeaderMap) {
         let named: Vec<HeaderName> = headers
             .keys()
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_to_their_host_and_nowhere_else() {
+    fn secret_values_are_inserted_only_for_their_hosts() {
         let secrets = secrets("value-0123456789");
         let mut found = headers();
         let path = format!("/x?key={PLACEHOLDER}&y=1");
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_fits_no_header_is_refused_without_being_shown() {
+    fn value_invalid_in_header_is_refused_and_not_disclosed() {
         let answer = secrets("a\r\nX: b").apply(
             &target(Transport::Tls, "api.example", 443, "/"),
             &mut headers(),
@@ -344,7 +345,7 @@ mod tests {
         assert!(!shown.contains("visible"));
     }
 
-    /// The text after it went through the scrubber in two pieces.
+    /// Scrubs `text` in two pieces, split at `cut`.
     fn cleaned(secrets: &Secrets, text: &str, cut: usize) -> String {
         let (first, second) = text.as_bytes().split_at(cut);
         let mut scrubber = secrets.scrubber().unwrap();
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_are_cleaned_at_every_border() {
+    fn every_spelling_is_scrubbed_at_every_buffer_split() {
         let secrets = secrets(VALUE);
         for spelling in [
             VALUE,
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn every_secret_and_the_models_key_have_their_own_placeholder() {
+    fn each_secret_and_model_key_is_scrubbed_to_its_own_placeholder() {
         let (long, key) = ("value-0123456789-and-more", "model-key-0123456789");
         let swaps = vec![
             swap("A", "placeholder_a", VALUE),
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_not_held_up() {
+    fn scrubber_does_not_delay_streams() {
         let secrets = secrets(VALUE);
         let mut scrubber = secrets.scrubber().unwrap();
         assert_eq!(
@@ -413,14 +414,14 @@ mod tests {
             "data: one\n\n"
         );
         assert_eq!(scrubber.push(&Bytes::from_static(b"data: s3c")), "data: ");
-        assert!(scrubber.holds());
+        assert!(scrubber.holds_back());
         assert_eq!(scrubber.push(&Bytes::from_static(b"ond\n\n")), "s3cond\n\n");
         assert_eq!(scrubber.push(&Bytes::from_static(b"end s")), "end ");
         assert_eq!(scrubber.finish(), "s");
     }
 
     #[test]
-    fn headers_are_cleaned() {
+    fn response_headers_are_scrubbed() {
         let secrets = secrets("value-0123456789");
         let scrubber = secrets.scrubber().unwrap();
         let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! The bridge as the run holds it: prepared, serving on a thread of its own, stopped.
+//! Lifecycle of a bridge: prepared, serving on its own thread, stopped.
 
 use super::authority::Authority;
 use super::budget::Budget;
@@ -19,28 +19,29 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::TlsMode;
 
-/// Connections without room that are told so at once; more are closed without a word.
+/// Connections beyond the limit that get an error response at a time; the bridge closes further
+/// ones without a response.
 const TURNED_AWAY: usize = 16;
 
-/// A bridge that is ready and does not serve yet: the certificate of the run is known.
+/// A prepared bridge that does not serve yet; its certificate authority exists.
 pub struct PreparedBridge {
     shared: Arc<Shared>,
     deadline: Instant,
 }
 
-/// A bridge that serves, on a thread of its own. Dropped, it stops.
+/// A bridge that serves on its own thread. Dropping it stops the thread.
 pub struct Bridge {
     ledger: Arc<Ledger>,
     thread: ServerThread,
 }
 
 impl PreparedBridge {
-    /// The certificate the guest must trust; only with `tls: terminate`.
+    /// Returns the authority certificate for the guest to trust; only with `tls: terminate`.
     pub fn authority_pem(&self) -> Option<&str> {
         self.shared.authority.as_ref().map(Authority::pem)
     }
 
-    /// Serves on two listening sockets: a unix one and a TCP one.
+    /// Serves on two listening sockets: a unix socket and a TCP socket.
     pub fn serve(self, unix: OwnedFd, tcp: OwnedFd) -> Result<Bridge, EgressError> {
         let socket = |what| move |source| EgressError::Socket { what, source };
         let unix = std::os::unix::net::UnixListener::from(unix);
@@ -54,12 +55,13 @@ impl PreparedBridge {
         let tcp = listener(&runtime, tcp.into()).map_err(socket("tcp"))?;
         let ledger = Arc::clone(&self.shared.ledger);
         let thread = ServerThread::spawn("egress", runtime, move |stopped| async move {
-            // Connections that are dropped after this write their rows.
+            // Connections dropped when the runtime ends still write their rows; take the log after
+            // that.
             let ledger = Arc::clone(&self.shared.ledger);
-            let rooms = Rooms::new(self.shared);
+            let permits = ConnectionPermits::new(self.shared);
             tokio::select! {
-                () = accept_unix(&unix, &rooms) => {}
-                () = accept_tcp(&tcp, &rooms) => {}
+                () = accept_unix(&unix, &permits) => {}
+                () = accept_tcp(&tcp, &permits) => {}
                 _ = stopped => {}
                 () = tokio::time::sleep_until(self.deadline.into()) => {}
             }
@@ -71,7 +73,8 @@ impl PreparedBridge {
 }
 
 impl Bridge {
-    /// Checks the configuration and makes the certificate authority when TLS is ended.
+    /// Validates the configuration and, when the bridge terminates TLS, creates the certificate
+    /// authority.
     pub fn prepare(config: BridgeConfig) -> Result<PreparedBridge, EgressError> {
         let authority = match config.rules.tls() {
             TlsMode::Terminate => Some(Authority::new()?),
@@ -95,27 +98,27 @@ impl Bridge {
         })
     }
 
-    /// Sums until now.
+    /// Returns the totals so far.
     #[cfg(test)]
     pub fn counts(&self) -> super::log::EgressCounts {
         self.ledger.counts()
     }
 
-    /// Breaks off what is under way and hands back the log.
+    /// Aborts running requests and returns the log.
     pub fn stop(mut self) -> EgressLog {
         self.thread.stop();
         self.ledger.take()
     }
 }
 
-/// Room for connections.
-struct Rooms {
+/// Permits of guest connections.
+struct ConnectionPermits {
     shared: Arc<Shared>,
     served: Arc<Semaphore>,
     turned_away: Arc<Semaphore>,
 }
 
-impl Rooms {
+impl ConnectionPermits {
     fn new(shared: Arc<Shared>) -> Self {
         Self {
             served: Arc::new(Semaphore::new(shared.budget.limits.connections)),
@@ -126,35 +129,35 @@ impl Rooms {
 
     fn admit(&self, io: Io) {
         let shared = Arc::clone(&self.shared);
-        if let Ok(room) = Arc::clone(&self.served).try_acquire_owned() {
+        if let Ok(permit) = Arc::clone(&self.served).try_acquire_owned() {
             tokio::spawn(async move {
                 serve(shared, io).await;
-                drop(room);
+                drop(permit);
             });
-        } else if let Ok(room) = Arc::clone(&self.turned_away).try_acquire_owned() {
+        } else if let Ok(permit) = Arc::clone(&self.turned_away).try_acquire_owned() {
             tokio::spawn(async move {
                 turn_away(shared, io).await;
-                drop(room);
+                drop(permit);
             });
         }
     }
 }
 
-async fn accept_unix(listener: &UnixListener, rooms: &Rooms) {
+async fn accept_unix(listener: &UnixListener, permits: &ConnectionPermits) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => rooms.admit(Box::new(stream)),
+            Ok((stream, _)) => permits.admit(Box::new(stream)),
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn accept_tcp(listener: &TcpListener, rooms: &Rooms) {
+async fn accept_tcp(listener: &TcpListener, permits: &ConnectionPermits) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
-                rooms.admit(Box::new(stream));
+                permits.admit(Box::new(stream));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }

@@ -1,4 +1,4 @@
-//! One connection of the guest: one request, judged, then carried, tunnelled or refused.
+//! One guest connection: reads one request, checks it, then forwards, tunnels or refuses it.
 
 use super::authority::Authority;
 use super::denial::{self, Reason};
@@ -24,21 +24,22 @@ use wp_codebox_policy::{Authority as HostPort, EgressRequest, Host, RequestPath,
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-/// The response's own timer answers first; this one ends what it cannot answer.
+/// Extra time after the total timeout. The response's own timer fires first and sends an error
+/// response; this timeout aborts connections that can no longer get a response.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Headers that turn one method into another on some servers.
+/// Headers that override the method on some servers.
 const METHOD_OVERRIDES: &[&str] = &[
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
 ];
-/// The query parameter that does the same.
+/// Query parameter that overrides the method on some servers.
 const METHOD_PARAMETER: &str = "_method";
-/// Headers that turn one path into another on some servers.
+/// Headers that override the path on some servers.
 const PATH_OVERRIDES: &[&str] = &["x-original-uri", "x-original-url", "x-rewrite-url"];
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 pub(super) async fn serve(shared: Arc<Shared>, io: Io) {
     let trace = Trace::begin(&shared.ledger);
     let total = shared.budget.limits.total_timeout;
@@ -51,7 +52,7 @@ pub(super) async fn serve(shared: Arc<Shared>, io: Io) {
     }
 }
 
-/// Answers a connection for which there is no room.
+/// Sends the error response for a connection beyond the limit.
 pub(super) async fn turn_away(shared: Arc<Shared>, io: Io) {
     let trace = Trace::begin(&shared.ledger);
     Session { shared, trace }
@@ -98,7 +99,7 @@ impl Session {
         }
     }
 
-    /// The way to the run's model; the log never says where that is.
+    /// Handles a request to the run's model. The log does not contain the model's address.
     async fn ask_model(&self, io: Io, head: &Head, bytes: Bytes, path: &RequestPath) {
         self.trace.describe(|row| {
             row.mode = EgressMode::Model;
@@ -108,7 +109,7 @@ impl Session {
         if let Err(reason) = self.shared.budget.begin() {
             return self.refuse(io, reason).await;
         }
-        let judged = match &self.shared.model {
+        let checked = match &self.shared.model {
             None => Err(Reason::ModelNotAllowed),
             Some(model) => model.target(head, path).and_then(|target| {
                 not_overridden(head, path, Overrides::BOTH)?;
@@ -116,7 +117,7 @@ impl Session {
                 Ok(target)
             }),
         };
-        match judged {
+        match checked {
             Err(reason) => self.refuse(io, reason).await,
             Ok(target) => {
                 self.trace
@@ -126,11 +127,12 @@ impl Session {
         }
     }
 
-    /// The way to the run's site: no rule is asked, whoever opened the bridge opened it.
+    /// Handles a request to the run's site. No policy rule applies: the bridge has a site only
+    /// when its owner configured one.
     async fn visit(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
         self.describe(&target);
-        let judged = self.shared.budget.begin().and_then(|()| self.fits(head));
-        match judged {
+        let checked = self.shared.budget.begin().and_then(|()| self.fits(head));
+        match checked {
             Err(reason) => self.refuse(io, reason).await,
             Ok(()) => self.carry(io, head.body, bytes, target).await,
         }
@@ -193,11 +195,11 @@ impl Session {
         port: u16,
         authority: &Authority,
     ) {
-        let asked = HostPort {
+        let requested = HostPort {
             host: host.clone(),
             port: Some(port),
         };
-        if let Err(refusal) = self.shared.rules.names(&asked) {
+        if let Err(refusal) = self.shared.rules.names(&requested) {
             return self.refuse(io, refusal.into()).await;
         }
         let Ok(config) = authority.server(host) else {
@@ -223,17 +225,17 @@ impl Session {
                 self.trace
                     .describe(|row| row.method.clone_from(&head.method));
                 match route::inner(&head, host, port) {
-                    Ok(target) => self.judged(inner, &head, bytes, target).await,
+                    Ok(target) => self.carry_allowed(inner, &head, bytes, target).await,
                     Err(reason) => self.refuse(inner, reason).await,
                 }
             }
-            // A connection made ahead of need.
+            // The client opened the connection ahead of need and sent nothing.
             Ok(Opening::Nothing) => self.trace.passed(),
             Err(reason) => self.refuse(inner, reason).await,
         }
     }
 
-    /// Opens the tunnel towards the guest and reads its ClientHello; `None`: refused.
+    /// Confirms the tunnel to the guest and reads its ClientHello; returns `None` when refused.
     async fn hello(&self, io: &mut Io, early: Bytes, host: &Host) -> Option<Bytes> {
         self.trace.describe(|row| row.status = 200);
         let answer = match io.write_all(ESTABLISHED).await {
@@ -243,14 +245,14 @@ impl Session {
             }
             Err(_) => Err(Reason::ClientGone),
         };
-        let judged = answer.and_then(|(name, bytes)| match (name, host.address()) {
+        let checked = answer.and_then(|(name, bytes)| match (name, host.address()) {
             (ServerName::Named(name), _) if name == host.as_str() => Ok(bytes),
-            // An address has no server name.
+            // Clients send no server name for an IP address.
             (ServerName::Absent, Some(_)) => Ok(bytes),
             (ServerName::Absent, None) => Err(Reason::SniMissing),
             (ServerName::Named(_), _) => Err(Reason::SniMismatch),
         });
-        match judged {
+        match checked {
             Ok(bytes) => Some(bytes.freeze()),
             Err(reason) => {
                 self.trace.stopped(reason);
@@ -265,12 +267,12 @@ impl Session {
         if let Err(reason) = self.shared.budget.begin() {
             return self.refuse(io, reason).await;
         }
-        self.judged(io, head, bytes, target).await;
+        self.carry_allowed(io, head, bytes, target).await;
     }
 
-    async fn judged(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
+    async fn carry_allowed(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
         self.describe(&target);
-        if let Err(reason) = self.judge(head, &target) {
+        if let Err(reason) = self.check(head, &target) {
             return self.refuse(io, reason).await;
         }
         self.carry(io, head.body, bytes, target).await;
@@ -285,7 +287,7 @@ impl Session {
         });
     }
 
-    fn judge(&self, head: &Head, target: &Target) -> Result<(), Reason> {
+    fn check(&self, head: &Head, target: &Target) -> Result<(), Reason> {
         let allowed = self.shared.rules.request(EgressRequest {
             host: &target.host,
             port: target.port,
@@ -302,7 +304,7 @@ impl Session {
         self.fits(head)
     }
 
-    /// Whether the body is as large as it may be, as far as it says.
+    /// Checks the body's declared length, if any, against the limit.
     fn fits(&self, head: &Head) -> Result<(), Reason> {
         match head.body {
             Framing::Length(bytes) if bytes > self.shared.budget.limits.request_bytes => {
@@ -340,10 +342,10 @@ impl Session {
         }
     }
 
-    /// Answers without asking anyone.
+    /// Sends an error response without contacting any host.
     async fn refuse(&self, mut io: Io, reason: Reason) {
         let reason = self.trace.stopped(reason);
-        let answer = denial::response(reason, &self.trace.asked());
+        let answer = denial::response(reason, &self.trace.requested());
         self.trace.describe(|row| row.status = reason.status());
         let writing = io.write_all(&answer);
         let written = tokio::time::timeout(self.shared.budget.limits.head_timeout, writing).await;
@@ -353,7 +355,8 @@ impl Session {
     }
 }
 
-/// What a rule names of a request, which nothing in the request may override.
+/// Parts of a request that the rule restricts, so that headers or parameters may not override
+/// them.
 struct Overrides {
     methods: RuleScope,
     paths: RuleScope,
@@ -383,7 +386,7 @@ fn not_overridden(head: &Head, path: &RequestPath, held: Overrides) -> Result<()
     }
 }
 
-/// A path as the log shows it.
+/// Returns the path as the log shows it.
 fn shown(path: &RequestPath) -> String {
     match path.query() {
         Some(_) => format!("{}?[redacted]", path.path()),
@@ -391,12 +394,12 @@ fn shown(path: &RequestPath) -> String {
     }
 }
 
-/// Whether a query has the parameter that overrides the method, in any encoding.
+/// Returns whether a query contains the method override parameter in any encoding.
 fn overrides(query: &str) -> bool {
     query.split(['&', ';']).any(|pair| {
         let name = pair.split('=').next().unwrap_or_default();
         let name = decoded(name);
-        // PHP drops leading blanks, and reads `_method[]` as the same name.
+        // PHP drops leading blanks of parameter names, and treats `_method[]` as `_method`.
         name.trim_start()
             .split('[')
             .next()
@@ -428,7 +431,7 @@ mod tests {
     use super::overrides;
 
     #[test]
-    fn a_method_is_not_overridden_by_the_query() {
+    fn query_with_method_override_is_detected_in_any_encoding() {
         for query in [
             "_method=DELETE",
             "a=1&_method=x",

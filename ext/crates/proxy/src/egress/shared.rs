@@ -1,4 +1,4 @@
-//! What every connection of a bridge needs.
+//! State shared by all connections of a bridge.
 
 use super::authority::Authority;
 use super::budget::Budget;
@@ -10,7 +10,7 @@ use super::upstream::Upstream;
 use std::sync::Arc;
 use wp_codebox_policy::EgressRules;
 
-/// What every connection needs.
+/// State shared by all connections of a bridge.
 pub(super) struct Shared {
     pub rules: EgressRules,
     pub model: Option<Model>,
@@ -19,6 +19,6 @@ pub(super) struct Shared {
     pub budget: Arc<Budget>,
     pub ledger: Arc<Ledger>,
     pub upstream: Upstream,
-    /// Present when TLS of proxy clients is ended here.
+    /// Certificate authority, when the bridge terminates TLS of proxy clients.
     pub authority: Option<Authority>,
 }

@@ -1,7 +1,8 @@
-//! The way to the site that the working guest serves: `http://localhost/…` and nothing else there.
+//! Requests to the site of the run's working guest: `http://localhost/…`, no other port.
 //!
-//! A bridge of a browser's guest has it. Whoever holds the working guest makes the connection:
-//! the bridge only names the origin, so no other port of that guest, or of the host, is a target.
+//! Only the bridge of a browser's guest has a site. The owner of the working guest makes the
+//! connection and the bridge only passes on the origin, so no other port of the working guest or
+//! of the host is reachable.
 
 use super::denial::Reason;
 use super::head::Head;
@@ -14,21 +15,21 @@ use tokio::net::TcpStream;
 use wp_codebox_contracts::SITE_ORIGIN;
 use wp_codebox_policy::{Host, RequestPath, Transport};
 
-/// Whoever can connect to the site's server.
-pub trait ReachSite: Send + Sync {
-    /// A new connection.
-    fn reach(&self) -> Pending<'_, io::Result<TcpStream>>;
+/// Connects to the web server of the run's working guest.
+pub trait SiteConnector: Send + Sync {
+    /// Opens a new connection.
+    fn connect(&self) -> Pending<'_, io::Result<TcpStream>>;
 }
 
-/// The site of a bridge.
+/// Site of a bridge.
 #[derive(Clone)]
-pub struct Site(pub Arc<dyn ReachSite>);
+pub struct Site(pub Arc<dyn SiteConnector>);
 
-/// What a request asks of the site; none when it is for somebody else.
+/// Returns the target when the request addresses the site; `None` for any other request.
 pub(super) fn target(head: &Head) -> Option<Result<Target, Reason>> {
     let rest = head.target.strip_prefix(SITE_ORIGIN)?;
     let rest = rest.strip_prefix(":80").unwrap_or(rest);
-    // Not `localhost.example`, `localhost:8080` or `localhost@example`.
+    // Rejects `localhost.example`, `localhost:8080` and `localhost@example`.
     let path = origin_form(rest)?;
     let path = RequestPath::parse(&path).map_err(|_| Reason::MalformedRequest);
     Some(path.map(|path| Target {
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn one_origin_is_the_site() {
+    fn only_http_localhost_is_the_site() {
         for (target, path) in [
             ("http://localhost", "/"),
             ("http://localhost/", "/"),

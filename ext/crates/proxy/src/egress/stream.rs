@@ -1,30 +1,30 @@
-//! Connections of the guest: any socket, with bytes put back in front.
+//! Guest connections: any socket, optionally with bytes pushed back in front.
 
 use bytes::Bytes;
 use std::io::Cursor;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Both directions of a connection.
+/// Bidirectional byte stream.
 pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Any connection.
+/// Any bidirectional byte stream, boxed.
 pub(super) type Io = Box<dyn Duplex>;
 
-/// A connection whose first bytes were read already and are read again.
+/// Returns a connection that yields the bytes already read before the remaining ones.
 pub(super) fn rewound(first: Bytes, rest: Io) -> impl Duplex {
     let (read, write) = tokio::io::split(rest);
     tokio::io::join(Cursor::new(first).chain(read), write)
 }
 
-/// Longest wait for a client that was answered before it had sent all.
+/// Longest wait for a client that got its response before it had sent its whole request.
 const LINGER: Duration = Duration::from_secs(1);
-/// Most bytes of such a client that are read and thrown away.
+/// Largest number of request bytes read and discarded after such a response.
 const LINGER_BYTES: u64 = 1024 * 1024;
 
-/// Ends a connection so that the client can read the answer although it still sends:
-/// closing a socket with unread bytes would throw the answer away.
+/// Ends a connection so that a client which is still sending can read the response: closing a
+/// socket with unread bytes sends a reset, which discards the response.
 pub(super) async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drained = async {
         if stream.shutdown().await.is_err() {

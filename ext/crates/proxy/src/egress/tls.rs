@@ -1,4 +1,4 @@
-//! TLS towards other hosts: which certificates are believed, for all that this process asks.
+//! TLS client configurations of this process, with the certificate authorities each one trusts.
 
 use super::config::Trust;
 use super::error::EgressError;
@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
 
-/// A client's side that believes the given certificates; an empty store is an error.
+/// Returns a client configuration that trusts the given authorities; an empty store is an error.
 pub fn client_tls(trust: &Trust) -> Result<ClientConfig, EgressError> {
     let mut roots = RootCertStore::empty();
     match trust {
@@ -25,7 +25,7 @@ pub fn client_tls(trust: &Trust) -> Result<ClientConfig, EgressError> {
     with_roots(roots)
 }
 
-/// A client's side that believes nobody, for clients that never speak TLS.
+/// Returns a client configuration that trusts no authority, for clients that never use TLS.
 pub fn no_tls() -> Result<ClientConfig, EgressError> {
     with_roots(RootCertStore::empty())
 }

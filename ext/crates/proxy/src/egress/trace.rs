@@ -1,19 +1,19 @@
-//! One request while it lives: what is known of it, when it last moved, how it ended.
+//! State of one running request: log fields, time of the last byte, and outcome.
 //!
-//! The first ending that is set stands. Whoever drops the last handle writes the row, so
-//! a request that is broken off anywhere is in the log as well.
+//! The first outcome that is set stays. Dropping the last handle writes the log row, so aborted
+//! requests have a row too.
 
-use super::denial::{Asked, Reason};
+use super::denial::{Reason, RequestedTarget};
 use super::log::{EgressDecision, EgressMode, EgressRow, Ledger};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Longest text of a row, in bytes.
+/// Longest text field of a row, in bytes.
 const MAX_TEXT: usize = 1024;
 
-/// One request.
+/// A running request.
 pub(super) struct Trace {
     ledger: Arc<Ledger>,
     started: Instant,
@@ -26,11 +26,11 @@ pub(super) struct Trace {
 
 struct Draft {
     row: EgressRow,
-    /// How it ended, and after how many milliseconds.
+    /// Outcome, and duration in milliseconds.
     ending: Option<(Ending, u64)>,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Passed,
@@ -38,7 +38,7 @@ enum Ending {
 }
 
 impl Trace {
-    /// A request of which nothing is known yet.
+    /// Starts the trace of a request of which nothing is known yet.
     pub(super) fn begin(ledger: &Arc<Ledger>) -> Arc<Self> {
         Arc::new(Self {
             ledger: Arc::clone(ledger),
@@ -72,16 +72,16 @@ impl Trace {
         })
     }
 
-    /// Writes down what was learnt of the request.
+    /// Changes the log fields of the request.
     pub(super) fn describe(&self, change: impl FnOnce(&mut EgressRow)) {
         change(&mut self.lock().row);
     }
 
-    /// What was asked for, as the answer to a refusal repeats it.
-    pub(super) fn asked(&self) -> Asked {
+    /// Returns the requested method, host, port and path, for the response of a refusal.
+    pub(super) fn requested(&self) -> RequestedTarget {
         let draft = self.lock();
         let row = &draft.row;
-        Asked {
+        RequestedTarget {
             mode: match row.mode {
                 EgressMode::Unknown => None,
                 mode => Some(mode),
@@ -93,13 +93,13 @@ impl Trace {
         }
     }
 
-    /// It passed to its end, unless something else was said before.
+    /// Records success, unless an outcome is already set.
     pub(super) fn passed(&self) {
         let ms = self.elapsed_ms();
         self.lock().ending.get_or_insert((Ending::Passed, ms));
     }
 
-    /// It was stopped, unless something else was said before. Answers what stands.
+    /// Records a failure, unless an outcome is already set. Returns the outcome's reason.
     pub(super) fn stopped(&self, reason: Reason) -> Reason {
         let ms = self.elapsed_ms();
         let mut draft = self.lock();
@@ -109,29 +109,29 @@ impl Trace {
         }
     }
 
-    /// There was no request: no row.
+    /// Discards the trace without a log row: the connection carried no request.
     pub(super) fn discard(&self) {
         self.void.store(true, Ordering::Relaxed);
     }
 
-    /// Something moved.
+    /// Restarts the idle timer.
     pub(super) fn touch(&self) {
         self.moved_ms.store(self.elapsed_ms(), Ordering::Relaxed);
     }
 
-    /// Counts bytes from the guest; answers the sum.
+    /// Counts bytes from the guest and returns the sum.
     pub(super) fn sent(&self, bytes: u64) -> u64 {
         self.touch();
         self.sent.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Counts bytes from the host; answers the sum.
+    /// Counts bytes from the host and returns the sum.
     pub(super) fn received(&self, bytes: u64) -> u64 {
         self.touch();
         self.received.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// Ends when nothing moved for so long.
+    /// Completes when no byte has moved for `most`.
     pub(super) async fn idle(&self, most: Duration) {
         loop {
             let moved = self.started + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed));

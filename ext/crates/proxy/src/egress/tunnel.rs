@@ -1,4 +1,4 @@
-//! Bytes through a tunnel: counted and bounded, otherwise untouched.
+//! Copies bytes through a tunnel: counted and limited, otherwise unchanged.
 
 use super::budget::Budget;
 use super::denial::Reason;
@@ -7,14 +7,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const BUFFER: usize = 16 * 1024;
 
-/// Which way bytes go.
+/// Direction of bytes.
 #[derive(Clone, Copy)]
 enum Flow {
     Out,
     Back,
 }
 
-/// Carries bytes until the host ends, the guest is gone, a bound is reached or nothing moves.
+/// Copies until the host closes, the guest disconnects, a limit is reached or the idle timeout
+/// fires.
 pub(super) async fn pump(
     guest: impl AsyncRead + AsyncWrite + Unpin,
     host: impl AsyncRead + AsyncWrite + Unpin,
@@ -25,8 +26,8 @@ pub(super) async fn pump(
     let (host_read, host_write) = tokio::io::split(host);
     let out = async {
         match carry(guest_read, host_write, Flow::Out, trace, budget).await {
-            // The guest may end its half and go on reading. So may a host that reads no more and
-            // has answered: what becomes of it, its own half tells.
+            // The guest may close its sending half and continue to read. A host may stop reading
+            // after it has responded; the copy from the host decides when the tunnel ends.
             Ok(()) | Err(Reason::UpstreamFailed) => std::future::pending().await,
             Err(reason) => reason,
         }
@@ -53,7 +54,7 @@ async fn carry(
     loop {
         let read = from.read(&mut buffer).await.map_err(|_| reading)?;
         if read == 0 {
-            // The other side may have closed already.
+            // The peer may have closed already.
             let _ = to.shutdown().await;
             return Ok(());
         }
@@ -85,7 +86,8 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use tokio::io::ReadBuf;
 
-    /// Takes nothing. Once that was seen it answers, and then ends as it is told to.
+    /// Host double that accepts no bytes. After the first write attempt it sends its response,
+    /// then ends as configured.
     struct Deaf {
         answer: &'static [u8],
         end: io::Result<()>,
@@ -133,7 +135,7 @@ mod tests {
         }
     }
 
-    /// What came of the tunnel, and what the guest got.
+    /// Runs a tunnel and returns its result and the bytes that the guest received.
     fn through(end: io::Result<()>) -> (Result<(), Reason>, String) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_reads_no_more_is_heard_to_its_end() {
+    fn response_of_host_that_stopped_reading_is_forwarded() {
         assert_eq!(through(Ok(())), (Ok(()), "all of it".to_owned()));
         let reset = io::ErrorKind::ConnectionReset.into();
         let expected = (Err(Reason::UpstreamFailed), "all of it".to_owned());

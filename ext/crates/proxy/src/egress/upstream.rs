@@ -1,7 +1,7 @@
-//! From a host's name to a connection with it.
+//! Opens connections to hosts by name.
 //!
-//! The name is resolved once. If any answer is not public none is used; otherwise the
-//! connection goes to one of exactly those addresses.
+//! The bridge resolves the name once. If any address is not allowed, it uses none of them;
+//! otherwise it connects to one of exactly these addresses.
 
 use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
@@ -17,15 +17,16 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wp_codebox_policy::{Host, ModelBase, Transport, check_address};
 
-/// Addresses of one name that are tried.
+/// Largest number of addresses tried for one name.
 const ATTEMPTS: usize = 4;
 
-/// Which addresses a name may lead to.
+/// Addresses to which a name may resolve.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Allowed<'a> {
-    /// The guest named it: public ones, and the log has them.
+    /// Target named by the guest: public addresses only; the log shows the address.
     Public,
-    /// The host's settings named it: theirs, and the log has none.
+    /// Model endpoint named by the host's settings: the addresses they allow; the log omits the
+    /// address.
     Model(&'a ModelBase),
 }
 
@@ -40,7 +41,7 @@ impl Allowed<'_> {
     }
 }
 
-/// The way to hosts.
+/// Opens connections to hosts.
 pub(super) struct Upstream {
     network: Network,
     tls: TlsConnector,
@@ -62,7 +63,7 @@ impl Upstream {
         })
     }
 
-    /// A connection with nothing said on it, for a tunnel of the guest.
+    /// Opens a TCP connection without TLS, for a guest's tunnel.
     pub(super) async fn tunnel(&self, host: &Host, port: u16, trace: &Trace) -> Result<Io, Reason> {
         let opening = self.reach(host, port, Allowed::Public, trace);
         match tokio::time::timeout(self.limits.connect_timeout, opening).await {
@@ -71,7 +72,7 @@ impl Upstream {
         }
     }
 
-    /// A connection for a request: with TLS ready, where the target is reached by it.
+    /// Opens a connection for a request; completes the TLS handshake when the target uses TLS.
     pub(super) async fn open(
         &self,
         target: &Target,
@@ -122,7 +123,7 @@ impl Upstream {
             let attempt = self.network.connector.connect(address);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok(stream)) => {
-                    // Small writes of a stream must not wait for each other.
+                    // Nagle's algorithm would delay small writes of a stream.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }

@@ -1,28 +1,28 @@
-//! One SMTP conversation (RFC 5321) without its socket: bytes in, replies and messages out.
+//! One SMTP conversation (RFC 5321) without its socket: takes bytes, returns replies and messages.
 
-/// What one message, one conversation and one line may have.
+/// Size limits of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Bytes of a message that are read; a longer one ends the conversation.
+    /// Bytes of a message that are read; a longer message ends the conversation.
     pub message: u64,
-    /// Bytes of it that are kept.
-    pub kept: usize,
+    /// Bytes of a message that are stored.
+    pub stored: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
             message: 25 * 1024 * 1024,
-            kept: 1024 * 1024,
+            stored: 1024 * 1024,
         }
     }
 }
 
-/// Longest command line; RFC 5321 asks for 512, extensions for more.
+/// Longest command line in bytes; RFC 5321 requires 512, extensions more.
 const LINE: usize = 4096;
-/// Longest address, as RFC 5321 bounds a path.
+/// Longest address in bytes, the limit of RFC 5321 for a path.
 const ADDRESS: usize = 256;
-/// Recipients of one message; RFC 5321 asks for at least 100.
+/// Recipients of one message; RFC 5321 requires at least 100.
 const RECIPIENTS: usize = 100;
 /// Commands of one conversation.
 const COMMANDS: u32 = 1000;
@@ -37,22 +37,26 @@ pub struct Received {
     pub from: String,
     /// Addresses of `RCPT TO`, in order.
     pub to: Vec<String>,
-    /// Its first bytes, without dot-stuffing.
+    /// First bytes of the message, dot-stuffing removed, up to the storage limit.
     pub content: Vec<u8>,
-    /// How many it has in all.
+    /// Length of the whole message in bytes.
     pub bytes: u64,
 }
 
-/// Whether more is to be read.
+/// Whether the server continues to read from the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Read,
     Close,
 }
 
-/// What was read last within DATA; `\r\n.\r\n` ends the message (RFC 5321, 4.1.1.4).
+/// Position within DATA; `\r
+///
+/// .\r
+///
+/// ` ends the message (RFC 5321, 4.1.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DataPosition {
     LineStart,
     Dot,
     DotReturn,
@@ -62,18 +66,19 @@ enum Place {
 
 enum State {
     Command,
-    /// Reads a response of AUTH, and how many more follow; they are not kept.
+    /// Reading an AUTH response, with the number of responses that follow; credentials are not
+    /// stored.
     Credentials(u8),
-    Data(Place),
+    Data(DataPosition),
 }
 
-/// A conversation under way.
+/// State of a running conversation.
 pub(super) struct Conversation {
     bounds: Bounds,
     state: State,
     line: Vec<u8>,
     commands: u32,
-    /// Begun by MAIL; RCPT and DATA need it.
+    /// Envelope started by MAIL; RCPT and DATA require it.
     envelope: Option<Received>,
 }
 
@@ -88,7 +93,7 @@ impl Conversation {
         }
     }
 
-    /// Takes bytes of the client; replies go to `out`, whole messages to `deliver`.
+    /// Parses client bytes; appends replies to `out` and passes complete messages to `deliver`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -97,7 +102,7 @@ impl Conversation {
     ) -> Next {
         for byte in bytes {
             let next = match self.state {
-                State::Data(place) => self.data(place, *byte, out, deliver),
+                State::Data(position) => self.data(position, *byte, out, deliver),
                 State::Command | State::Credentials(_) => self.text(*byte, out),
             };
             if next == Next::Close {
@@ -157,7 +162,7 @@ impl Conversation {
             "RCPT" => reply(out, self.recipient(rest)),
             "DATA" => match &self.envelope {
                 Some(envelope) if !envelope.to.is_empty() => {
-                    self.state = State::Data(Place::LineStart);
+                    self.state = State::Data(DataPosition::LineStart);
                     reply(out, "354 end with a dot on a line of its own");
                 }
                 Some(_) | None => reply(out, "503 RCPT comes first"),
@@ -234,34 +239,34 @@ impl Conversation {
 
     fn data(
         &mut self,
-        place: Place,
+        position: DataPosition,
         byte: u8,
         out: &mut Vec<u8>,
         deliver: &mut dyn FnMut(Received),
     ) -> Next {
-        if (place, byte) == (Place::DotReturn, b'\n') {
+        if (position, byte) == (DataPosition::DotReturn, b'\n') {
             self.state = State::Command;
             deliver(self.envelope.take().unwrap_or_default());
             reply(out, "250 captured");
             return Next::Read;
         }
-        if (place, byte) == (Place::LineStart, b'.') {
-            self.state = State::Data(Place::Dot);
+        if (position, byte) == (DataPosition::LineStart, b'.') {
+            self.state = State::Data(DataPosition::Dot);
             return Next::Read;
         }
-        if (place, byte) == (Place::Dot, b'\r') {
-            self.state = State::Data(Place::DotReturn);
+        if (position, byte) == (DataPosition::Dot, b'\r') {
+            self.state = State::Data(DataPosition::DotReturn);
             return Next::Read;
         }
-        let kept = self.bounds.kept;
+        let stored = self.bounds.stored;
         if let Some(envelope) = &mut self.envelope {
             let mut push = |byte| {
                 envelope.bytes += 1;
-                if envelope.content.len() < kept {
+                if envelope.content.len() < stored {
                     envelope.content.push(byte);
                 }
             };
-            if place == Place::DotReturn {
+            if position == DataPosition::DotReturn {
                 push(b'\r');
             }
             push(byte);
@@ -269,10 +274,10 @@ impl Conversation {
                 return refuse(out, "552 the message is too large");
             }
         }
-        self.state = State::Data(match (place, byte) {
-            (_, b'\r') => Place::Return,
-            (Place::Return, b'\n') => Place::LineStart,
-            _ => Place::Middle,
+        self.state = State::Data(match (position, byte) {
+            (_, b'\r') => DataPosition::Return,
+            (DataPosition::Return, b'\n') => DataPosition::LineStart,
+            _ => DataPosition::Middle,
         });
         Next::Read
     }
@@ -288,7 +293,7 @@ fn refuse(out: &mut Vec<u8>, text: &str) -> Next {
     Next::Close
 }
 
-/// The address after `FROM:` or `TO:`, and the parameters behind it.
+/// Returns the address after `FROM:` or `TO:`, and the parameters that follow it.
 fn path_of<'a>(rest: &'a str, prefix: &str) -> Option<(String, &'a str)> {
     let rest = rest.trim_start();
     let head = rest.get(..prefix.len())?;
@@ -309,10 +314,10 @@ mod tests {
 
     const SMALL: Bounds = Bounds {
         message: 64,
-        kept: 16,
+        stored: 16,
     };
 
-    /// Replies without their texts, the messages, and whether the conversation goes on.
+    /// Returns reply codes, messages, and whether the conversation continues.
     fn talk(bounds: Bounds, input: &[u8], piece: usize) -> (Vec<String>, Vec<Received>, Next) {
         let mut conversation = Conversation::new(bounds);
         let (mut out, mut messages) = (Vec::new(), Vec::new());
@@ -334,7 +339,7 @@ mod tests {
     const PLAIN: &[u8] = b"EHLO x\r\nMAIL FROM:<a@x.test> SIZE=9 BODY=8BITMIME\r\nRCPT TO:<b@x.test>\r\nrcpt to: c@x.test\r\nDATA\r\nS: x\r\n\r\n..one\r\n.two\r\n.\r\nQUIT\r\n";
 
     #[test]
-    fn a_message_is_taken_with_its_envelope_however_its_bytes_arrive() {
+    fn message_and_envelope_are_parsed_at_any_packet_split() {
         for piece in [1, 2, 3, 7, PLAIN.len()] {
             let (codes, messages, next) = talk(Bounds::default(), PLAIN, piece);
             assert_eq!(
@@ -354,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_conversation_carries_several_messages_and_a_null_sender() {
+    fn conversation_accepts_several_messages_and_null_sender() {
         let one = b"MAIL FROM:<>\r\nRCPT TO:<b@x.test>\r\nDATA\r\nx\r\n.\r\n";
         let (codes, messages, next) = talk(Bounds::default(), &one.repeat(2), 5);
         assert_eq!(codes.len(), 8);
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_ends_a_message_only_alone_on_a_line_that_ends_with_both_characters() {
+    fn dot_ends_message_only_alone_on_a_crlf_line() {
         let input = b"MAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\nx\n.\n\r.\r\n.\rz\r\n.\r\r\n.\r\n";
         for piece in [1, 4, 100] {
             let (_, messages, _) = talk(Bounds::default(), input, piece);
@@ -373,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_order_malformed_or_unknown_is_refused_and_changes_nothing() {
+    fn invalid_or_misplaced_command_is_refused_without_state_change() {
         for (line, code) in [
             ("DATA", "503"),
             ("RCPT TO:<b@x>", "503"),
@@ -400,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn any_credentials_are_accepted_and_never_read_as_commands() {
+    fn auth_responses_are_accepted_and_not_run_as_commands() {
         for (input, codes) in [
             ("AUTH PLAIN AGEAYg==\r\nNOOP\r\n", vec!["235", "250"]),
             ("AUTH PLAIN\r\nQUIT\r\nNOOP\r\n", vec!["334", "235", "250"]),
@@ -414,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_commands_recipients_and_messages_are_bounded() {
+    fn smtp_lines_commands_recipients_and_messages_are_bounded() {
         let close = |input: &[u8]| {
             let (codes, messages, next) = talk(SMALL, input, 4096);
             assert_eq!((messages.len(), next), (0, Next::Close));
@@ -424,7 +429,7 @@ mod tests {
         assert_eq!(close(&b"NOOP\r\n".repeat(1001)), "421");
         let begin = b"MAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\n".to_vec();
         assert_eq!(close(&[&begin[..], &[b'x'; 65]].concat()), "552");
-        // Control: a message of exactly so many bytes is taken, and its beginning kept.
+        // Control: a message of exactly the limit is accepted, and its first bytes are stored.
         let most = [&begin[..], &[b'x'; 62], b"\r\n.\r\n"].concat();
         let (_, messages, _) = talk(SMALL, &most, 4096);
         assert_eq!((messages[0].bytes, messages[0].content.len()), (64, 16));

@@ -1,4 +1,4 @@
-//! The mails of a run, from all of its guests.
+//! Mails of a run, from all of its guests.
 
 use super::conversation::Received;
 use super::message::subject;
@@ -6,74 +6,74 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::GuestPhase;
 use wp_codebox_runtime::now_rfc3339;
 
-/// Mails that are listed; further ones are counted.
+/// Largest number of listed mails; further ones are only counted.
 const LISTED: usize = 200;
-/// Bytes that are kept of all of them.
-const KEPT: usize = 16 * 1024 * 1024;
-/// Bytes that a run's guests may send; then nothing listens any more.
+/// Bytes stored for all mails together.
+const STORED: usize = 16 * 1024 * 1024;
+/// Bytes that the guests of a run may send; beyond it the mail servers close their listeners.
 const RECEIVED: u64 = 256 * 1024 * 1024;
 
-/// One mail.
+/// One captured mail.
 #[derive(Debug, Clone)]
 pub struct Mail {
-    /// From 1, in the order of arrival.
+    /// Number of the mail, from 1, in order of arrival.
     pub number: usize,
-    /// Guest that sent it.
+    /// Guest that sent the mail.
     pub phase: GuestPhase,
-    /// RFC 3339.
+    /// Time of arrival, RFC 3339.
     pub received_at: String,
     /// Sender of the envelope.
     pub from: String,
     /// Recipients of the envelope.
     pub to: Vec<String>,
-    /// Subject, decoded.
+    /// Decoded subject.
     pub subject: String,
-    /// What the guest sent.
+    /// Length of the message in bytes.
     pub bytes: u64,
-    /// Its first bytes; none when the mails before it used all that is kept.
+    /// First bytes of the message; `None` when earlier mails used up the storage limit.
     pub content: Option<Vec<u8>>,
 }
 
-/// Sums.
+/// Mail totals of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MailCounts {
-    /// Mails that were taken.
+    /// Accepted mails.
     pub received: u64,
-    /// Bytes, those of broken-off messages too.
+    /// Bytes received, including those of aborted messages.
     pub bytes: u64,
-    /// Whether the guests sent more than may be received; nothing listens any more then.
+    /// Whether the guests exceeded the byte limit of the run, which closes the mail servers.
     pub ended: bool,
 }
 
 #[derive(Default)]
 struct Inner {
     mails: Vec<Mail>,
-    kept: usize,
+    stored: usize,
     counts: MailCounts,
-    /// How many were taken, and how many of them listed, at the last reset.
+    /// Number of accepted mails and of listed mails at the last reset.
     reset: (u64, usize),
 }
 
-/// All mails of a run.
+/// Mailbox of a run.
 #[derive(Default)]
 pub struct Mailbox(Mutex<Inner>);
 
 impl Mailbox {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // What a panic may leave half done is a count that is one too high, which harms nothing.
+        // A panic under the lock can leave only a counter one too high, which is harmless.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a message.
+    /// Stores a message.
     pub fn deliver(&self, message: Received, phase: GuestPhase) {
         let mut inner = self.inner();
         inner.counts.received += 1;
         if inner.mails.len() >= LISTED {
             return;
         }
-        let fits = inner.kept + message.content.len() <= KEPT;
+        let fits = inner.stored + message.content.len() <= STORED;
         if fits {
-            inner.kept += message.content.len();
+            inner.stored += message.content.len();
         }
         let number = inner.mails.len() + 1;
         inner.mails.push(Mail {
@@ -88,7 +88,7 @@ impl Mailbox {
         });
     }
 
-    /// Counts bytes that a guest sent; answers whether it may send more.
+    /// Counts bytes from a guest; returns whether the guests may send more.
     pub(super) fn may_go_on(&self, bytes: usize) -> bool {
         let mut inner = self.inner();
         inner.counts.bytes += bytes as u64;
@@ -96,18 +96,18 @@ impl Mailbox {
         !inner.counts.ended
     }
 
-    /// Numbers of messages kept and dropped.
+    /// Returns the totals so far.
     pub fn counts(&self) -> MailCounts {
         self.inner().counts
     }
 
-    /// The mails that are listed, each as `row` makes it.
+    /// Returns what `row` makes of each listed mail.
     pub fn map<T>(&self, row: impl FnMut(&Mail) -> T) -> Vec<T> {
         self.inner().mails.iter().map(row).collect()
     }
 
-    /// Of the mails since the last reset, those for which `row` makes one; and how many arrived
-    /// since then, listed or not.
+    /// Returns the `Some` results of `row` for the mails listed since the last reset, and the
+    /// number of mails that arrived since then, listed or not.
     pub fn map_since_reset<T>(&self, row: impl FnMut(&Mail) -> Option<T>) -> (Vec<T>, u64) {
         let inner = self.inner();
         let (received, listed) = inner.reset;
@@ -115,8 +115,8 @@ impl Mailbox {
         (rows, inner.counts.received - received)
     }
 
-    /// Lets [`Self::map_since_reset`] begin after the mails that are there, and answers how many
-    /// that hides. Nothing is deleted: the list of the run and its bundle keep all of them.
+    /// Makes [`Self::map_since_reset`] skip all mails so far, and returns their number. Deletes
+    /// nothing: the run's list and bundle still contain these mails.
     pub fn reset(&self) -> u64 {
         let mut inner = self.inner();
         let before = inner.reset.0;
@@ -139,16 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn a_mailbox_keeps_a_bounded_number_of_mails_and_of_bytes_and_counts_the_rest() {
+    fn mailbox_bounds_stored_mails_and_bytes_and_counts_the_others() {
         let mailbox = Mailbox::default();
         for _ in 0..20 {
             mailbox.deliver(message(1024 * 1024), GuestPhase::Work);
         }
-        // A small one still fits where a large one does not.
+        // A small mail still fits where a large one does not.
         mailbox.deliver(message(0), GuestPhase::Check);
-        let kept = mailbox.map(|mail| mail.content.is_some());
-        assert_eq!(kept.iter().filter(|kept| **kept).count(), 17);
-        assert!(kept[15] && !kept[16] && kept[20]);
+        let stored = mailbox.map(|mail| mail.content.is_some());
+        assert_eq!(stored.iter().filter(|stored| **stored).count(), 17);
+        assert!(stored[15] && !stored[16] && stored[20]);
         for _ in 0..1000 {
             mailbox.deliver(message(1), GuestPhase::Work);
         }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_hides_the_mails_before_it_and_deletes_none() {
+    fn mailbox_reset_hides_earlier_mails_without_deleting_them() {
         let mailbox = Mailbox::default();
         let since = || mailbox.map_since_reset(|mail| Some(mail.number));
         mailbox.deliver(message(1), GuestPhase::Work);
@@ -165,7 +165,7 @@ mod tests {
         mailbox.deliver(message(1), GuestPhase::Work);
         assert_eq!(since(), (vec![2], 1));
         assert_eq!(mailbox.map(|mail| mail.number), [1, 2]);
-        // Mails beyond the list count, too.
+        // Mails beyond the list limit count as well.
         for _ in 0..LISTED {
             mailbox.deliver(message(1), GuestPhase::Work);
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_sends_without_end_is_cut_off() {
+    fn guest_exceeding_mail_byte_limit_is_disconnected() {
         let mailbox = Mailbox::default();
         assert!(mailbox.may_go_on(256 * 1024 * 1024));
         assert!(!mailbox.may_go_on(1));

@@ -1,18 +1,18 @@
-//! What people see of a message: its subject, its body and its links.
+//! Parses the readable parts of a message: subject, body and links.
 
 use base64::Engine;
 
-/// Longest header block that is searched for the subject, bytes.
+/// Bytes of the header block searched for the subject.
 const HEADERS: usize = 64 * 1024;
-/// Characters of a subject that are kept: more than a list shows, so that a secret at the cut of the
-/// list can be told from other text.
+/// Characters stored of a subject. More than a list shows, so that the redactor can recognise a
+/// secret at the point where the list cuts the subject.
 const SUBJECT: usize = 1000;
-/// Parts within parts that are read; MIME has no bound.
+/// Nesting depth of MIME parts that the parser reads; MIME itself sets no limit.
 const DEPTH: u32 = 4;
-/// Longest link, bytes. A longer one is left out: a cut one leads elsewhere.
+/// Longest link in bytes. Longer links are omitted, as a truncated link would lead elsewhere.
 const LINK: usize = 2048;
 
-/// The subject as a reader sees it; empty when there is none.
+/// Returns the decoded subject; empty when the message has none.
 pub(super) fn subject(content: &[u8]) -> String {
     let head = &content[..content.len().min(HEADERS)];
     let raw = field(&String::from_utf8_lossy(head), "subject");
@@ -22,7 +22,8 @@ pub(super) fn subject(content: &[u8]) -> String {
         .collect()
 }
 
-/// The body as a reader sees it, where the message is one text; one of several parts as it is.
+/// Returns the decoded body of a message with a single text; returns the body of a multipart
+/// message unchanged.
 pub fn readable(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
     let (head, body) = text
@@ -39,7 +40,7 @@ pub fn readable(content: &[u8]) -> String {
         }
         "quoted-printable" => {
             let joined = body.replace("=\r\n", "").replace("=\n", "");
-            // Here an underscore is one, and only the escapes mean something else.
+            // The Q encoding of RFC 2047 writes a blank as `_`.
             quoted(&joined.replace('_', "=5F"))
         }
         _ => None,
@@ -50,8 +51,8 @@ pub fn readable(content: &[u8]) -> String {
     }
 }
 
-/// The http and https URLs of the message's texts, each once, in order; at most `most` of those
-/// that `wanted` takes.
+/// Returns the http and https URLs in the message's text parts, without duplicates and in order;
+/// at most `most` of those that `wanted` accepts.
 pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     texts(content, DEPTH, &mut |text| {
@@ -66,15 +67,16 @@ pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<S
                 continue;
             }
             let end = |c: char| c.is_whitespace() || c.is_control() || "<>\"'`{}|\\^".contains(c);
-            // Goes on behind the link: a text of nothing but `http://` is read once.
+            // Continues behind the link, so that a text of many `http://` is scanned only once.
             let (link, behind) = rest.split_at(rest.find(end).unwrap_or(rest.len()));
             rest = behind;
-            // A sentence goes on after its link.
+            // Punctuation after a link belongs to the sentence.
             let link = link.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']']);
             if link.len() > LINK {
                 continue;
             }
-            // HTML writes `&` so; in a plain text it is hardly ever meant otherwise.
+            // HTML writes `&` as an entity; in plain text these sequences rarely mean anything
+            // else.
             let link = link.replace("&amp;", "&").replace("&#038;", "&");
             if wanted(&link) && !found.contains(&link) {
                 found.push(link);
@@ -84,7 +86,7 @@ pub fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<S
     found
 }
 
-/// Hands each text of a message to `take`, decoded; attachments of other kinds are left out.
+/// Passes each decoded text part of a message to `take`; skips other content types.
 fn texts(content: &str, depth: u32, take: &mut dyn FnMut(&str)) {
     let (head, body) = content
         .split_once("\r\n\r\n")
@@ -93,7 +95,7 @@ fn texts(content: &str, depth: u32, take: &mut dyn FnMut(&str)) {
     let kind = field(head, "content-type").unwrap_or_default();
     match boundary(&kind) {
         Some(boundary) if depth > 0 => {
-            // The first piece is for readers that know no parts.
+            // The text before the first boundary is meant for readers without MIME support.
             for part in body.split(&format!("--{boundary}")).skip(1) {
                 texts(part.trim_start_matches(['\r', '\n']), depth - 1, take);
             }
@@ -106,9 +108,9 @@ fn texts(content: &str, depth: u32, take: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What stands between the parts of a message of several parts.
+/// Returns the boundary parameter of a multipart content type.
 fn boundary(kind: &str) -> Option<&str> {
-    // ASCII letters keep their places.
+    // Lower-casing ASCII letters keeps byte offsets valid.
     let lower = kind.to_ascii_lowercase();
     if !lower.starts_with("multipart/") {
         return None;
@@ -121,7 +123,7 @@ fn boundary(kind: &str) -> Option<&str> {
     (!value.is_empty()).then_some(value)
 }
 
-/// The value of a header field, unfolded.
+/// Returns the unfolded value of a header field.
 fn field(head: &str, wanted: &str) -> Option<String> {
     let mut value: Option<String> = None;
     for line in head.lines() {
@@ -129,7 +131,7 @@ fn field(head: &str, wanted: &str) -> Option<String> {
             break;
         }
         match &mut value {
-            // A folded line goes on behind the blank it begins with.
+            // A folded line continues the field, including its leading blank.
             Some(text) if line.starts_with([' ', '\t']) => {
                 text.push(' ');
                 text.push_str(line.trim_start());
@@ -146,14 +148,14 @@ fn field(head: &str, wanted: &str) -> Option<String> {
     value
 }
 
-/// Text with its encoded words (RFC 2047) read; of what is malformed or in another character set
-/// the text stays as it is.
+/// Decodes the encoded words of RFC 2047; malformed ones and unsupported character sets stay as
+/// they are.
 fn decoded(text: &str) -> String {
     let mut out = String::new();
     let mut after_word = false;
     for piece in text.split(' ') {
         let word = encoded_word(piece);
-        // Blanks between two encoded words are only their separator.
+        // Blanks between two encoded words only separate them (RFC 2047, 6.2).
         let separator = after_word && word.is_some();
         if !separator && !out.is_empty() {
             out.push(' ');
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_read_folded_and_encoded() {
+    fn folded_and_encoded_subjects_are_decoded() {
         for (head, wanted) in [
             (
                 "From: a\r\nSubject: [My Site] Hello\r\nTo: b\r\n\r\nSubject: no",
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found_in_every_text_of_a_message_and_bounded() {
+    fn links_are_found_in_every_text_part_and_bounded() {
         let all = |content: &str| links(content, 9, |_| true);
         assert_eq!(
             all(
@@ -257,7 +259,7 @@ mod tests {
         let many: String = (0..50).map(|n| format!("http://{n}.test/ ")).collect();
         assert_eq!(all(&format!("A: b\n\n{many}")).len(), 9);
         assert!(all(&format!("A: b\n\nhttp://x.test/{}", "y".repeat(LINK))).is_empty());
-        // Parts without end, and a boundary that is none.
+        // Parts nested without end, and an empty boundary.
         let mut nested = "http://deep.test/".to_owned();
         for _ in 0..100 {
             nested = format!("Content-Type: multipart/x; boundary=b\r\n\r\n--b\r\n{nested}");
@@ -267,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_in_the_encodings_of_one_text() {
+    fn single_text_body_is_decoded_in_each_transfer_encoding() {
         let of = |head: &str, body: &str| readable(format!("{head}\r\n\r\n{body}").as_bytes());
         assert_eq!(of("A: b", "x\r\n\r\ny"), "x\r\n\r\ny");
         let encoding = |name| format!("Content-Transfer-Encoding: {name}");
         assert_eq!(of(&encoding("base64"), "w6Q9\r\nPQ==\r\n"), "ä==");
         let quoted = of(&encoding("Quoted-Printable"), "=C3=A4_a=\r\nb =3D\r\n");
         assert_eq!(quoted, "ä_ab =\r\n");
-        // What does not decode is shown as it is.
+        // A body that cannot be decoded is shown unchanged.
         assert_eq!(of(&encoding("base64"), "%"), "%");
         assert_eq!(of(&encoding("quoted-printable"), "=x"), "=x");
         assert_eq!(readable(b"no end of the headers"), "");

@@ -1,11 +1,11 @@
-//! The mail capture: what programs of a guest send by SMTP ends here and goes nowhere else.
+//! Mail capture: an SMTP server that stores what guest programs send and delivers nothing.
 //!
-//! A socket listens on the guest's 127.0.0.1:25; the server accepts on it from outside. A message
-//! that was taken is out of the guest's reach: it can send further ones, but it cannot change or
-//! remove one. Sender and content of a message are whatever the guest chose.
+//! A socket listens on the guest's 127.0.0.1:25; the server, in a host process, accepts on it. The
+//! guest can send further messages, but cannot change or remove an accepted one. The guest chooses
+//! sender and content of a message freely.
 //!
-//! Invariants: nothing is ever sent on; memory is bounded whatever the guest does;
-//! a reply repeats nothing of what the guest said.
+//! Invariants: the server never forwards a message; its memory is bounded whatever the guest
+//! sends; no reply repeats bytes of the guest.
 
 mod conversation;
 mod mailbox;

@@ -1,4 +1,4 @@
-//! The server of one guest: accepts on the guest's socket, on a thread of its own.
+//! Mail server of one guest: accepts on the guest's socket, on its own thread.
 
 use super::conversation::{Bounds, Conversation, GREETING, Next};
 use super::mailbox::Mailbox;
@@ -13,31 +13,31 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use wp_codebox_contracts::GuestPhase;
 
-/// Conversations at once; further clients wait in the kernel's backlog.
+/// Concurrent conversations; further clients wait in the kernel's accept backlog.
 const CONVERSATIONS: usize = 8;
-/// Longest wait for a client, in either direction.
+/// Longest wait for a client to send or to receive.
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of one read.
 const PIECE: usize = 16 * 1024;
 
-/// A server that accepts. Dropping it stops it and discards messages that have not ended.
+/// A running mail server. Dropping it stops the server and discards incomplete messages.
 pub struct MailServer {
     shared: Arc<Shared>,
     thread: ServerThread,
 }
 
-/// What the conversations of a server share.
+/// State shared by all conversations of a server.
 struct Shared {
     mailbox: Arc<Mailbox>,
     phase: GuestPhase,
-    /// Messages that were taken here.
+    /// Messages accepted by this server.
     taken: AtomicU64,
-    /// Notified when the guests sent more than the mailbox takes.
+    /// Notified when the guests exceed the mailbox's byte limit.
     full: Notify,
 }
 
 impl MailServer {
-    /// Serves on a listening socket.
+    /// Starts a server on a listening socket.
     pub fn start(
         socket: OwnedFd,
         mailbox: Arc<Mailbox>,
@@ -55,7 +55,7 @@ impl MailServer {
         let thread = ServerThread::spawn("mail", runtime, move |stopped| async move {
             tokio::select! {
                 () = accept(&listener, &theirs) => {}
-                // Without the listener the kernel refuses further clients at once.
+                // Drops the listener, so that the kernel refuses further clients at once.
                 () = theirs.full.notified() => {}
                 _ = stopped => {}
             }
@@ -63,7 +63,7 @@ impl MailServer {
         Ok(Self { shared, thread })
     }
 
-    /// Ends open conversations and answers how many messages were taken here.
+    /// Ends open conversations and returns the number of messages that this server accepted.
     pub fn stop(mut self) -> u64 {
         self.thread.stop();
         self.shared.taken.load(Ordering::Relaxed)
@@ -89,7 +89,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Serves one client until it quits, is refused, is silent too long or its socket fails.
+/// Serves one client until it quits, is refused, exceeds the idle timeout or its socket fails.
 async fn serve(mut stream: TcpStream, shared: &Shared) {
     let _ = stream.set_nodelay(true);
     let mut conversation = Conversation::new(Bounds::default());

@@ -1,6 +1,6 @@
-//! Bodies in both directions: bounded in size, ended when nothing moves.
+//! Body filters of the preview: enforce size limits and the idle timeout in both directions.
 
-use crate::relay::{Judge, Passing};
+use crate::relay::{BodyFilter, FilteredBody};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -10,43 +10,43 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A body of either direction.
-pub(super) type Carried = UnsyncBoxBody<Bytes, Broken>;
+/// Body of a request or response.
+pub(super) type StreamedBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Why a body broke off.
+/// Reason why a body was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Broken {
-    /// More than it may have.
-    #[error("too large")]
+pub(super) enum BodyError {
+    /// The body exceeds its size limit.
+    #[error("the body exceeds its size limit")]
     TooLarge,
-    /// Nothing came for too long.
-    #[error("nothing came")]
+    /// No data arrived within the idle timeout.
+    #[error("no data arrived within the idle timeout")]
     Idle,
-    /// The other side ended in its middle.
-    #[error("broken off")]
+    /// The sender closed the connection before the end of the body.
+    #[error("the sender closed the connection before the end of the body")]
     Gone,
 }
 
-/// Words of our own.
-pub(super) fn words(text: &str) -> Carried {
+/// Returns a body with a fixed text.
+pub(super) fn words(text: &str) -> StreamedBody {
     Full::new(Bytes::from(text.to_owned()))
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
-/// A body with bounds. `keeps` lives as long as it does.
+/// Wraps a body with a size limit and an idle timeout. `attached` is dropped with the body.
 pub(super) fn bounded<K: Send + Unpin + 'static>(
     inner: Incoming,
     most: u64,
     idle: Duration,
-    keeps: K,
-) -> Carried {
+    attached: K,
+) -> StreamedBody {
     let bounds = Bounds {
         left: most,
         idle,
         timer: Box::pin(sleep(idle)),
     };
-    Passing::new(inner, bounds, keeps).boxed_unsync()
+    FilteredBody::new(inner, bounds, attached).boxed_unsync()
 }
 
 struct Bounds {
@@ -55,25 +55,25 @@ struct Bounds {
     timer: Pin<Box<Sleep>>,
 }
 
-impl Judge for Bounds {
-    type Broken = Broken;
+impl BodyFilter for Bounds {
+    type Error = BodyError;
 
-    fn data(&mut self, data: Bytes) -> Result<Bytes, Broken> {
+    fn data(&mut self, data: Bytes) -> Result<Bytes, BodyError> {
         let idle = self.idle;
         self.timer.as_mut().reset(Instant::now() + idle);
         self.left = self
             .left
             .checked_sub(data.len() as u64)
-            .ok_or(Broken::TooLarge)?;
+            .ok_or(BodyError::TooLarge)?;
         Ok(data)
     }
 
-    fn gone(&mut self) -> Broken {
-        Broken::Gone
+    fn aborted(&mut self) -> BodyError {
+        BodyError::Gone
     }
 
-    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Broken> {
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
         ready!(self.timer.as_mut().poll(cx));
-        Poll::Ready(Broken::Idle)
+        Poll::Ready(BodyError::Idle)
     }
 }

@@ -1,14 +1,14 @@
-//! How a preview gets a connection to the guest's web server.
+//! Interface by which a preview gets connections to the guest's web server.
 
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
 use wp_codebox_contracts::ErrorBody;
 
-/// Where the answer to [`GuestConnector::connect`] goes. Dropped, it means no.
+/// Receiver of the result of [`GuestConnector::connect`]. Dropping it means failure.
 pub type ConnectReply = oneshot::Sender<Result<OwnedFd, ErrorBody>>;
 
-/// Opens connections to the guest's web server. It answers later, from another thread.
+/// Opens connections to the guest's web server. The reply comes later, from another thread.
 pub trait GuestConnector: Send + Sync {
-    /// Asks for one connection.
+    /// Requests one connection.
     fn connect(&self, reply: ConnectReply);
 }

@@ -1,23 +1,24 @@
-//! Cookies between a visitor and a guest.
+//! Filters cookies between a visitor and a guest.
 //!
-//! Browsers keep cookies by host, whatever the port: on 127.0.0.1 those of every program of that
-//! machine are sent along. The guest gets the ones that it set itself in this preview, with the
-//! values that it gave them: who gives a cookie the name of another program's would otherwise be
-//! told that one's value. It sets them for this host only, and never those of previews.
+//! Browsers store cookies by host and ignore the port, so on 127.0.0.1 a browser also sends the
+//! cookies of every other program of that machine. The forwarder passes on only cookies that this
+//! guest set during this preview, and only with the value the guest gave them: otherwise a guest
+//! could set a cookie under another program's cookie name and read that program's value. The guest
+//! can set cookies for this host only, and cannot set the preview's token cookies.
 
 use super::token::Token;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Cookies of one guest that are known; of more than that the first are forgotten.
-const MOST: usize = 1024;
-/// Longest name and value together; browsers take no longer ones.
-const LONGEST: usize = 4096;
-/// What the names of the token's cookies begin with, in every preview of this host.
-const OWN: &str = "codebox_preview_";
+/// Largest number of remembered cookies of one guest; the oldest are forgotten.
+const MAX_COOKIES: usize = 1024;
+/// Largest sum of name and value in bytes; browsers accept no longer cookies.
+const MAX_COOKIE_BYTES: usize = 4096;
+/// Prefix of the token cookies' names, in every preview of this host.
+const TOKEN_COOKIE_PREFIX: &str = "codebox_preview_";
 
-/// Names and values that the guest set, and when of all.
+/// Cookie names and values that the guest set, and the order in which it set them.
 #[derive(Debug, Default)]
 struct Given {
     pairs: BTreeMap<(String, String), u64>,
@@ -29,7 +30,7 @@ impl Given {
         self.count += 1;
         self.pairs
             .insert((name.to_owned(), value.to_owned()), self.count);
-        if self.pairs.len() > MOST {
+        if self.pairs.len() > MAX_COOKIES {
             let first = self.pairs.iter().min_by_key(|(_, at)| **at);
             if let Some(first) = first.map(|(pair, _)| pair.clone()) {
                 self.pairs.remove(&first);
@@ -38,11 +39,12 @@ impl Given {
     }
 }
 
-/// The cookies that the guest set, and the one that is ours.
+/// Cookies that the guest set, and the name of the token cookie.
 #[derive(Debug)]
 pub(super) struct Cookies {
     given: Mutex<Given>,
-    /// Name of the token's cookie; it differs by port, since browsers do not.
+    /// Name of the token cookie. It contains the port, because browsers do not separate cookies by
+    /// port.
     own: String,
 }
 
@@ -50,16 +52,16 @@ impl Cookies {
     pub(super) fn new(port: u16) -> Self {
         Self {
             given: Mutex::default(),
-            own: format!("{OWN}{port}"),
+            own: format!("{TOKEN_COOKIE_PREFIX}{port}"),
         }
     }
 
-    /// Whether the request has the token's cookie.
+    /// Returns whether the request has the token cookie.
     pub(super) fn has_token(&self, headers: &HeaderMap, token: &Token) -> bool {
         pairs(headers).any(|(name, value)| name == self.own && token.is(value))
     }
 
-    /// The cookie that stands for the token from now on.
+    /// Returns the `Set-Cookie` value that stores the token.
     pub(super) fn token_cookie(&self, token: &Token, secure: bool) -> Option<HeaderValue> {
         let secure = if secure { "; Secure" } else { "" };
         let text = format!(
@@ -72,38 +74,39 @@ impl Cookies {
         Some(value)
     }
 
-    /// The cookies of a request that the guest may see.
+    /// Returns the cookies of a request that the guest may see.
     pub(super) fn for_guest(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let given = self.given();
-        let kept: Vec<String> = pairs(headers)
+        let forwarded: Vec<String> = pairs(headers)
             .filter(|(name, value)| {
                 let pair = (name.trim().to_owned(), value.trim().to_owned());
                 given.pairs.contains_key(&pair)
             })
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        if kept.is_empty() {
+        if forwarded.is_empty() {
             return None;
         }
-        HeaderValue::from_str(&kept.join("; ")).ok()
+        HeaderValue::from_str(&forwarded.join("; ")).ok()
     }
 
-    /// A cookie of the guest as the visitor may have it: for this host only, and never ours.
+    /// Returns a guest's `Set-Cookie` restricted to this host; `None` for a token cookie's name.
     pub(super) fn for_visitor(&self, given: &HeaderValue) -> Option<HeaderValue> {
         let mut parts = given.to_str().ok()?.split(';');
         let pair = parts.next()?.trim();
         let (name, value) = pair.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
-        if name.is_empty() || name.starts_with(OWN) || pair.len() > LONGEST {
+        if name.is_empty() || name.starts_with(TOKEN_COOKIE_PREFIX) || pair.len() > MAX_COOKIE_BYTES
+        {
             return None;
         }
         self.given().add(name, value);
-        let mut kept = vec![pair];
-        kept.extend(parts.map(str::trim).filter(|attribute| {
+        let mut forwarded = vec![pair];
+        forwarded.extend(parts.map(str::trim).filter(|attribute| {
             let name = attribute.split('=').next().unwrap_or_default().trim();
             !name.eq_ignore_ascii_case("domain")
         }));
-        HeaderValue::from_str(&kept.join("; ")).ok()
+        HeaderValue::from_str(&forwarded.join("; ")).ok()
     }
 
     fn given(&self) -> MutexGuard<'_, Given> {
@@ -129,7 +132,7 @@ mod unit {
     }
 
     #[test]
-    fn the_guest_sees_its_own_cookies_and_nobody_elses() {
+    fn guest_receives_only_cookies_it_set() {
         let cookies = Cookies::new(4321);
         let given = HeaderValue::from_static(
             "wordpress_test=1; path=/; Domain=example.org; domain = .example.org; HttpOnly",
@@ -142,7 +145,7 @@ mod unit {
     }
 
     #[test]
-    fn the_tokens_cookie_is_ours() {
+    fn guest_cannot_see_or_set_the_token_cookie() {
         let cookies = Cookies::new(4321);
         let token = Token::given("abcdefghijklmnop").unwrap();
         let ours = cookies.token_cookie(&token, true).unwrap();
@@ -155,7 +158,7 @@ mod unit {
     }
 
     #[test]
-    fn a_name_does_not_open_the_value_of_another() {
+    fn cookie_with_a_value_the_guest_did_not_set_is_dropped() {
         let cookies = Cookies::new(4321);
         for set in ["session=mine; Path=/nowhere", "other=1; Max-Age=0"] {
             let given = HeaderValue::from_str(set).unwrap();
@@ -163,7 +166,7 @@ mod unit {
         }
         let request = asked("session=secret; session=mine; other=secret");
         assert_eq!(cookies.for_guest(&request).unwrap(), "session=mine");
-        let long = format!("long={}", "x".repeat(LONGEST));
+        let long = format!("long={}", "x".repeat(MAX_COOKIE_BYTES));
         let long = HeaderValue::from_str(&long).unwrap();
         assert_eq!(cookies.for_visitor(&long), None);
         let of_another = HeaderValue::from_static("codebox_preview_9999=abc");
@@ -171,13 +174,13 @@ mod unit {
     }
 
     #[test]
-    fn a_bounded_number_is_known() {
+    fn remembered_cookies_are_bounded() {
         let cookies = Cookies::new(1);
-        for index in 0..MOST + 10 {
+        for index in 0..MAX_COOKIES + 10 {
             let text = HeaderValue::from_str(&format!("name{index}=1")).unwrap();
             assert!(cookies.for_visitor(&text).is_some());
         }
-        assert_eq!(cookies.given().pairs.len(), MOST);
+        assert_eq!(cookies.given().pairs.len(), MAX_COOKIES);
         assert_eq!(cookies.for_guest(&asked("name9=1")), None);
         assert!(cookies.for_guest(&asked("name10=1")).is_some());
         let nothing = HeaderValue::from_static("nothing");

@@ -1,14 +1,14 @@
-//! One request of a visitor: judged, carried to the guest, its answer carried back.
+//! Handles one request of a visitor: checks it, sends it to the guest and returns the response.
 
-use super::body::{Carried, bounded, words};
+use super::body::{StreamedBody, bounded, words};
 use super::connector::GuestConnector;
 use super::cookies::Cookies;
+use super::counters::RequestCounters;
 use super::headers;
 use super::limits::ForwarderLimits;
 use super::origin::{Hosts, Origin};
-use super::tally::Tally;
 use super::token::{LOGIN_PARAMETER, Logins, PARAMETER, Token};
-use crate::relay::{Connection, Fair};
+use crate::relay::{Connection, YieldingReader};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -21,20 +21,20 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-/// What every connection needs.
+/// State shared by all connections.
 pub(super) struct Shared {
     pub hosts: Hosts,
     pub token: Option<Token>,
     pub cookies: Cookies,
-    pub tally: Arc<Tally>,
+    pub counters: Arc<RequestCounters>,
     pub limits: ForwarderLimits,
     pub connector: Arc<dyn GuestConnector>,
     pub logins: Logins,
-    /// Room for requests in the guest: from their beginning to the end of their answers.
-    pub rooms: Arc<Semaphore>,
+    /// Permits of concurrent requests in the guest, held until the response ends.
+    pub permits: Arc<Semaphore>,
 }
 
-/// Why a request gets no answer of the guest.
+/// Reason why the forwarder responds instead of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Malformed,
@@ -46,7 +46,7 @@ enum Refusal {
     TooLarge,
     OtherHost,
     Upgrade,
-    /// The guest's server is not there, or its answer is none.
+    /// The guest's server cannot be reached, or its response is invalid.
     Unreachable,
     Busy,
     Slow,
@@ -76,20 +76,20 @@ impl Refusal {
             }
             Self::TokenWrong => "This is not the access token of this preview.\n",
             Self::LoginUsed => {
-                "This link signs in once, and it was used or replaced: ask for another.\n"
+                "This sign-in link works once, and it was used or replaced: ask for a new link.\n"
             }
             Self::ServiceWorker => "A preview has no service workers.\n",
-            Self::Method => "This method is not carried.\n",
+            Self::Method => "A preview does not forward this method.\n",
             Self::TooLarge => "This request is too large for a preview.\n",
-            Self::OtherHost => "This preview is not the host that was asked for.\n",
-            Self::Upgrade => "A preview carries plain HTTP requests only, no WebSockets.\n",
-            Self::Unreachable => "The sandbox does not answer.\n",
+            Self::OtherHost => "The host of this request is not the host of this preview.\n",
+            Self::Upgrade => "A preview forwards plain HTTP requests only, no WebSockets.\n",
+            Self::Unreachable => "The sandbox does not respond.\n",
             Self::Busy => "The sandbox is busy; try again.\n",
-            Self::Slow => "The sandbox took too long.\n",
+            Self::Slow => "The sandbox did not respond in time.\n",
         }
     }
 
-    /// Whether the guest had a part in it.
+    /// Returns whether the guest caused the failure.
     const fn is_the_guests(self) -> bool {
         match self {
             Self::Unreachable | Self::Busy | Self::Slow => true,
@@ -106,33 +106,33 @@ impl Refusal {
     }
 }
 
-/// What a request that belongs here is.
-enum Judged {
-    /// One for the guest.
+/// Action for an accepted request.
+enum Action {
+    /// Send the request to the guest.
     Carry(Origin),
-    /// One that brought the token: from now on its cookie does.
+    /// Exchange the token in the query for a cookie.
     Exchange(Origin, Token),
-    /// One that signs in as this user; an empty name is the first administrator.
+    /// Sign in as this user; an empty name means the first administrator.
     Login(Origin, String),
 }
 
 impl Shared {
-    /// Answers one request that arrived at this address.
+    /// Responds to one request that arrived at the address `arrived`.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
         arrived: SocketAddr,
-    ) -> Result<Response<Carried>, Infallible> {
+    ) -> Result<Response<StreamedBody>, Infallible> {
         let answer = match self.judge(&request, arrived) {
-            Ok(Judged::Carry(origin)) => self.carry(request, &origin, None).await,
-            Ok(Judged::Login(origin, user)) => self.carry(request, &origin, Some(&user)).await,
-            Ok(Judged::Exchange(origin, token)) => self.exchange(request.uri(), &origin, &token),
+            Ok(Action::Carry(origin)) => self.carry(request, &origin, None).await,
+            Ok(Action::Login(origin, user)) => self.carry(request, &origin, Some(&user)).await,
+            Ok(Action::Exchange(origin, token)) => self.exchange(request.uri(), &origin, &token),
             Err(refusal) => Err(refusal),
         };
         Ok(answer.unwrap_or_else(|refusal| self.refused(refusal)))
     }
 
-    fn judge(&self, request: &Request<Incoming>, arrived: SocketAddr) -> Result<Judged, Refusal> {
+    fn judge(&self, request: &Request<Incoming>, arrived: SocketAddr) -> Result<Action, Refusal> {
         let headers = request.headers();
         let mut hosts = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -156,7 +156,7 @@ impl Shared {
             return Err(Refusal::Method);
         }
         let uri = request.uri();
-        // A target with a host of its own would be a second opinion on whose request it is.
+        // A request target with its own host could contradict the `Host` header.
         if uri.authority().is_some() || !uri.path().starts_with('/') {
             return Err(Refusal::Malformed);
         }
@@ -164,7 +164,7 @@ impl Shared {
             match parameter(uri, PARAMETER) {
                 Some(brought) if !token.is(&brought) => return Err(Refusal::TokenWrong),
                 Some(_) if matches!(*request.method(), Method::GET | Method::HEAD) => {
-                    return Ok(Judged::Exchange(origin, token.clone()));
+                    return Ok(Action::Exchange(origin, token.clone()));
                 }
                 Some(_) | None => {}
             }
@@ -176,26 +176,26 @@ impl Shared {
             return Err(Refusal::ServiceWorker);
         }
         if let Some(key) = parameter(uri, LOGIN_PARAMETER) {
-            // A HEAD, as previews of links send it, uses nothing up.
+            // Link previews send HEAD; it must not use up the one-time login.
             if request.method() != Method::GET {
                 return Err(Refusal::Method);
             }
             let user = self.logins.take(&key).ok_or(Refusal::LoginUsed)?;
-            return Ok(Judged::Login(origin, user));
+            return Ok(Action::Login(origin, user));
         }
         if request.body().size_hint().lower() > self.limits.request_bytes {
             return Err(Refusal::TooLarge);
         }
-        Ok(Judged::Carry(origin))
+        Ok(Action::Carry(origin))
     }
 
-    /// The token becomes a cookie and leaves the address bar.
+    /// Stores the token in a cookie and redirects to the URL without it.
     fn exchange(
         &self,
         uri: &Uri,
         origin: &Origin,
         token: &Token,
-    ) -> Result<Response<Carried>, Refusal> {
+    ) -> Result<Response<StreamedBody>, Refusal> {
         let cookie = self.cookies.token_cookie(token, origin.is_secure());
         let target = format!("{origin}{}", without_token(uri));
         let location = HeaderValue::from_str(&target).map_err(|_| Refusal::Malformed)?;
@@ -213,21 +213,21 @@ impl Shared {
         request: Request<Incoming>,
         origin: &Origin,
         login: Option<&str>,
-    ) -> Result<Response<Carried>, Refusal> {
+    ) -> Result<Response<StreamedBody>, Refusal> {
         let limits = &self.limits;
         let mut outgoing = self.outgoing(request, origin)?;
         if let Some(user) = login {
             headers::sign_in(&mut outgoing, user).ok_or(Refusal::Malformed)?;
         }
-        let waiting = Arc::clone(&self.rooms).acquire_owned();
-        let room = timeout(limits.door_timeout, waiting)
+        let waiting = Arc::clone(&self.permits).acquire_owned();
+        let permit = timeout(limits.connect_timeout, waiting)
             .await
             .map_err(|_| Refusal::Busy)?
             .map_err(|_| Refusal::Busy)?;
         let stream = self.connect().await?;
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes)
-            .handshake(TokioIo::new(Fair::new(stream)))
+            .handshake(TokioIo::new(YieldingReader::new(stream)))
             .await
             .map_err(|_| Refusal::Unreachable)?;
         let connection = Connection::spawn(connection);
@@ -237,17 +237,17 @@ impl Shared {
             .map_err(|_| Refusal::Unreachable)?;
         let (parts, body) = response.into_parts();
         let lengths = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-        // Two opinions on where an answer ends are none.
+        // A response with ambiguous length is refused.
         if parts.status.is_informational() || lengths.iter().all(|l| parts.headers.contains_key(l))
         {
             return Err(Refusal::Unreachable);
         }
-        self.tally.served();
+        self.counters.served();
         let body = bounded(
             body,
             limits.response_bytes,
             limits.idle_timeout,
-            (connection, room),
+            (connection, permit),
         );
         let mut response = Response::new(body);
         *response.status_mut() = parts.status;
@@ -258,14 +258,14 @@ impl Shared {
     async fn connect(&self) -> Result<TcpStream, Refusal> {
         let (reply, answer) = oneshot::channel();
         self.connector.connect(reply);
-        let connection = match timeout(self.limits.door_timeout, answer).await {
+        let connection = match timeout(self.limits.connect_timeout, answer).await {
             Err(_) => return Err(Refusal::Busy),
             Ok(Err(_) | Ok(Err(_))) => return Err(Refusal::Unreachable),
             Ok(Ok(Ok(connection))) => connection,
         };
         let stream = std::net::TcpStream::from(connection);
         let usable = stream.set_nonblocking(true).is_ok();
-        // The guest's side may be a socket of any kind: only TCP is spoken to.
+        // The connector may return a socket of any kind; only TCP sockets are accepted.
         let stream = TcpStream::from_std(stream).map_err(|_| Refusal::Unreachable)?;
         if !usable || stream.peer_addr().is_err() {
             return Err(Refusal::Unreachable);
@@ -278,7 +278,7 @@ impl Shared {
         &self,
         request: Request<Incoming>,
         origin: &Origin,
-    ) -> Result<Request<Carried>, Refusal> {
+    ) -> Result<Request<StreamedBody>, Refusal> {
         let (parts, body) = request.into_parts();
         let mut headers =
             headers::for_guest(&parts.headers, origin, &self.cookies).ok_or(Refusal::Malformed)?;
@@ -303,11 +303,11 @@ impl Shared {
         Ok(outgoing)
     }
 
-    fn refused(&self, refusal: Refusal) -> Response<Carried> {
+    fn refused(&self, refusal: Refusal) -> Response<StreamedBody> {
         if refusal.is_the_guests() {
-            self.tally.failed();
+            self.counters.failed();
         } else {
-            self.tally.refused();
+            self.counters.refused();
         }
         let mut response = Response::new(words(refusal.sentence()));
         *response.status_mut() = refusal.status();
@@ -325,7 +325,7 @@ fn is(pair: &str, name: &str) -> bool {
     pair.split('=').next() == Some(name)
 }
 
-/// The token or key that a request brings in its query.
+/// Returns the token or login key in the query of a request.
 fn parameter(uri: &Uri, name: &str) -> Option<String> {
     let pair = uri.query()?.split('&').find(|pair| is(pair, name))?;
     Some(
@@ -335,17 +335,17 @@ fn parameter(uri: &Uri, name: &str) -> Option<String> {
     )
 }
 
-/// Path and query without the token.
+/// Returns path and query without the token parameter.
 fn without_token(uri: &Uri) -> String {
-    let kept: Vec<&str> = uri
+    let remaining: Vec<&str> = uri
         .query()
         .into_iter()
         .flat_map(|query| query.split('&'))
         .filter(|pair| !is(pair, PARAMETER))
         .collect();
-    let kept = kept.join("&");
+    let remaining = remaining.join("&");
     match uri.query() {
-        Some(_) if !kept.is_empty() => format!("{}?{kept}", uri.path()),
+        Some(_) if !remaining.is_empty() => format!("{}?{remaining}", uri.path()),
         Some(_) | None => uri.path().to_owned(),
     }
 }
@@ -355,7 +355,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn the_token_is_taken_out_of_an_address_and_nothing_else() {
+    fn only_the_token_is_removed_from_the_query() {
         for (given, token, rest) in [
             ("/a?preview_token=x", Some("x"), "/a"),
             ("/a?b=1&preview_token=x&c=%20", Some("x"), "/a?b=1&c=%20"),

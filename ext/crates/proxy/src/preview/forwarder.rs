@@ -1,12 +1,12 @@
-//! The forwarder as its owner holds it: opened, asked, closed.
+//! Lifecycle of a forwarder: open, read counters, close.
 
 use super::connector::GuestConnector;
 use super::cookies::Cookies;
+use super::counters::{Counts, RequestCounters};
 use super::exchange::Shared;
 use super::limits::ForwarderLimits;
 use super::origin::{Hosts, Origin};
-use super::patience::Patience;
-use super::tally::{Counts, Tally};
+use super::stall_timeout::StallTimeout;
 use super::token::{Logins, Token};
 use crate::server_thread::{self, ACCEPT_PAUSE, ServerThread};
 use hyper::server::conn::http1;
@@ -21,35 +21,36 @@ use tokio::sync::{Semaphore, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// What a preview is.
+/// Configuration of a preview.
 pub struct ForwarderConfig {
-    /// Where visitors connect.
+    /// Socket to which visitors connect.
     pub listener: std::net::TcpListener,
-    /// The address that visitors use besides the listener's own.
+    /// Public URL of the preview, in addition to the listener's own address.
     pub public: Option<Origin>,
-    /// Needed from visitors; none: whoever reaches the address may look.
+    /// Token required of visitors; with `None`, anyone who can reach the address may view the
+    /// site.
     pub token: Option<Token>,
-    /// When it closes by itself.
+    /// Time at which the forwarder closes by itself.
     pub until: Instant,
-    /// Who connects to the guest's web server.
+    /// Opens connections to the guest's web server.
     pub connector: Arc<dyn GuestConnector>,
-    /// Bounds of connections, sizes and times.
+    /// Limits of connections, sizes and times.
     pub limits: ForwarderLimits,
-    /// The link that signs a visitor in, where there is one.
+    /// One-time sign-in link, if one is offered.
     pub logins: Logins,
 }
 
-/// A forwarder that serves, on a thread of its own. Dropped, it closes.
+/// A forwarder that serves on its own thread. Dropping it closes the preview.
 pub struct Forwarder {
     address: SocketAddr,
-    tally: Arc<Tally>,
+    counters: Arc<RequestCounters>,
     expired: Arc<AtomicBool>,
     until: watch::Sender<Instant>,
     thread: ServerThread,
 }
 
 impl Forwarder {
-    /// Serves from now on.
+    /// Starts to serve.
     pub fn open(config: ForwarderConfig) -> Result<Self, ErrorBody> {
         let unable = |error: std::io::Error| {
             let message = format!("the preview cannot be opened: {error}");
@@ -58,68 +59,68 @@ impl Forwarder {
         let runtime = server_thread::runtime().map_err(unable)?;
         let listener = server_thread::listener(&runtime, config.listener).map_err(unable)?;
         let address = listener.local_addr().map_err(unable)?;
-        let tally = Arc::new(Tally::default());
+        let counters = Arc::new(RequestCounters::default());
         let shared = Arc::new(Shared {
             hosts: Hosts {
                 public: config.public,
             },
             token: config.token,
             cookies: Cookies::new(address.port()),
-            tally: Arc::clone(&tally),
+            counters: Arc::clone(&counters),
             limits: config.limits,
             connector: config.connector,
             logins: config.logins,
-            rooms: Arc::new(Semaphore::new(config.limits.requests)),
+            permits: Arc::new(Semaphore::new(config.limits.requests)),
         });
         let expired = Arc::new(AtomicBool::new(false));
         let (until, moved) = watch::channel(config.until);
-        let over = Arc::clone(&expired);
+        let expiry_flag = Arc::clone(&expired);
         let thread = ServerThread::spawn("preview", runtime, move |stopped| async move {
             tokio::select! {
                 () = accept(listener, shared) => {}
                 _ = stopped => {}
-                () = lapse(moved) => over.store(true, Ordering::Release),
+                () = lapse(moved) => expiry_flag.store(true, Ordering::Release),
             }
         });
         let thread = thread.map_err(unable)?;
         Ok(Self {
             address,
-            tally,
+            counters,
             expired,
             until,
             thread,
         })
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sums until now.
+    /// Returns the totals so far.
     pub fn counts(&self) -> Counts {
-        self.tally.counts()
+        self.counters.counts()
     }
 
-    /// It closes then, not when it was to.
+    /// Sets a new time at which the forwarder closes by itself.
     pub fn live_until(&self, until: Instant) {
-        // Nobody hears it when it is closed.
+        // The send fails when the forwarder has closed already.
         let _ = self.until.send(until);
     }
 
-    /// Whether its time was up.
+    /// Returns whether the forwarder closed by itself.
     pub fn has_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// Breaks off what is under way; the port is free afterwards.
+    /// Aborts running requests and frees the port.
     pub fn close(&mut self) -> Counts {
         self.thread.stop();
         self.counts()
     }
 }
 
-/// Until the time is up, which may be moved meanwhile.
+/// Completes at the closing time, which may change while this function waits.
 async fn lapse(mut until: watch::Receiver<Instant>) {
     loop {
         let now = *until.borrow_and_update();
@@ -133,20 +134,20 @@ async fn lapse(mut until: watch::Receiver<Instant>) {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let places = Arc::new(Semaphore::new(shared.limits.connections));
+    let permits = Arc::new(Semaphore::new(shared.limits.connections));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            shared.tally.turned_away();
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            shared.counters.turned_away();
             continue;
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             serve(stream, shared).await;
-            drop(place);
+            drop(permit);
         });
     }
 }
@@ -166,9 +167,9 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         .header_read_timeout(limits.head_timeout)
         .max_buf_size(limits.head_bytes)
         .serve_connection(
-            TokioIo::new(Patience::new(stream, limits.idle_timeout)),
+            TokioIo::new(StallTimeout::new(stream, limits.idle_timeout)),
             service,
         );
-    // What a visitor does wrong is the end of its connection and nothing else.
+    // A visitor's error ends its own connection only.
     let _ = tokio::time::timeout(limits.connection_time, connection).await;
 }

@@ -1,19 +1,19 @@
-//! Headers in both directions.
+//! Filters headers in both directions.
 //!
-//! What a page of the guest may do in a visitor's browser is decided here, not in the guest:
+//! The forwarder, not the guest, decides what a page of the guest may do in a visitor's browser:
 //!
-//! - `sandbox allow-scripts allow-forms allow-same-origin`: no pop-ups, no dialogs, no
-//!   navigation of whoever frames it. `allow-same-origin` only because a preview *is* an origin of
-//!   its own, a port or the public URL; without it wp-admin cannot ask its own REST routes.
-//! - everything else of the policy: the page may ask its own origin and nobody else. A guest
-//!   without a network does not get the visitor's.
-//! - no device of the visitor's, no names looked up before it is clear who is asked.
-//! - no service worker, no cache: nothing of a guest outlives it and answers for the next one on
-//!   the same port.
+//! - `sandbox allow-scripts allow-forms allow-same-origin`: no pop-ups, no dialogs, and no
+//!   navigation of a framing page. `allow-same-origin` is safe because a preview is an origin of
+//!   its own (a port or the public URL); without it wp-admin cannot call its own REST routes.
+//! - The other policy directives let the page contact only its own origin, so a guest without
+//!   network cannot use the visitor's network.
+//! - No access to the visitor's devices and no DNS prefetch.
+//! - No service worker and no cache, so that nothing of a guest stays in the browser and responds
+//!   for the next guest on the same port.
 //!
-//! What a proxy in front would do on the guest's word (serve a file of its own, ask another
-//! address, change how it balances) is not the guest's to say, and what such a proxy knows of a
-//! visitor is not the guest's to learn.
+//! Response headers that instruct a reverse proxy in front (serve a local file, forward to another
+//! address, change load balancing) are dropped, and so are request headers in which such a proxy
+//! describes the visitor.
 
 use super::cookies::Cookies;
 use super::origin::Origin;
@@ -21,18 +21,18 @@ use crate::egress::end_to_end;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Uri};
 
-/// See the head of this module.
+/// Content-Security-Policy of every response; the module documentation explains it.
 const POLICY: &str = "sandbox allow-scripts allow-forms allow-same-origin; \
     default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; \
     base-uri 'self'; form-action 'self'";
 
-/// What a page may not even ask its visitor for.
+/// Permissions-Policy: device features that a page cannot even request.
 const DEVICES: &str = "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), \
     serial=(), hid=(), bluetooth=(), midi=(), payment=(), publickey-credentials-create=(), \
     publickey-credentials-get=(), identity-credentials-get=(), clipboard-read=(), local-fonts=(), \
     idle-detection=(), window-management=(), screen-wake-lock=(), xr-spatial-tracking=()";
 
-/// What every answer says, whoever made it.
+/// Headers set on every response, from the guest or from the forwarder.
 const FORCED: &[(&str, &str)] = &[
     ("cache-control", "no-store"),
     ("cross-origin-opener-policy", "same-origin"),
@@ -44,8 +44,8 @@ const FORCED: &[(&str, &str)] = &[
     ("x-robots-tag", "noindex, nofollow"),
 ];
 
-/// What a guest may not say: it would bind the visitor's browser beyond this preview, or open
-/// its answers to pages of others.
+/// Response headers dropped from the guest: they would affect the visitor's browser beyond this
+/// preview, or open responses to pages of other origins.
 const DROPPED: &[&str] = &[
     "accept-ch",
     "alt-svc",
@@ -71,7 +71,7 @@ const DROPPED: &[&str] = &[
     "x-varnish",
 ];
 
-/// How the names of such headers begin, and of those that a program in front obeys.
+/// Name prefixes of such response headers, and of those that instruct a reverse proxy in front.
 const DROPPED_FAMILIES: &[&str] = &[
     "access-control-",
     "attribution-reporting-",
@@ -96,7 +96,7 @@ const DROPPED_FAMILIES: &[&str] = &[
     "x-sendfile",
 ];
 
-/// What only a program in front may say, and what a visitor's browser says to it alone.
+/// Request headers that only a reverse proxy in front may set, or that a browser sends only to it.
 const FORGED: &[&str] = &[
     "client-ip",
     "forwarded",
@@ -110,8 +110,8 @@ const FORGED: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// How the names of such headers begin, and of those in which a program in front tells who the
-/// visitor is, with credentials that are good elsewhere too.
+/// Name prefixes of such request headers, and of those in which a reverse proxy in front passes
+/// the visitor's identity, with credentials that are valid elsewhere too.
 const FORGED_FAMILIES: &[&str] = &[
     "cdn-",
     "cf-",
@@ -147,22 +147,23 @@ fn is_one_of(name: &HeaderName, names: &[&str], families: &[&str]) -> bool {
     names.contains(&name) || families.iter().any(|family| name.starts_with(family))
 }
 
-/// Whether PHP cannot take the name for another: in `$_SERVER` hyphens, dots and underscores are
-/// alike, so `X_Forwarded_For` would be `X-Forwarded-For`. nginx drops such names, too.
+/// Returns whether PHP cannot confuse the name with another: `$_SERVER` maps hyphens, dots and
+/// underscores to the same character, so `X_Forwarded_For` would become `X-Forwarded-For`. nginx
+/// drops such names as well.
 fn is_plain(name: &HeaderName) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     name.as_str().bytes().all(plain)
 }
 
-/// How the guest learns which address its visitor used.
+/// Request header that gives the guest the origin its visitor used.
 const ORIGIN: &str = "x-codebox-origin";
 
-/// How the guest learns whom to sign in.
+/// Request header that gives the guest the user to sign in.
 const LOGIN: &str = "x-codebox-login";
-/// Where the guest's router signs in.
+/// Path at which the guest's router handles a sign-in.
 const LOGIN_PATH: &str = "/.codebox/login";
 
-/// Makes a request one that signs in as this user.
+/// Turns a request into a sign-in of this user.
 pub(super) fn sign_in<B>(request: &mut Request<B>, user: &str) -> Option<()> {
     *request.uri_mut() = Uri::from_static(LOGIN_PATH);
     let user = HeaderValue::from_bytes(user.as_bytes()).ok()?;
@@ -170,7 +171,7 @@ pub(super) fn sign_in<B>(request: &mut Request<B>, user: &str) -> Option<()> {
     Some(())
 }
 
-/// Whether the request fetches the script of a service worker.
+/// Returns whether the request fetches a service worker script.
 pub(super) fn is_service_worker(headers: &HeaderMap) -> bool {
     headers.contains_key("service-worker")
         || headers
@@ -178,59 +179,61 @@ pub(super) fn is_service_worker(headers: &HeaderMap) -> bool {
             .is_some_and(|value| value.as_bytes() == b"serviceworker")
 }
 
-/// The headers of a request as the guest gets them.
+/// Returns the request headers for the guest.
 pub(super) fn for_guest(
     headers: &HeaderMap,
     origin: &Origin,
     cookies: &Cookies,
 ) -> Option<HeaderMap> {
-    let mut kept = end_to_end(headers);
-    let forged: Vec<HeaderName> = kept
+    let mut forwarded = end_to_end(headers);
+    let forged: Vec<HeaderName> = forwarded
         .keys()
         .filter(|name| !is_plain(name) || is_one_of(name, FORGED, FORGED_FAMILIES))
         .cloned()
         .collect();
     for name in forged {
-        kept.remove(name);
+        forwarded.remove(name);
     }
-    kept.remove(header::EXPECT);
-    kept.remove(header::CONTENT_LENGTH);
-    kept.remove(header::COOKIE);
+    forwarded.remove(header::EXPECT);
+    forwarded.remove(header::CONTENT_LENGTH);
+    forwarded.remove(header::COOKIE);
     if origin.is_secure() {
-        // A proxy in front may have asked for it: it is that one's, not the guest's.
-        kept.remove(header::AUTHORIZATION);
+        // A reverse proxy in front may have requested these credentials; the guest must not get
+        // them.
+        forwarded.remove(header::AUTHORIZATION);
     }
     if let Some(own) = cookies.for_guest(headers) {
-        kept.insert(header::COOKIE, own);
+        forwarded.insert(header::COOKIE, own);
     }
-    kept.insert(
+    forwarded.insert(
         header::HOST,
         HeaderValue::from_str(origin.authority()).ok()?,
     );
-    kept.insert(ORIGIN, HeaderValue::from_str(&origin.to_string()).ok()?);
-    Some(kept)
+    forwarded.insert(ORIGIN, HeaderValue::from_str(&origin.to_string()).ok()?);
+    Some(forwarded)
 }
 
-/// The headers of the guest's answer as the visitor gets them.
+/// Returns the guest's response headers for the visitor.
 pub(super) fn for_visitor(headers: &HeaderMap, cookies: &Cookies) -> HeaderMap {
-    let mut kept = HeaderMap::with_capacity(headers.len() + FORCED.len());
+    let mut forwarded = HeaderMap::with_capacity(headers.len() + FORCED.len());
     for (name, value) in &end_to_end(headers) {
         if is_one_of(name, DROPPED, DROPPED_FAMILIES) {
             continue;
         }
         if name == header::SET_COOKIE {
             if let Some(cookie) = cookies.for_visitor(value) {
-                kept.append(header::SET_COOKIE, cookie);
+                forwarded.append(header::SET_COOKIE, cookie);
             }
             continue;
         }
-        kept.append(name.clone(), value.clone());
+        forwarded.append(name.clone(), value.clone());
     }
-    force(&mut kept);
-    kept
+    force(&mut forwarded);
+    forwarded
 }
 
-/// Puts in what every answer says. A policy of the guest stays beside ours: browsers hold both.
+/// Sets the forced headers. A policy header of the guest stays beside the forwarder's: browsers
+/// enforce both.
 pub(super) fn force(headers: &mut HeaderMap) {
     for (name, value) in FORCED {
         headers.insert(
@@ -249,7 +252,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn a_guest_cannot_take_the_rules_away() {
+    fn guest_headers_cannot_weaken_the_forced_headers() {
         let mut said = HeaderMap::new();
         for (name, value) in [
             (
@@ -291,7 +294,7 @@ mod unit {
     }
 
     #[test]
-    fn a_guest_neither_steers_a_proxy_in_front_nor_stays_in_a_browser() {
+    fn guest_headers_for_proxies_and_browser_storage_are_dropped() {
         let mut said = HeaderMap::new();
         for name in [
             "x-accel-redirect",
@@ -325,7 +328,7 @@ mod unit {
     }
 
     #[test]
-    fn what_a_proxy_in_front_knows_of_a_visitor_is_not_the_guests() {
+    fn visitor_identity_headers_of_reverse_proxies_are_dropped() {
         let mut said = HeaderMap::new();
         for name in [
             "cf-access-jwt-assertion",
@@ -353,8 +356,8 @@ mod unit {
     }
 
     #[test]
-    fn the_method_that_a_page_asks_for_reaches_the_guest() {
-        // WordPress's apiFetch sends PUT, PATCH and DELETE as POST with the first of them.
+    fn method_override_header_reaches_the_guest() {
+        // WordPress's apiFetch sends PUT, PATCH and DELETE as POST with `X-HTTP-Method-Override`.
         let names = [
             "x-http-method-override",
             "x-http-method",
@@ -379,7 +382,7 @@ mod unit {
     }
 
     #[test]
-    fn a_visitor_cannot_say_where_it_came_from() {
+    fn forwarding_headers_of_visitors_are_dropped() {
         let mut said = HeaderMap::new();
         for (name, value) in [
             ("x-codebox-login", "admin"),

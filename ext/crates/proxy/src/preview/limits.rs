@@ -5,25 +5,25 @@ use std::time::Duration;
 /// Bounds of a preview.
 #[derive(Debug, Clone, Copy)]
 pub struct ForwarderLimits {
-    /// Visitors' connections at once.
+    /// Concurrent connections of visitors.
     pub connections: usize,
-    /// Requests in the guest at once.
+    /// Concurrent requests in the guest.
     pub requests: usize,
-    /// Longest head, bytes.
+    /// Longest request or response head, in bytes.
     pub head_bytes: usize,
-    /// Longest body of a request, bytes.
+    /// Longest request body, in bytes.
     pub request_bytes: u64,
-    /// Longest body of an answer, bytes.
+    /// Longest response body, in bytes.
     pub response_bytes: u64,
-    /// Time for a request's head, and between two requests of a connection.
+    /// Time for a request head, also the keep-alive time between two requests.
     pub head_timeout: Duration,
-    /// Time for a connection with the guest.
-    pub door_timeout: Duration,
-    /// Time until the guest answers.
+    /// Time to connect to the guest.
+    pub connect_timeout: Duration,
+    /// Time until the guest sends its response head.
     pub answer_timeout: Duration,
-    /// Time in which something of a body must move, and a visitor must take something of it.
+    /// Time without a body byte received, or without a byte accepted by the visitor.
     pub idle_timeout: Duration,
-    /// Longest connection.
+    /// Longest time of one connection.
     pub connection_time: Duration,
 }
 
@@ -36,7 +36,7 @@ impl Default for ForwarderLimits {
             request_bytes: 40 * 1024 * 1024,
             response_bytes: 256 * 1024 * 1024,
             head_timeout: Duration::from_secs(10),
-            door_timeout: Duration::from_secs(20),
+            connect_timeout: Duration::from_secs(20),
             answer_timeout: Duration::from_secs(120),
             idle_timeout: Duration::from_secs(30),
             connection_time: Duration::from_secs(15 * 60),

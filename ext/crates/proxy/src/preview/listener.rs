@@ -1,9 +1,10 @@
-//! The address of a preview, kept from the moment its run begins.
+//! Listen address of a preview, reserved from the start of its run.
 //!
-//! A port that is named is judged before anything starts: something listens there already, or
-//! another run of this state directory has been promised it. The promise is a lock on a file of
-//! the state directory, which no other user can open, and ends with its process; no port is open
-//! before the preview is. Runs of another state directory find out when the preview opens.
+//! Before the run starts, a requested port is checked: the check fails if another program listens
+//! on it or another run of this state directory has reserved it. The reservation is a lock on a
+//! file in the state directory, which no other user can open, and ends with its process. No port
+//! is open before the preview opens. A conflict with a run of another state directory shows only
+//! when the preview opens.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -14,97 +15,100 @@ use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::StateDir;
 
-/// Directory of the locks, below the state directory; one empty file for each port that was named.
-const PROMISES: &str = "previews";
+/// Directory of the lock files below the state directory, with one empty file for each requested
+/// port.
+const LOCKS: &str = "previews";
 
-/// Where a preview listens.
+/// Listen address of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Address to listen on.
-    pub address: IpAddr,
-    /// None: one that is free.
+pub struct ListenAddress {
+    /// IP address to listen on.
+    pub ip: IpAddr,
+    /// Port; `None` lets the kernel choose a free one.
     pub port: Option<u16>,
 }
 
-impl Place {
-    /// From what was asked for; 127.0.0.1 unless an address is named.
+impl ListenAddress {
+    /// Parses the requested address and port. The default address is 127.0.0.1; port 0 means any
+    /// free port.
     pub fn new(bind: Option<&str>, port: Option<u16>) -> Result<Self, ErrorBody> {
-        let address = match bind {
+        let ip = match bind {
             None => IpAddr::V4(Ipv4Addr::LOCALHOST),
             Some(text) => text.parse().map_err(|_| {
-                let message = format!("the preview's address {text:?} is no IP address");
+                let message = format!("the preview's address {text:?} is not an IP address");
                 ErrorBody::new(ErrorCode::InputInvalid, message)
                     .hint("name an address of this host, such as 127.0.0.1 or 0.0.0.0")
             })?,
         };
         Ok(Self {
-            address,
+            ip,
             port: port.filter(|port| *port != 0),
         })
     }
 
-    /// Whether only this machine reaches it.
+    /// Returns whether the address is reachable from this machine only.
     pub fn is_loopback(self) -> bool {
-        self.address.is_loopback()
+        self.ip.is_loopback()
     }
 }
 
-/// A place that no other run takes meanwhile.
+/// Listen address that no other run of the state directory can take meanwhile.
 #[derive(Debug)]
 pub struct Reservation {
-    place: Place,
-    _promise: Option<OwnedFd>,
+    address: ListenAddress,
+    _lock: Option<OwnedFd>,
 }
 
 impl Reservation {
-    /// Judges a place, as the owner of the state directory.
-    pub fn of(state: &StateDir, place: Place) -> Result<Self, ErrorBody> {
-        let Some(port) = place.port else {
+    /// Reserves an address. Requires the effective user to be the owner of the state directory.
+    pub fn of(state: &StateDir, address: ListenAddress) -> Result<Self, ErrorBody> {
+        let Some(port) = address.port else {
             return Ok(Self {
-                place,
-                _promise: None,
+                address,
+                _lock: None,
             });
         };
-        let directory = state.ensure(&[PROMISES]).map_err(|error| error.body())?;
-        let promise = promise(&directory, port).map_err(|error| match error {
+        let directory = state.ensure(&[LOCKS]).map_err(|error| error.body())?;
+        let lock = lock_port(&directory, port).map_err(|error| match error {
             Errno::WOULDBLOCK => unavailable(&format!(
-                "port {port} is promised to the preview of another run"
+                "port {port} is reserved for the preview of another run"
             )),
             error => unavailable(&format!("port {port} cannot be reserved: {error}")),
         })?;
-        // Only to see whether it can be had.
-        listen(place)?;
+        // Binds and closes at once, to check that the port is free.
+        listen(address)?;
         Ok(Self {
-            place,
-            _promise: Some(promise),
+            address,
+            _lock: Some(lock),
         })
     }
 
-    /// Where.
-    pub fn place(&self) -> Place {
-        self.place
+    /// Returns the reserved address.
+    pub fn address(&self) -> ListenAddress {
+        self.address
     }
 
-    /// Listens from now on.
+    /// Binds the address and listens.
     pub fn listen(&self) -> Result<TcpListener, ErrorBody> {
-        listen(self.place)
+        listen(self.address)
     }
 }
 
-fn promise(directory: &Path, port: u16) -> Result<OwnedFd, Errno> {
+fn lock_port(directory: &Path, port: u16) -> Result<OwnedFd, Errno> {
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let path = directory.join(port.to_string());
     let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    // The file stays: removed, it could be locked by name once more while this lock is held.
+    // The file is never removed: a new file of the same name could be locked while this lock is
+    // held.
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
 }
 
-fn listen(place: Place) -> Result<TcpListener, ErrorBody> {
-    let address = SocketAddr::new(place.address, place.port.unwrap_or(0));
+fn listen(address: ListenAddress) -> Result<TcpListener, ErrorBody> {
+    let address = SocketAddr::new(address.ip, address.port.unwrap_or(0));
     TcpListener::bind(address).map_err(|error| {
         let why = match error.kind() {
-            io::ErrorKind::AddrInUse => "something listens there already".to_owned(),
+            io::ErrorKind::AddrInUse => "another program listens on this port".to_owned(),
             io::ErrorKind::PermissionDenied => {
                 "the owner of the state directory may not use this port".to_owned()
             }
@@ -141,29 +145,31 @@ mod unit {
         StateDir::open(&path).unwrap()
     }
 
-    /// A child of another test has copies of this process's descriptors until it runs its program.
-    fn free_again(state: &StateDir, place: Place) {
+    /// Waits until the lock is free: a child process that another test forks holds copies of this
+    /// process's descriptors until it executes its program.
+    fn free_again(state: &StateDir, address: ListenAddress) {
         let begun = std::time::Instant::now();
-        while let Err(error) = Reservation::of(state, place) {
+        while let Err(error) = Reservation::of(state, address) {
             assert!(begun.elapsed().as_secs() < 20, "{error:?}");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
 
     #[test]
-    fn a_stranger_can_neither_take_the_old_name_nor_the_lock_of_a_port() {
+    fn other_users_cannot_block_a_port_reservation() {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let port = free_port();
-        // Any user may bind an abstract name: earlier versions took this one for a promise.
+        // Any user can bind an abstract socket name; earlier versions used this name as the
+        // reservation.
         let squatter = socket(AddressFamily::UNIX, SocketType::DGRAM, None).unwrap();
         let name = format!("wp-codebox-preview-{port}");
         let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
         bind(&squatter, &name).unwrap();
-        let place = Place::new(None, Some(port)).unwrap();
-        drop(Reservation::of(&state, place).unwrap());
-        let lock = state.path().join(PROMISES).join(port.to_string());
+        let address = ListenAddress::new(None, Some(port)).unwrap();
+        drop(Reservation::of(&state, address).unwrap());
+        let lock = state.path().join(LOCKS).join(port.to_string());
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&lock), mode(lock.parent().unwrap())), (0o600, 0o700));
         if rustix::process::geteuid().is_root() {
@@ -174,7 +180,7 @@ mod unit {
                 command.args(id).args(["flock", "--nonblock"]).arg(&lock);
                 command.arg("true").output().unwrap().status.success()
             };
-            // Root made both here; in a run their owner did.
+            // The test ran as root; in a run the state directory's owner creates both.
             for path in [lock.parent().unwrap(), &lock] {
                 std::os::unix::fs::chown(path, Some(12_345), Some(12_345)).unwrap();
             }
@@ -184,45 +190,49 @@ mod unit {
     }
 
     #[test]
-    fn a_port_is_promised_once_and_open_only_when_it_listens() {
+    fn port_is_reserved_once_and_open_only_after_listen() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let port = free_port();
-        let place = Place::new(None, Some(port)).unwrap();
-        let mine = Reservation::of(&state, place).unwrap();
-        let code = |place| Reservation::of(&state, place).map(drop).unwrap_err().code;
-        assert_eq!(code(place), ErrorCode::PreviewUnavailable);
+        let address = ListenAddress::new(None, Some(port)).unwrap();
+        let mine = Reservation::of(&state, address).unwrap();
+        let code = |address| Reservation::of(&state, address).map(drop).unwrap_err().code;
+        assert_eq!(code(address), ErrorCode::PreviewUnavailable);
         let connect = || std::net::TcpStream::connect(("127.0.0.1", port));
         assert!(connect().is_err());
         let listener = mine.listen().unwrap();
         assert!(connect().is_ok());
         drop((mine, listener));
-        free_again(&state, place);
+        free_again(&state, address);
     }
 
     #[test]
-    fn a_port_that_somebody_has_is_refused_at_once() {
+    fn port_in_use_cannot_be_reserved() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
         let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
-        let place = Place::new(None, Some(theirs.local_addr().unwrap().port())).unwrap();
-        let error = Reservation::of(&state, place).unwrap_err();
+        let address = ListenAddress::new(None, Some(theirs.local_addr().unwrap().port())).unwrap();
+        let error = Reservation::of(&state, address).unwrap_err();
         assert_eq!(error.code, ErrorCode::PreviewUnavailable);
-        assert!(error.message.contains("listens there already"), "{error:?}");
+        assert!(error.message.contains("listens on this port"), "{error:?}");
         drop(theirs);
-        free_again(&state, place);
+        free_again(&state, address);
     }
 
     #[test]
-    fn an_address_is_one_of_this_host() {
+    fn preview_address_must_belong_to_this_host() {
         let temp = tempfile::tempdir().unwrap();
         let state = state(&temp);
-        assert!(Place::new(None, Some(0)).unwrap().port.is_none());
-        assert!(Place::new(None, None).unwrap().is_loopback());
-        assert!(!Place::new(Some("0.0.0.0"), None).unwrap().is_loopback());
-        assert!(Place::new(Some("localhost"), None).is_err());
-        // Documentation addresses: no host has one.
-        let elsewhere = Place::new(Some("192.0.2.1"), Some(free_port())).unwrap();
+        assert!(ListenAddress::new(None, Some(0)).unwrap().port.is_none());
+        assert!(ListenAddress::new(None, None).unwrap().is_loopback());
+        assert!(
+            !ListenAddress::new(Some("0.0.0.0"), None)
+                .unwrap()
+                .is_loopback()
+        );
+        assert!(ListenAddress::new(Some("localhost"), None).is_err());
+        // No host has this address: it is reserved for documentation (RFC 5737).
+        let elsewhere = ListenAddress::new(Some("192.0.2.1"), Some(free_port())).unwrap();
         assert!(Reservation::of(&state, elsewhere).is_err());
     }
 }

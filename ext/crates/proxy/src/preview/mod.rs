@@ -1,35 +1,40 @@
-//! The way from a visitor's browser to the site of a guest, as long as somebody keeps it open.
+//! Preview: forwards HTTP from a visitor's browser to the site of a guest while the preview is
+//! open.
 //!
-//! A forwarder listens on an address of the host, on a thread of its own, and speaks HTTP/1.1 to
-//! both sides with one library, so that both agree on where a message ends. It asks for each
-//! connection to the guest; nobody else of the host gets one.
+//! A forwarder listens on an address of the host, on its own thread, and speaks HTTP/1.1 to both
+//! sides with one library, so that both sides agree on message boundaries. It requests each
+//! connection to the guest from its connector; no other part of the host gets one.
 //!
-//! Invariants: a request names this preview as its host, or it is refused (a name that was
-//! rebound to this address does not); where a token is needed, nothing of the guest is seen without
-//! it; the guest learns neither the token nor cookies of others on the same host; every answer
-//! carries [`headers`] that the guest can neither take away nor change; connections, sizes and
-//! times are bounded; after the end the port is free.
+//! Invariants:
+//!
+//! - The forwarder refuses a request whose `Host` is not this preview, which defeats DNS
+//!   rebinding.
+//! - A preview with a token shows nothing of the guest without the token.
+//! - The guest sees neither the token nor cookies of other programs on the same host.
+//! - Every response has the forced [`headers`], which the guest can neither remove nor change.
+//! - Connections, sizes and times are bounded.
+//! - The port is free after the preview has closed.
 
 mod body;
 mod connector;
 mod cookies;
+mod counters;
 mod exchange;
 mod forwarder;
 mod headers;
 mod limits;
 mod listener;
 mod origin;
-mod patience;
-mod tally;
+mod stall_timeout;
 mod token;
 
 #[cfg(test)]
 mod tests;
 
 pub use connector::{ConnectReply, GuestConnector};
+pub use counters::Counts;
 pub use forwarder::{Forwarder, ForwarderConfig};
 pub use limits::ForwarderLimits;
-pub use listener::{Place, Reservation};
+pub use listener::{ListenAddress, Reservation};
 pub use origin::Origin;
-pub use tally::Counts;
 pub use token::{LOGIN_PARAMETER, Logins, PARAMETER, Token};

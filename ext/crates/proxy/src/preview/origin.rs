@@ -1,4 +1,4 @@
-//! Which addresses are this preview's.
+//! Origins of a preview, and the check of `Host` headers against them.
 
 use hyper::http::uri::{Authority, Uri};
 use std::fmt;
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: Scheme,
-    /// Lower case; without the scheme's own port.
+    /// Host and port in lower case, without the scheme's default port.
     authority: String,
 }
 
@@ -39,8 +39,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// A public URL as it was given. It is an origin and nothing more: what shares an origin with
-    /// a preview is in the guest's hands.
+    /// Parses a public URL. It must be an origin without path: other content on the preview's
+    /// origin would be accessible to the guest's scripts.
     pub fn public(given: &str) -> Result<Self, ErrorBody> {
         let invalid = |why: &str| {
             let message = format!("the preview's public URL {why}");
@@ -67,7 +67,7 @@ impl Origin {
         Ok(Self { scheme, authority })
     }
 
-    /// The address that a listener answers at.
+    /// Returns the origin of a listener's address.
     pub fn local(address: SocketAddr) -> Self {
         let port = Scheme::Http.port();
         let authority = match address.port() {
@@ -80,12 +80,12 @@ impl Origin {
         }
     }
 
-    /// Whether a browser sends its cookies over TLS only.
+    /// Returns whether browsers send the origin's cookies only over TLS.
     pub fn is_secure(&self) -> bool {
         self.scheme == Scheme::Https
     }
 
-    /// Whether it names this machine and no other.
+    /// Returns whether the host names this machine only.
     pub fn is_loopback(&self) -> bool {
         let host = match self.authority.rsplit_once(':') {
             Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -95,7 +95,7 @@ impl Origin {
         host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// Host and port, as a `Host` header has them.
+    /// Returns host and port as in a `Host` header.
     pub fn authority(&self) -> &str {
         &self.authority
     }
@@ -108,7 +108,7 @@ fn host_of(address: IpAddr) -> String {
     }
 }
 
-/// Host and port in lower case, without the port that the scheme has anyway.
+/// Returns host and port in lower case, without the scheme's default port.
 fn written(authority: &Authority, scheme: Scheme) -> Option<String> {
     let host = authority.host().to_ascii_lowercase();
     let plain = host.bytes().all(|byte| {
@@ -126,22 +126,24 @@ fn written(authority: &Authority, scheme: Scheme) -> Option<String> {
     }
 }
 
-/// What a visitor's `Host` may say.
+/// Accepted values of a visitor's `Host` header.
 #[derive(Debug, Clone)]
 pub(super) struct Hosts {
     pub public: Option<Origin>,
 }
 
 impl Hosts {
-    /// The origin that a request with this `Host` is for, which arrived at this address; none: it
-    /// is for somebody else. A name that was made to lead here is not among them: those are the
-    /// public URL's host, the address itself, and `localhost` where it means this address.
+    /// Returns the origin that a request with this `Host` addresses, or `None` when it is not this
+    /// preview. `arrived` is the local address of the connection. Accepted are the public URL's
+    /// host, the address itself, and `localhost` if it means this address; any other name that
+    /// resolves to this address is refused (DNS rebinding).
     pub(super) fn judge(&self, host: &str, arrived: SocketAddr) -> Option<Origin> {
         let authority: Authority = host.parse().ok()?;
         if authority.as_str().contains('@') {
             return None;
         }
-        // Who listens on [::] hears IPv4 at addresses that nobody writes.
+        // A socket that listens on [::] accepts IPv4 connections with IPv4-mapped addresses, which
+        // no `Host` header uses.
         let arrived = SocketAddr::new(arrived.ip().to_canonical(), arrived.port());
         if let Some(public) = &self.public
             && written(&authority, public.scheme)? == public.authority
@@ -173,7 +175,7 @@ mod unit {
     }
 
     #[test]
-    fn a_public_url_is_an_origin_and_nothing_more() {
+    fn public_url_with_path_or_credentials_is_refused() {
         for (given, shown) in [
             ("https://Preview.Example.org", "https://preview.example.org"),
             (
@@ -205,7 +207,7 @@ mod unit {
     }
 
     #[test]
-    fn only_names_of_this_preview_are_answered() {
+    fn host_header_must_name_this_preview() {
         let hosts = Hosts {
             public: Some(Origin::public("https://preview.example.org").unwrap()),
         };
@@ -236,7 +238,7 @@ mod unit {
         let lan = address("192.0.2.7:80");
         assert!(elsewhere.judge("192.0.2.7", lan).is_some());
         assert!(elsewhere.judge("localhost", lan).is_none());
-        // A listener on [::] hears IPv4 as well.
+        // A listener on [::] also accepts IPv4.
         let mapped = address("[::ffff:192.0.2.7]:4321");
         assert!(elsewhere.judge("192.0.2.7:4321", mapped).is_some());
         assert!(elsewhere.judge("localhost:4321", mapped).is_none());

@@ -1,4 +1,4 @@
-//! Who may look: whoever knows the token.
+//! Access token of a preview, and the one-time sign-in link.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,14 +6,14 @@ use subtle::ConstantTimeEq as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use zeroize::Zeroizing;
 
-/// The query parameter that brings it.
+/// Query parameter that carries the token.
 pub const PARAMETER: &str = "preview_token";
-/// Fewest characters of one that was given.
+/// Fewest characters of a token chosen by the caller.
 const SHORTEST: usize = 16;
-/// Most.
+/// Most characters of a token chosen by the caller.
 const LONGEST: usize = 256;
 
-/// A token. It is shown by nothing but [`Token::reveal`].
+/// Access token. Only [`Token::reveal`] exposes the text.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// 256 random bits.
+    /// Generates a token of 256 random bits.
     pub fn random() -> Result<Self, ErrorBody> {
         let mut bytes = Zeroizing::new([0_u8; 32]);
         getrandom::fill(bytes.as_mut_slice())
@@ -32,7 +32,7 @@ impl Token {
         Ok(Self(Zeroizing::new(hex(bytes.as_slice()))))
     }
 
-    /// One that the caller made.
+    /// Validates a token chosen by the caller.
     pub fn given(text: &str) -> Result<Self, ErrorBody> {
         let fits = (SHORTEST..=LONGEST).contains(&text.len())
             && text
@@ -46,31 +46,31 @@ impl Token {
         Err(ErrorBody::new(ErrorCode::InputInvalid, message))
     }
 
-    /// Itself, for a cookie or whoever opened the preview.
+    /// Returns the token text, for a cookie or for the caller that opened the preview.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is this one, compared in constant time.
+    /// Compares with `other` in constant time.
     pub fn is(&self, other: &str) -> bool {
         self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
 
-/// The query parameter of a link that signs its visitor in.
+/// Query parameter of a sign-in link.
 pub const LOGIN_PARAMETER: &str = "preview_login";
 
-/// The one link that signs a visitor in, until it was used.
+/// The one valid sign-in link of a preview, until it is used.
 #[derive(Debug, Clone, Default)]
 pub struct Logins(Arc<Mutex<Option<(Token, String)>>>);
 
 impl Logins {
-    /// Offers a link for this user; the one before is void.
+    /// Offers a link for this user; invalidates the previous link.
     pub fn offer(&self, key: Token, user: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, user));
     }
 
-    /// The user whom this key signs in. It does so once.
+    /// Returns the user of this key and invalidates the link.
     pub(super) fn take(&self, key: &str) -> Option<String> {
         let mut offered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, user) = offered.take_if(|(own, _)| own.is(key))?;
@@ -83,7 +83,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn a_login_is_good_once_and_only_the_last_one_offered() {
+    fn sign_in_link_works_once_and_only_the_latest() {
         let key = |text| Token::given(text).unwrap();
         let logins = Logins::default();
         assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
@@ -95,7 +95,7 @@ mod unit {
     }
 
     #[test]
-    fn only_the_same_token_is_it() {
+    fn token_matches_only_the_same_text() {
         let token = Token::given("abcdefghijklmnop").unwrap();
         assert!(token.is("abcdefghijklmnop"));
         for other in [

@@ -1,10 +1,10 @@
-//! What a continuation leaves for a reader: `wp-codebox/recipe-continuation-evidence/v1`.
+//! Evidence of a continuation: `wp-codebox/recipe-continuation-evidence/v1`.
 
 use super::execution::{PREVIEW_BYTES, sha256};
 use super::{Continuation, Failure, Loop, State};
 use serde_json::{Value, json};
 
-/// Schema of the evidence.
+/// Schema id of the evidence.
 pub const CONTINUATION_EVIDENCE: &str = "wp-codebox/recipe-continuation-evidence/v1";
 fn policy(continuation: &Continuation) -> Value {
     let equals = continuation.predicate.equals.to_string();
@@ -26,7 +26,7 @@ fn policy(continuation: &Continuation) -> Value {
 }
 
 impl Loop<'_> {
-    /// The evidence so far; of a loop that was left before its end it says `failed`.
+    /// Returns the evidence so far; a loop that was aborted has the status `failed`.
     #[must_use]
     pub fn evidence(&self) -> Value {
         let status = match self.state {

@@ -1,27 +1,27 @@
-//! One execution of a continued step, as its evidence shows it.
+//! One execution of a continued step in the evidence.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Longest JSON that is shown; of what is longer, size and digest remain.
+/// Longest JSON included; longer JSON is replaced by its size and digest.
 pub(super) const PREVIEW_BYTES: usize = 4096;
 
-/// What came of one execution of the step.
+/// Result of one execution of the step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Executed<'a> {
-    /// It could not be executed, or was stopped.
+    /// The step could not be executed or was stopped.
     Error,
-    /// It ended and printed no JSON.
+    /// The step ended and printed no JSON.
     Ended {
-        /// Its exit code.
+        /// Exit code.
         exit_code: i32,
     },
-    /// It ended and printed JSON.
+    /// The step ended and printed JSON.
     Answered {
-        /// Its exit code.
+        /// Exit code.
         exit_code: i32,
-        /// Its JSON.
+        /// Printed JSON.
         result: &'a Value,
     },
 }
@@ -35,7 +35,7 @@ impl Executed<'_> {
     }
 }
 
-/// An execution as the evidence shows it.
+/// Returns the evidence row of an execution.
 pub(super) fn shown(iteration: u32, args: &[String], executed: Executed<'_>) -> Value {
     let args = serde_json::to_string(args).unwrap_or_default();
     let mut row = json!({
@@ -56,7 +56,7 @@ pub(super) fn shown(iteration: u32, args: &[String], executed: Executed<'_>) -> 
     row
 }
 
-/// Lowercase hex sha256 of a text.
+/// Returns the SHA-256 of a text in lower-case hex.
 pub(super) fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }

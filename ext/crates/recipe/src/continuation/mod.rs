@@ -1,8 +1,8 @@
-//! The bounded loop of a step: while a value of its result equals another, values of the
-//! result are put into the step's arguments and the step runs again.
+//! Bounded repetition of a step: while a value in the result equals the predicate's value, values
+//! of the result are copied into the step's arguments and the step runs again.
 //!
-//! Pure: whoever runs the step tells the loop what came of it and is told what to do
-//! next. A mapping that fails changes no argument.
+//! Pure: the caller runs the step, passes each result to the loop, and gets the next action. A
+//! mapping that fails changes no argument.
 
 mod evidence;
 mod execution;
@@ -17,7 +17,7 @@ use pointer::PutError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Commands that run other commands themselves; none of them may be continued.
+/// Commands that run other commands; a step with one of them cannot be continued.
 pub const SELF_EXECUTING: &[&str] = &[
     "wordpress.collect-workload-result",
     "wordpress.run-workload",
@@ -29,50 +29,50 @@ pub const SELF_EXECUTING: &[&str] = &[
     "wp-codebox/run-fuzz-suite",
 ];
 
-/// What a recipe says of a continuation.
+/// Continuation of a step in a recipe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Continuation {
-    /// Most executions, 2 to 1,000.
+    /// Largest number of executions, from 2 to 1,000.
     pub max_iterations: u32,
-    /// While this holds of the result, the step runs again.
+    /// Condition on the result; the step runs again while it holds.
     #[serde(rename = "while")]
     pub predicate: Predicate,
-    /// What goes from the result into the arguments.
+    /// Values copied from the result into the arguments.
     pub input_mappings: Vec<Mapping>,
 }
 
-/// A value of the result and what it must equal.
+/// Position in the result and the value it must equal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicate {
-    /// Where in the result.
+    /// Position in the result.
     pub pointer: Pointer,
-    /// What it is compared with, deeply.
+    /// Expected value, compared deeply.
     pub equals: Value,
 }
 
-/// From where to where.
+/// Copy of one value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
-    /// Where in the result.
+    /// Position in the result.
     pub from: Pointer,
-    /// Where in the arguments.
+    /// Position in the arguments.
     pub to: Target,
 }
 
-/// A place in an argument whose value is JSON.
+/// Position inside a JSON argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// Name of the argument.
     pub arg: String,
-    /// Where in its JSON.
+    /// Position inside the argument's JSON.
     pub pointer: Pointer,
 }
 
-/// Why a continuation ends without its predicate having become false.
+/// Reason why a continuation failed while its predicate still held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -82,69 +82,71 @@ pub enum Failure {
     /// The step's command failed.
     #[error("the command ended with exit code {exit_code}")]
     CommandFailed {
-        /// Its exit code.
+        /// Exit code.
         exit_code: i32,
     },
     /// The result has no value to compare.
-    #[error("the result is no JSON, or has nothing at {pointer:?}")]
+    #[error("the result is not JSON, or has no value at {pointer:?}")]
     PredicateValueMissing {
-        /// Where it was looked for.
+        /// Position of the value.
         pointer: String,
     },
-    /// The result has no value to hand on.
-    #[error("the result has nothing at {pointer:?}")]
+    /// The result has no value to copy.
+    #[error("the result has no value at {pointer:?}")]
     MappingSourceMissing {
-        /// Where it was looked for.
+        /// Position of the value.
         pointer: String,
     },
     /// The step has no such argument.
     #[error("the step has no argument {arg:?}")]
     TargetArgumentMissing {
-        /// Which.
+        /// Name of the argument.
         arg: String,
     },
     /// The step has the argument more than once.
     #[error("the step has the argument {arg:?} more than once")]
     TargetArgumentAmbiguous {
-        /// Which.
+        /// Name of the argument.
         arg: String,
     },
-    /// The argument is no JSON.
-    #[error("the argument {arg:?} is no JSON")]
+    /// The argument is not JSON.
+    #[error("the argument {arg:?} is not JSON")]
     TargetArgumentNotJson {
-        /// Which.
+        /// Name of the argument.
         arg: String,
     },
     /// The argument is neither an object nor a list.
     #[error("the argument {arg:?} is neither an object nor a list")]
     TargetArgumentNotContainer {
-        /// Which.
+        /// Name of the argument.
         arg: String,
     },
-    /// The whole argument would be replaced.
-    #[error("the argument {arg:?} cannot be replaced as a whole; name a place in it")]
+    /// The mapping would replace the whole argument.
+    #[error(
+        "the argument {arg:?} cannot be replaced as a whole; set a pointer to a position in it"
+    )]
     TargetRootMutationUnsupported {
-        /// Which.
+        /// Name of the argument.
         arg: String,
     },
-    /// The argument has no such place.
-    #[error("the argument {arg:?} has no place {pointer:?}")]
+    /// The argument has no such position.
+    #[error("the argument {arg:?} has no position {pointer:?}")]
     TargetPointerMissing {
-        /// Which.
+        /// Name of the argument.
         arg: String,
-        /// Where it was looked for.
+        /// Position in the argument.
         pointer: String,
     },
-    /// The bound is reached and the predicate still holds.
+    /// The step ran as often as permitted and the predicate still holds.
     #[error("the step ran {most} times and its predicate still holds")]
     MaxIterationsExhausted {
-        /// The bound.
+        /// Largest number of executions.
         most: u32,
     },
 }
 
 impl Failure {
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -163,11 +165,11 @@ impl Failure {
     }
 }
 
-/// What is to be done next.
+/// Next action of the caller.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Next {
-    /// The predicate no longer holds: the step is through.
+    /// The predicate no longer holds; the step is complete.
     Completed,
     /// Run the step again with these arguments.
     Again(Vec<String>),
@@ -182,7 +184,7 @@ enum State {
     Failed(Failure),
 }
 
-/// One loop as it goes.
+/// State of one continuation.
 #[derive(Debug, Clone)]
 pub struct Loop<'a> {
     continuation: &'a Continuation,
@@ -191,7 +193,7 @@ pub struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    /// A loop before its first execution.
+    /// Creates the state before the first execution.
     #[must_use]
     pub fn new(continuation: &'a Continuation) -> Self {
         Self {
@@ -201,8 +203,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Takes note of an execution with these arguments and says what is next. A loop that
-    /// has ended stays ended.
+    /// Records an execution with these arguments and returns the next action. After the end it
+    /// always returns the same action.
     pub fn after(&mut self, args: &[String], executed: Executed<'_>) -> Next {
         match &self.state {
             State::Running => {}
@@ -216,7 +218,7 @@ impl<'a> Loop<'a> {
             Executed::Error => Err(Failure::ExecutionError),
             _ if exit_code != 0 => Err(Failure::CommandFailed { exit_code }),
             Executed::Ended { .. } => Err(self.no_value()),
-            Executed::Answered { result, .. } => self.judge(args, result, iteration),
+            Executed::Answered { result, .. } => self.evaluate(args, result, iteration),
         };
         match next {
             Ok(Next::Completed) => self.state = State::Completed,
@@ -232,7 +234,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    fn judge(&self, args: &[String], result: &Value, iteration: u32) -> Result<Next, Failure> {
+    fn evaluate(&self, args: &[String], result: &Value, iteration: u32) -> Result<Next, Failure> {
         let predicate = &self.continuation.predicate;
         let value = predicate
             .pointer
@@ -289,7 +291,7 @@ fn apply(mapping: &Mapping, result: &Value, args: &mut [String]) -> Result<(), F
     Ok(())
 }
 
-/// Deep equality of JSON values: members in any order, numbers by their value.
+/// Compares JSON values deeply: members in any order, numbers by value.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

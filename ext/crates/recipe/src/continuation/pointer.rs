@@ -1,35 +1,35 @@
-//! JSON pointers (RFC 6901) that a recipe may use.
+//! JSON pointers (RFC 6901) permitted in a recipe.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Longest pointer, bytes.
+/// Longest pointer, in bytes.
 const MAX_BYTES: usize = 1024;
-/// Names that mean something else in the languages a document may be read in.
+/// Property names with a special meaning in JavaScript, where a reader may process the document.
 const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
 
-/// A pointer into a JSON document.
+/// A JSON pointer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer(String);
 
-/// Why a text is no pointer.
+/// Reason why a text is not a permitted pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// Too long.
+    /// The pointer is too long.
     #[error("a JSON pointer has at most {MAX_BYTES} bytes")]
     Long,
-    /// It does not begin with `/`, or has a `~` that escapes nothing.
+    /// The pointer does not begin with `/`, or a `~` does not start an escape.
     #[error("a JSON pointer is empty or begins with `/`, and `~` is followed by 0 or 1")]
     Form,
-    /// A token is refused.
+    /// The pointer contains a refused name.
     #[error("a JSON pointer must not have `__proto__`, `constructor` or `prototype`")]
     Token,
 }
 
 impl Pointer {
-    /// Reads a pointer.
+    /// Parses a pointer.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if text.len() > MAX_BYTES {
             return Err(PointerError::Long);
@@ -49,20 +49,20 @@ impl Pointer {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text.
+    /// Returns the pointer as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The value it points at.
+    /// Returns the value at the pointer.
     #[must_use]
     pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         document.pointer(&self.0)
     }
 
-    /// Puts a value where it points: a member of an object that is there, new or old, or
-    /// an item of a list that is there already. The root is never replaced.
+    /// Sets the value at the pointer: a member, new or existing, of an existing object, or an
+    /// existing item of a list. Never replaces the root.
     pub(super) fn put(&self, document: &mut Value, value: Value) -> Result<(), PutError> {
         let (parent, last) = self.0.rsplit_once('/').ok_or(PutError::Root)?;
         let holder = document.pointer_mut(parent).ok_or(PutError::Missing)?;
@@ -76,7 +76,7 @@ impl Pointer {
     }
 }
 
-/// Why a value cannot be put.
+/// Reason why a value cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PutError {
     Root,
@@ -105,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_examples_of_the_standard() {
+    fn rfc_6901_examples_are_resolved() {
         let document = json!({"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8});
         for (text, value) in [
             ("", document.clone()),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer() {
+    fn invalid_pointers_are_refused() {
         for (text, error) in [
             ("a", PointerError::Form),
             ("/~", PointerError::Form),

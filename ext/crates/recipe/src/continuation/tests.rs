@@ -1,4 +1,5 @@
-//! The loop: ends, failures, evidence; and properties over made-up documents.
+//! Tests of the continuation: ends, failures and evidence, and properties over generated
+//! documents.
 
 use super::*;
 use serde_json::json;
@@ -31,7 +32,7 @@ fn answer(result: &Value) -> Executed<'_> {
 }
 
 #[test]
-fn values_go_from_result_to_argument_until_the_predicate_is_false() {
+fn mapped_values_are_copied_until_predicate_is_false() {
     let continuation = cursor(10);
     let mut run = Loop::new(&continuation);
     let first = args(&["name=x", "input={\"cursor\":0,\"keep\":[1]}"]);
@@ -64,7 +65,7 @@ fn values_go_from_result_to_argument_until_the_predicate_is_false() {
 }
 
 #[test]
-fn every_failure_has_its_code() {
+fn each_continuation_failure_has_its_code() {
     let good = args(&["input={\"cursor\":0}"]);
     let more = json!({"more": true, "next": 1});
     let rows: &[(&[&str], Executed<'_>, &str)] = &[
@@ -108,7 +109,7 @@ fn every_failure_has_its_code() {
         let evidence = run.evidence();
         assert_eq!(evidence["status"], "failed");
         assert_eq!(evidence["diagnostics"][0]["code"], *code);
-        // A loop that has ended stays ended.
+        // A loop that has ended keeps returning its failure.
         assert_eq!(run.after(&good, answer(&more)), Next::Failed(failure));
     }
     for (result, code) in [
@@ -141,7 +142,7 @@ fn every_failure_has_its_code() {
 }
 
 #[test]
-fn the_bound_is_exact() {
+fn iteration_limit_is_exact() {
     let continuation = cursor(3);
     let mut run = Loop::new(&continuation);
     let more = json!({"more": true, "next": 1});
@@ -162,7 +163,7 @@ fn the_bound_is_exact() {
 }
 
 #[test]
-fn a_mapping_that_fails_changes_nothing() {
+fn failed_mapping_changes_no_argument() {
     let two = policy(
         5,
         json!([
@@ -181,7 +182,7 @@ fn a_mapping_that_fails_changes_nothing() {
 }
 
 #[test]
-fn long_results_leave_size_and_digest() {
+fn long_result_is_recorded_as_size_and_digest() {
     let continuation = cursor(5);
     let mut run = Loop::new(&continuation);
     let long = json!({"more": false, "text": "x".repeat(5000)});
@@ -193,7 +194,7 @@ fn long_results_leave_size_and_digest() {
 }
 
 #[test]
-fn numbers_are_compared_by_value_and_members_in_any_order() {
+fn json_equality_ignores_number_form_and_member_order() {
     assert!(equal(&json!(1), &json!(1.0)));
     assert!(equal(&json!({"a":[1],"b":2}), &json!({"b":2.0,"a":[1]})));
     assert!(!equal(&json!({"a":1}), &json!({"a":1,"b":1})));
@@ -202,10 +203,10 @@ fn numbers_are_compared_by_value_and_members_in_any_order() {
     assert!(!equal(&json!(null), &json!(false)));
 }
 
-/// A small generator of documents: the same seed gives the same document.
-struct Dice(u64);
+/// Generates pseudo-random documents; the same seed gives the same document.
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -233,7 +234,7 @@ impl Dice {
     }
 }
 
-/// Every place of a document as a pointer, with the value there.
+/// Collects the pointer and value of every position in a document.
 fn places(value: &Value, at: String, found: &mut Vec<(String, Value)>) {
     found.push((at.clone(), value.clone()));
     match value {
@@ -253,8 +254,8 @@ fn places(value: &Value, at: String, found: &mut Vec<(String, Value)>) {
 }
 
 #[test]
-fn every_place_is_found_and_can_be_put_to() {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+fn every_position_is_found_and_can_be_set() {
+    let mut dice = Random(0x9e37_79b9_7f4a_7c15);
     let mut looked = 0;
     for _ in 0..3000 {
         let document = dice.document(4);
@@ -273,7 +274,7 @@ fn every_place_is_found_and_can_be_put_to() {
             } else {
                 assert_eq!(put, Ok(()));
                 assert_eq!(pointer.find(&changed), Some(&mark));
-                // Nothing else has changed: putting the old value back restores all.
+                // Restoring the old value restores the document, so nothing else has changed.
                 pointer.put(&mut changed, value).unwrap();
                 assert!(equal(&changed, &document));
             }
@@ -284,8 +285,8 @@ fn every_place_is_found_and_can_be_put_to() {
 }
 
 #[test]
-fn a_loop_never_runs_more_often_than_it_may() {
-    let mut dice = Dice(42);
+fn step_never_runs_more_often_than_the_limit() {
+    let mut dice = Random(42);
     for _ in 0..300 {
         let most = 2 + u32::try_from(dice.roll(20)).unwrap();
         let continuation = cursor(most);

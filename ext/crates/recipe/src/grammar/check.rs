@@ -1,13 +1,13 @@
-//! Holds a document against a shape and collects every deviation.
+//! Checks a document against a shape and collects all deviations.
 
 use super::{Field, Items, List, Need, Shape};
 use crate::issue::{Issue, IssueCode, member};
 use serde_json::Value;
 
-/// Most issues of one document; a hostile one must not make a larger answer.
+/// Largest number of issues for one document; bounds the response to a hostile document.
 const MAX_ISSUES: usize = 500;
 
-/// Every deviation of `value` from `shape`.
+/// Returns all deviations of `value` from `shape`.
 pub(crate) fn check(shape: &Shape, value: &Value) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk(shape, value, "$", &mut issues);
@@ -15,7 +15,7 @@ pub(crate) fn check(shape: &Shape, value: &Value) -> Vec<Issue> {
     issues
 }
 
-fn say(issues: &mut Vec<Issue>, code: IssueCode, path: &str, message: String) {
+fn report(issues: &mut Vec<Issue>, code: IssueCode, path: &str, message: String) {
     if issues.len() <= MAX_ISSUES {
         issues.push(Issue::new(code, path, message));
     }
@@ -24,7 +24,7 @@ fn say(issues: &mut Vec<Issue>, code: IssueCode, path: &str, message: String) {
 fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let wrong = |issues: &mut Vec<Issue>, wanted: &str| {
         let message = format!("must be {wanted}, but is {}", kind(value));
-        say(issues, code_at(path), path, message);
+        report(issues, code_at(path), path, message);
     };
     match (shape, value) {
         (Shape::Any, _)
@@ -43,9 +43,9 @@ fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
                 } else {
                     format!("must have {least} to {most} characters, but has {length}")
                 };
-                say(issues, code_at(path), path, message);
+                report(issues, code_at(path), path, message);
             } else if !pattern.fits(text) {
-                say(
+                report(
                     issues,
                     pattern.code(),
                     path,
@@ -54,7 +54,8 @@ fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
             }
         }
         (Shape::Integer(least, most), Value::Number(number)) => {
-            // 3.0 is a whole number in JSON, but no reader here turns it into one.
+            // JSON treats 3.0 as a whole number, but the typed model does not convert it to an
+            // integer.
             if !number
                 .as_i64()
                 .is_some_and(|n| (*least..=*most).contains(&n))
@@ -64,7 +65,7 @@ fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
                 } else {
                     format!("a whole number from {least} to {most}")
                 };
-                say(
+                report(
                     issues,
                     code_at(path),
                     path,
@@ -74,7 +75,7 @@ fn walk(shape: &Shape, value: &Value, path: &str, issues: &mut Vec<Issue>) {
         }
         (Shape::Word(words), Value::String(text)) => {
             if !words.contains(&text.as_str()) {
-                say(
+                report(
                     issues,
                     code_at(path),
                     path,
@@ -112,18 +113,18 @@ fn check_list(rule: &List, items: &[Value], path: &str, issues: &mut Vec<Issue>)
                 items.len()
             )
         };
-        say(issues, code_at(path), path, message);
+        report(issues, code_at(path), path, message);
     }
     let mut texts = std::collections::HashSet::new();
     for (index, item) in items.iter().enumerate() {
         let path = format!("{path}[{index}]");
         walk(&rule.of, item, &path, issues);
         if rule.items == Items::Unique && !texts.insert(item.to_string()) {
-            say(
+            report(
                 issues,
                 IssueCode::InvalidRecipe,
                 &path,
-                "is given twice; leave one of them out".to_owned(),
+                "is given twice; remove one of them".to_owned(),
             );
         }
     }
@@ -139,15 +140,15 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
             Some(field) => walk(&field.shape, value, &path, issues),
             None => {
                 let known: Vec<_> = fields.iter().map(|f| f.name).collect();
-                let message = format!("there is no such field; accepted are: {}", known.join(", "));
-                say(issues, IssueCode::InvalidRecipe, &path, message);
+                let message = format!("unknown field; accepted are: {}", known.join(", "));
+                report(issues, IssueCode::InvalidRecipe, &path, message);
             }
         }
     }
     for field in fields {
         if field.need == Need::Must && !members.contains_key(field.name) {
             let code = missing(field.name);
-            say(
+            report(
                 issues,
                 code,
                 &member(path, field.name),
@@ -161,7 +162,7 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
         .map(|f| f.name)
         .collect();
     if !alternatives.is_empty() && !alternatives.iter().any(|name| members.contains_key(*name)) {
-        say(
+        report(
             issues,
             missing(alternatives[0]),
             path,
@@ -170,10 +171,10 @@ fn record(fields: &[Field], value: &Value, path: &str, issues: &mut Vec<Issue>) 
     }
 }
 
-/// The issues of the alternative that comes nearest, when none fits.
+/// Returns the issues of the closest alternative when none fits.
 fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mut Vec<Issue>) {
     let mut nearest: Option<Vec<Issue>> = None;
-    // What calls itself another kind is no near miss.
+    // An alternative with another `kind` is not a candidate.
     let kind_path = member(path, "kind");
     let rank = |found: &[Issue]| (found.iter().any(|i| i.path == kind_path), found.len());
     for shape in shapes {
@@ -182,7 +183,8 @@ fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mu
         if found.is_empty() {
             return;
         }
-        // A deviation of the value itself says less than one inside of it.
+        // An alternative that deviates only inside the value is closer than one that deviates in
+        // the value itself.
         let inside = found.iter().all(|i| i.path != path);
         if inside && nearest.as_ref().is_none_or(|n| rank(&found) < rank(n)) {
             nearest = Some(found);
@@ -191,8 +193,8 @@ fn either(shapes: &[Shape], wanted: &str, value: &Value, path: &str, issues: &mu
     match nearest {
         Some(found) => found
             .into_iter()
-            .for_each(|i| say(issues, i.code, &i.path, i.message)),
-        None => say(
+            .for_each(|i| report(issues, i.code, &i.path, i.message)),
+        None => report(
             issues,
             code_at(path),
             path,
@@ -213,7 +215,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The code of a member that is not there.
+/// Returns the issue code of a missing member.
 fn missing(name: &str) -> IssueCode {
     match name {
         "source" => IssueCode::MissingSource,
@@ -225,7 +227,7 @@ fn missing(name: &str) -> IssueCode {
     }
 }
 
-/// The code of a wrong value at a path, where a rule about its meaning has one.
+/// Returns the issue code of a wrong value at a path; some paths have a code of their own.
 fn code_at(path: &str) -> IssueCode {
     let last = path.rsplit('.').next().unwrap_or_default();
     let seeds = path.starts_with("$.inputs.siteSeeds[");
@@ -239,7 +241,7 @@ fn code_at(path: &str) -> IssueCode {
     }
 }
 
-/// The document with every member of every record: the last alternative of each choice.
+/// Returns a document with every member of every record and the last alternative of each choice.
 #[cfg(test)]
 pub(crate) fn fullest(shape: &Shape) -> Value {
     use serde_json::json;

@@ -1,4 +1,5 @@
-//! Fuzz runs and adversarial campaigns: read strictly, refused by the native backend.
+//! Grammar of fuzz runs and adversarial campaigns. The native backend parses them strictly and
+//! then refuses them.
 
 use super::workflow::{DECLARED, SOME_STEPS, STEPS};
 use super::*;
@@ -59,7 +60,7 @@ const ACTION: Shape = record![
 ];
 
 const SIGNALS: Shape = rows!(TEXT, 0, usize::MAX, Unique);
-const CAPABILITIES: Shape = rows!(FILLED, 0, usize::MAX, Unique);
+const CAPABILITIES: Shape = rows!(NON_EMPTY, 0, usize::MAX, Unique);
 
 const CAMPAIGN: Shape = record![
     must(
@@ -67,7 +68,7 @@ const CAMPAIGN: Shape = record![
         words!("wp-codebox/adversarial-recipe-campaign/v1")
     ),
     must("id", NAME),
-    must("seed", FILLED),
+    must("seed", NON_EMPTY),
     must(
         "corpus",
         rows!(
@@ -154,7 +155,7 @@ const CAMPAIGN: Shape = record![
         "faultSchedule",
         record![
             must("schema", words!("wp-codebox/transport-fault-model/v1")),
-            must("seed", FILLED),
+            must("seed", NON_EMPTY),
             must("rules", rows!(Shape::Free)),
             may("redactHeaders", TEXTS),
             may("metadata", METADATA),

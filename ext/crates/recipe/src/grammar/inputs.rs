@@ -1,4 +1,4 @@
-//! What a recipe brings along.
+//! Grammar of a recipe's inputs: mounts, workspaces, plugins, services, site seeds.
 
 use super::workflow::STEPS;
 use super::*;
@@ -139,7 +139,7 @@ const SERVICE: Shape = record![
             may("portEnv", ENV),
             may("usernameEnv", ENV),
             may("passwordEnv", ENV),
-            may("image", FILLED),
+            may("image", NON_EMPTY),
             may("responseStatus", Shape::Integer(100, 599)),
             may("responseBody", Shape::Text(Pattern::Any, 0, 65536)),
         ]
@@ -216,7 +216,7 @@ const SITE_SEED: Shape = record![
                         "sites",
                         rows!(
                             record![
-                                must("domain", FILLED),
+                                must("domain", NON_EMPTY),
                                 may("path", ABSOLUTE),
                                 may("title", TEXT),
                             ],
@@ -231,7 +231,7 @@ const SITE_SEED: Shape = record![
                 "domains",
                 rows!(
                     record![
-                        must("domain", FILLED),
+                        must("domain", NON_EMPTY),
                         may("path", ABSOLUTE),
                         may("primary", Shape::Bool),
                     ],
@@ -309,7 +309,7 @@ pub(super) const INPUTS: Shape = record![
         "fixtureDatabases",
         rows!(record![
             must("name", NAME),
-            must("version", FILLED),
+            must("version", NON_EMPTY),
             must("source", TEXT),
             may("format", words!("sql")),
             may(
@@ -327,11 +327,11 @@ pub(super) const INPUTS: Shape = record![
         rows!(record![
             must("name", HANDLE),
             may("userId", Shape::Integer(1, i64::MAX)),
-            may("username", FILLED),
-            may("email", FILLED),
-            may("role", FILLED),
+            may("username", NON_EMPTY),
+            may("email", NON_EMPTY),
+            may("role", NON_EMPTY),
             may("displayName", TEXT),
-            may("password", FILLED),
+            may("password", NON_EMPTY),
             may("metadata", METADATA),
         ])
     ),
@@ -339,12 +339,12 @@ pub(super) const INPUTS: Shape = record![
         "userSessions",
         rows!(record![
             must("name", HANDLE),
-            must("user", FILLED),
+            must("user", NON_EMPTY),
             may(
                 "artifacts",
                 rows!(record![
-                    must("kind", FILLED),
-                    may("path", FILLED),
+                    must("kind", NON_EMPTY),
+                    may("path", NON_EMPTY),
                     must("redactionRequired", Shape::True),
                     may("metadata", METADATA),
                 ])
@@ -356,7 +356,7 @@ pub(super) const INPUTS: Shape = record![
         "browserActors",
         rows!(record![
             must("name", HANDLE),
-            must("userSession", FILLED),
+            must("userSession", NON_EMPTY),
             may("metadata", METADATA),
         ])
     ),

@@ -1,9 +1,9 @@
-//! The grammar of a recipe as tables, and the reader that holds a document against them.
+//! Grammar of a recipe as tables, and the checker that applies it to a document.
 //!
-//! A shape says what a value may be; the reader walks a document and a shape together
-//! and collects every deviation with its path. What the tables accept, the typed model
-//! (`crate::model`) takes in without loss: a test makes the largest document that the
-//! tables allow and reads it back.
+//! A shape describes permitted values; the checker walks document and shape together and collects
+//! every deviation with its path. The typed model (`crate::model`) represents everything the
+//! tables accept without loss: a test builds the largest document that the tables permit and
+//! parses it into the model and back.
 
 mod check;
 mod experiments;
@@ -21,10 +21,10 @@ pub(crate) use pattern::Pattern;
 pub(crate) use recipe::RECIPE;
 pub(crate) use schema::schema;
 
-/// What a value may be.
+/// Description of permitted values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
-    /// Anything.
+    /// Any value.
     Any,
     /// An object with any members.
     Free,
@@ -32,15 +32,15 @@ pub(crate) enum Shape {
     Bool,
     /// `true`.
     True,
-    /// Text of this form, with least and most characters.
+    /// Text of this pattern, with minimum and maximum length in characters.
     Text(Pattern, usize, usize),
-    /// A whole number in this range.
+    /// Whole number in this range.
     Integer(i64, i64),
     /// A number.
     Number,
     /// Text, number, boolean or null.
     Scalar,
-    /// One of these words.
+    /// One of these texts.
     Word(&'static [&'static str]),
     /// A list.
     List(&'static List),
@@ -48,11 +48,11 @@ pub(crate) enum Shape {
     Map(&'static Shape),
     /// An object with named members.
     Record(&'static [Field]),
-    /// Whatever of these fits; the sentence says what is accepted.
+    /// Any of these shapes; the text describes what is accepted.
     Either(&'static [Shape], &'static str),
 }
 
-/// A list.
+/// Description of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     pub of: Shape,
@@ -68,12 +68,12 @@ pub(crate) enum Items {
     Unique,
 }
 
-/// Whether a member must be there.
+/// Whether a member is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Must,
     May,
-    /// At least one of the members marked so.
+    /// At least one of the members marked so is required.
     OneOf,
 }
 
@@ -110,12 +110,12 @@ pub(crate) const fn one_of(name: &'static str, shape: Shape) -> Field {
 const fn text(pattern: Pattern) -> Shape {
     Shape::Text(pattern, 0, usize::MAX)
 }
-/// Most rows of a list that has no bound of its own: checks that compare rows stay cheap.
-const MANY: usize = 1000;
+/// Default maximum length of a list, so that checks which compare rows stay cheap.
+const DEFAULT_MAX_ITEMS: usize = 1000;
 /// Any text.
 const TEXT: Shape = text(Pattern::Any);
-/// Text with something in it.
-const FILLED: Shape = Shape::Text(Pattern::Any, 1, usize::MAX);
+/// Non-empty text.
+const NON_EMPTY: Shape = Shape::Text(Pattern::Any, 1, usize::MAX);
 /// A name: letters, digits, `_`, `.` and `-`, beginning with a letter or digit.
 const NAME: Shape = text(Pattern::Name);
 const SLUG: Shape = text(Pattern::Slug);
@@ -126,23 +126,23 @@ const METADATA: Shape = Shape::Free;
 const TEXTS: Shape = Shape::List(&List {
     of: TEXT,
     least: 0,
-    most: MANY,
+    most: DEFAULT_MAX_ITEMS,
     items: Items::Free,
 });
 const ENVS: Shape = list(&List {
     of: ENV,
     least: 0,
-    most: MANY,
+    most: DEFAULT_MAX_ITEMS,
     items: Items::Free,
 });
 const fn list(list: &'static List) -> Shape {
     Shape::List(list)
 }
 
-/// `rows!(SHAPE)`: a list of any usual length; `rows!(SHAPE, least, most, Unique)`.
+/// `rows!(SHAPE)`: a list of the default length; `rows!(SHAPE, least, most, Unique)`.
 macro_rules! rows {
     ($shape:expr) => {
-        $crate::grammar::rows!($shape, 0, $crate::grammar::MANY, Free)
+        $crate::grammar::rows!($shape, 0, $crate::grammar::DEFAULT_MAX_ITEMS, Free)
     };
     ($shape:expr, $least:expr, $most:expr, $items:ident) => {{
         const LIST: &$crate::grammar::List = &$crate::grammar::List {
@@ -161,7 +161,7 @@ macro_rules! record {
         $crate::grammar::Shape::Record(FIELDS)
     }};
 }
-/// `words!("a", "b")`.
+/// `words!("a", "b")`: one of these texts.
 macro_rules! words {
     ($($word:literal),*) => { $crate::grammar::Shape::Word(&[$($word),*]) };
 }

@@ -1,13 +1,13 @@
-//! Forms of texts in the grammar, each with the rule in words and the code of its breach.
+//! Text patterns of the grammar, each with its rule in words and its issue code.
 
 use crate::issue::IssueCode;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// A form of text.
+/// Pattern of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pattern {
-    /// Anything.
+    /// Any text.
     Any,
     /// Letters, digits, `_ . -`; begins with a letter or digit.
     Name,
@@ -41,7 +41,7 @@ pub(crate) enum Pattern {
     Pointer,
 }
 
-/// The forms as regular expressions. The schema has the same ones for editors.
+/// The patterns as regular expressions. The JSON Schema contains the same ones for editors.
 const EXPRESSIONS: &[(Pattern, &str)] = &[
     (Pattern::Name, "^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
     (Pattern::Slug, "^[A-Za-z0-9][A-Za-z0-9_-]*$"),
@@ -70,11 +70,11 @@ static COMPILED: LazyLock<Vec<(Pattern, Regex)>> = LazyLock::new(|| {
 });
 
 impl Pattern {
-    /// Whether a text has this form.
+    /// Returns whether a text matches the pattern.
     pub(crate) fn fits(self, text: &str) -> bool {
         match self {
             Pattern::Any => true,
-            // Its length, escapes and names are no matter of an expression.
+            // A regular expression cannot check length, escapes and refused names.
             Pattern::Pointer => crate::continuation::Pointer::parse(text).is_ok(),
             _ => COMPILED
                 .iter()
@@ -82,20 +82,20 @@ impl Pattern {
         }
     }
 
-    /// The form as a regular expression; none where every text fits.
+    /// Returns the regular expression; `None` when any text is permitted.
     pub(crate) fn expression(self) -> Option<&'static str> {
         let row = EXPRESSIONS.iter().find(|(pattern, _)| *pattern == self)?;
         Some(row.1)
     }
 
-    /// The rule in words.
+    /// Returns the rule in words.
     pub(crate) fn rule(self) -> &'static str {
         match self {
             Pattern::Any => "text",
             Pattern::Name => "letters, digits, `_`, `.` and `-`, beginning with a letter or digit",
             Pattern::Slug => "letters, digits, `_` and `-`, beginning with a letter or digit",
             Pattern::Handle => "letters, digits, `.`, `_` and `-`",
-            Pattern::EnvName => "capitals, digits and `_`, not beginning with a digit",
+            Pattern::EnvName => "upper-case letters, digits and `_`, not beginning with a digit",
             Pattern::Absolute => "an absolute path in the guest, beginning with `/`",
             Pattern::Sha256 => "64 hex digits",
             Pattern::Revision => "40 to 64 hex digits",
@@ -106,7 +106,7 @@ impl Pattern {
                 "letters, digits, `_`, `.`, `:`, `/` and `-`, beginning with a letter or digit"
             }
             Pattern::Package => "a Composer name such as `vendor/package`",
-            Pattern::Repository => "small letters, digits and `-`",
+            Pattern::Repository => "lower-case letters, digits and `-`",
             Pattern::RepositoryUrl => "`https://…` or `git@host:path.git`",
             Pattern::Pointer => {
                 "a JSON pointer (RFC 6901) of at most 1,024 bytes, without `__proto__`, `constructor` and `prototype`"
@@ -114,7 +114,7 @@ impl Pattern {
         }
     }
 
-    /// The code of a breach.
+    /// Returns the issue code of a violation.
     pub(crate) fn code(self) -> IssueCode {
         match self {
             Pattern::Slug => IssueCode::InvalidSlug,
@@ -136,7 +136,7 @@ impl Pattern {
         }
     }
 
-    /// A text of this form.
+    /// Returns a text that matches.
     #[cfg(test)]
     pub(crate) fn example(self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ mod tests {
     use super::Pattern::*;
 
     #[test]
-    fn forms() {
+    fn text_patterns_match_valid_texts_only() {
         for pattern in [
             Any,
             Name,

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! Grammar of the whole document.
 
 use super::experiments::{CAMPAIGNS, FUZZ_RUN};
 use super::inputs::INPUTS;

@@ -1,4 +1,4 @@
-//! What a recipe says of the runtime, and of a distribution.
+//! Grammar of the runtime section and of a distribution.
 
 use super::inputs::MOUNT;
 use super::*;
@@ -125,12 +125,12 @@ pub(super) const RUNTIME: Shape = record![
         "assets",
         record![may("wordpressDirectory", TEXT), may("wordpressZip", TEXT)]
     ),
-    may("extensions", rows!(record![must("manifest", FILLED)])),
+    may("extensions", rows!(record![must("manifest", NON_EMPTY)])),
     may(
         "bundledExtensions",
         rows!(words!("intl", "redis", "memcached", "xdebug"))
     ),
-    // What a package's own backend reads is its own affair.
+    // Only the package's own backend interprets its settings.
     may("backendPackage", Shape::Free),
     may("stack", record![may("mounts", rows!(MOUNT))]),
     may(

@@ -1,11 +1,12 @@
-//! The grammar as a JSON Schema (draft 4, without references), for editors and other readers.
+//! Converts the grammar to a JSON Schema (draft 4, without references) for editors and other
+//! tools.
 //!
-//! What the schema accepts may still be refused: rules about meaning are `validate`'s.
+//! `validate` may still refuse a document that the schema accepts, because it checks more rules.
 
 use super::{Items, Need, RECIPE, Shape};
 use serde_json::{Map, Value, json};
 
-/// Schema of a recipe.
+/// Returns the JSON Schema of a recipe.
 pub(crate) fn schema() -> Value {
     let mut document = json!({
         "$schema": "http://json-schema.org/draft-04/schema#",
@@ -21,7 +22,7 @@ pub(crate) fn schema() -> Value {
 
 fn of(shape: &Shape) -> Value {
     match shape {
-        // WordPress wants a type everywhere.
+        // WordPress's validator requires a type everywhere.
         Shape::Any => {
             json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
         }
@@ -43,7 +44,7 @@ fn of(shape: &Shape) -> Value {
         }
         Shape::Integer(least, most) => {
             let mut row = json!({"type": "integer", "minimum": least});
-            // Beyond this, readers of JSON do not agree on numbers.
+            // JSON readers disagree on integers beyond 2^53.
             if *most < 1 << 53 {
                 row["maximum"] = json!(most);
             }
@@ -105,9 +106,9 @@ fn of(shape: &Shape) -> Value {
 mod tests {
     use super::*;
 
-    /// The file is what the table says; `CODEBOX_WRITE=1` writes it.
+    /// The committed schema equals the generated one; `CODEBOX_WRITE=1` rewrites the file.
     #[test]
-    fn the_schema_of_the_repository_is_that_of_the_grammar() {
+    fn committed_recipe_schema_matches_the_grammar() {
         let path = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
             .join("../../../abilities/schemas/workspace-recipe.v1.schema.json");
         let made = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
@@ -117,7 +118,7 @@ mod tests {
         let there = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             there == made,
-            "the schema of recipes is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe the_schema_of"
+            "the schema of recipes is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe committed_recipe_schema"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Steps, probes, artifacts: what a recipe does and keeps.
+//! Grammar of steps, probes and artifacts.
 
 use super::*;
 
@@ -37,7 +37,7 @@ const DIAGNOSTICS: Shape = record![
 ];
 
 pub(super) const STEP: Shape = record![
-    must("command", FILLED),
+    must("command", NON_EMPTY),
     may("args", TEXTS),
     may("timeoutMs", Shape::Integer(1, i64::MAX)),
     may("continuation", CONTINUATION),
@@ -47,7 +47,7 @@ pub(super) const STEP: Shape = record![
     may("advisory", Shape::Bool),
 ];
 
-/// Most steps of one phase.
+/// Largest number of steps in one phase.
 const MAX_STEPS: usize = 1000;
 
 pub(super) const WORKFLOW: Shape = record![

@@ -1,4 +1,4 @@
-//! Mounts, workspaces, plugins, fakes and files.
+//! Converts mounts, workspaces, plugins, service fakes and files to a run request.
 
 use super::lowered::{Lowered, STAGED};
 use super::scaffold;
@@ -14,7 +14,8 @@ use wp_codebox_contracts::{
     MountRequest, StagedFile,
 };
 
-/// Source of what is made of nothing of the host: checked like any, and never read.
+/// Source of inputs without a host file: the run validates it like any other source, and never
+/// reads it.
 const NOTHING: &str = "/dev/null";
 
 pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
@@ -42,7 +43,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
         for (index, fake) in distribution.service_fakes.iter().enumerate() {
             match fake.load.unwrap_or(FakeLoad::MuPlugin) {
                 FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
-                // Refused before.
+                // Validation has refused these.
                 FakeLoad::PreBootstrap | FakeLoad::Manual => {}
             }
         }
@@ -100,7 +101,7 @@ struct Placed<'a> {
     metadata: Metadata,
 }
 
-/// A directory is mounted, a file is staged.
+/// Mounts a directory, or stages a file.
 fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
     let is_file = match placed.kind {
         Some(SourceKind::File) => true,
@@ -122,7 +123,7 @@ fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
 }
 
 fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
-    // A workspace without a place was refused.
+    // Validation has refused a workspace without a target.
     let Some(target) = layout::workspace_target(workspace) else {
         return;
     };
@@ -178,7 +179,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 });
                 placed.source.to_owned()
             }
-            // Everything else was refused.
+            // Validation has refused every other source.
             PluginSource::Directory
             | PluginSource::Remote
             | PluginSource::Missing
@@ -197,7 +198,8 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 LoadAs::MuPlugin => ComponentLoad::MuPlugin,
             },
             entry,
-            // A step activates all of them: its failure is evidence like any other.
+            // A separate step activates all plugins, so that a failure is recorded like that of
+            // any step.
             activate: false,
             required: true,
             readiness_probe: None,
@@ -205,7 +207,7 @@ fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
     }
 }
 
-/// A file that is loaded with the must-use plugins.
+/// Adds a file that is loaded as a must-use plugin.
 fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
     let staged = format!("{STAGED}/fakes/{index}.php");
     let slug = format!("fake-{index}-{name}");

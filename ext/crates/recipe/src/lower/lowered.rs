@@ -1,30 +1,30 @@
-//! What a run request is made of.
+//! Parts of the run request that implement a recipe.
 
 use wp_codebox_contracts::{Component, MountRequest, RuntimePolicy, Workflow};
 
-/// Directory of what a recipe itself stages.
+/// Guest directory of the files that the recipe itself stages.
 pub(super) const STAGED: &str = "/run/codebox/staged/recipe";
 
 /// A secret that the recipe names and the caller has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretUse {
-    /// Its name.
+    /// Name of the secret.
     pub name: String,
-    /// Hosts it is for.
+    /// Hosts that may receive the value.
     pub hosts: Vec<String>,
 }
 
-/// What a run request is made of. Host paths are as the recipe has them.
+/// Parts of a run request. Host paths are those of the recipe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered {
     /// Mounts in order.
     pub mounts: Vec<MountRequest>,
-    /// Plugins and fakes in order.
+    /// Plugins and service fakes in order.
     pub components: Vec<Component>,
-    /// Steps and everything they need.
+    /// Steps and their files.
     pub workflow: Workflow,
     /// Secrets.
     pub secrets: Vec<SecretUse>,
-    /// The policy in force.
+    /// Effective policy.
     pub policy: RuntimePolicy,
 }

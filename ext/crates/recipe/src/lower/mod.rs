@@ -1,7 +1,7 @@
-//! What a recipe comes down to: mounts, components and steps as a run request takes them.
+//! Converts a recipe to the mounts, components and steps of a run request.
 //!
-//! Pure, like the plan, and asked of the same layout: what was judged and planned is what runs.
-//! Host paths are still those of the recipe; whoever makes the request resolves them.
+//! Pure, and based on the same layout as the plan, so that what was validated and planned is what
+//! runs. Host paths are those of the recipe; the caller that builds the request resolves them.
 
 mod inputs;
 mod lowered;
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{OnFailure, PolicyIssue, Workflow, WorkspaceRule};
 
-/// What a valid recipe comes down to. The issues are those of the caller's policy.
+/// Converts a valid recipe. The issues concern the caller's policy.
 pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<PolicyIssue>> {
     let sources = context.sources;
     let policy = policy::effective(recipe, sources, context.policy)?;
@@ -65,26 +65,26 @@ fn environment(recipe: &Recipe) -> BTreeMap<String, String> {
     env
 }
 
-/// `false`, `true`, or an object that is on unless it says otherwise.
+/// Setting that is `false`, `true`, or an object which means on unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
-    /// Not asked for.
+    /// Off.
     Off,
-    /// What is found is said.
-    Said,
-    /// What is found makes the run fail.
+    /// On; problems are reported.
+    Report,
+    /// On; problems fail the run.
     Strict,
 }
 
-/// What `artifacts.verify` or `artifacts.workspacePolicy` asks for.
+/// Parses `artifacts.verify` or `artifacts.workspacePolicy`.
 #[must_use]
 pub fn demand(value: Option<&Value>) -> Demand {
     match value {
         None | Some(Value::Bool(false)) => Demand::Off,
-        Some(Value::Bool(true)) => Demand::Said,
+        Some(Value::Bool(true)) => Demand::Report,
         Some(value) if value.get("enabled") == Some(&Value::Bool(false)) => Demand::Off,
         Some(value) if value.get("strict") == Some(&Value::Bool(true)) => Demand::Strict,
-        Some(_) => Demand::Said,
+        Some(_) => Demand::Report,
     }
 }
 
@@ -92,7 +92,7 @@ fn workspace_rule(recipe: &Recipe) -> Option<WorkspaceRule> {
     let given = recipe.artifacts.workspace_policy.as_ref();
     let on_breach = match demand(given) {
         Demand::Off => return None,
-        Demand::Said => OnFailure::Advise,
+        Demand::Report => OnFailure::Advise,
         Demand::Strict => OnFailure::Stop,
     };
     let list = |name: &str| -> Option<Vec<String>> {

@@ -1,4 +1,4 @@
-//! Constants of `wp-config.php` and settings of PHP.
+//! Writes constants for `wp-config.php` and PHP settings.
 
 use crate::blueprint;
 use crate::model::Recipe;
@@ -6,7 +6,7 @@ use crate::php_source::{SETTINGS, quoted, settings};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{Workflow, WrittenFile};
 
-/// The setting that a command line does not take from a file.
+/// Setting that PHP's command line resets after reading its configuration file.
 const TIME: &str = "max_execution_time";
 
 pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
@@ -29,7 +29,7 @@ pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
     for (name, value) in php.ini_entries.iter().filter(|(name, _)| *name != TIME) {
         line(name, &scalar_text(value));
     }
-    // On a command line PHP begins without a limit, whatever its settings say.
+    // PHP's command line starts without a time limit, whatever its configuration says.
     let seconds = php.max_execution_time.map(|seconds| seconds.to_string());
     let seconds = seconds.or_else(|| php.ini_entries.get(TIME).map(scalar_text));
     if let Some(seconds) = seconds {
@@ -44,7 +44,7 @@ pub(super) fn add(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// A scalar as a variable of the environment has it: as PHP would print it.
+/// Returns a scalar as the text of an environment variable, as PHP would print it.
 pub(super) fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

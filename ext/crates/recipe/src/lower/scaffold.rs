@@ -1,11 +1,11 @@
-//! What a workspace begins with that is made of nothing: a plugin or a theme.
+//! Initial files of a scaffolded workspace: a plugin or a theme.
 
 use crate::model::Seed;
 use std::collections::BTreeMap;
 
 fn names(seed: &Seed) -> (String, String) {
     let slug = seed.slug.clone().unwrap_or_default();
-    // One line of a comment, whatever the name holds.
+    // Keeps the name on one line of the header comment.
     let name: String = seed
         .name
         .as_deref()

@@ -1,4 +1,4 @@
-//! Every step of every phase, in the order they run, and the files that are collected.
+//! Converts the steps of every phase, in execution order, and the files to collect.
 
 use super::lowered::STAGED;
 use crate::layout::{self, PlacedStep};
@@ -59,7 +59,7 @@ fn plain(phase: &str, index: usize, call: CommandCall) -> WorkflowStep {
     }
 }
 
-/// What a step says of its own failure.
+/// Returns what happens when the step fails.
 fn on_failure(step: &Step) -> OnFailure {
     match (step.advisory, step.allow_failure) {
         (Some(true), _) => OnFailure::Advise,
@@ -81,7 +81,7 @@ fn placed(places: &[PlacedStep<'_>]) -> Vec<WorkflowStep> {
     places.iter().map(of).collect()
 }
 
-/// One step that activates every plugin, in the order their headers ask for.
+/// Returns one step that activates all plugins, in the order of their `Requires Plugins` headers.
 fn activation(recipe: &Recipe, sources: &dyn Sources) -> Option<WorkflowStep> {
     let files: Vec<String> = recipe
         .inputs
@@ -106,7 +106,7 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
         let source = match (seed.kind, &seed.source) {
             (SiteSeedKind::Fixture, Some(source)) => source.clone(),
-            // Refused before.
+            // Validation has refused these.
             (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
         };
         add_network(seed, workflow);
@@ -120,7 +120,7 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
     }
 }
 
-/// Two steps before the seed's own: the second is loaded as a network.
+/// Adds two steps before the seed's own; the second one runs as a multisite network.
 fn add_network(seed: &SiteSeed, workflow: &mut Workflow) {
     let wanted = seed.bootstrap.as_ref().and_then(|b| b.multisite.as_ref());
     let Some(wanted) = wanted.filter(|m| m.get("enabled") == Some(&json!(true))) else {
@@ -176,7 +176,7 @@ fn collect(recipe: &Recipe, workflow: &mut Workflow) {
             name: row.name.clone(),
             path: row.path.clone(),
             required: row.required.unwrap_or(true),
-            // A schema of the payload says something of JSON only.
+            // A payload schema applies to JSON, so it implies parsing.
             parse_json: row.parse_json.unwrap_or(false) || row.payload_schema.is_some(),
             typed,
         });

@@ -1,5 +1,5 @@
-//! Mounts, workspaces, plugins, files, seeds and secrets as the plan shows them. Sources
-//! are shown as the recipe has them: no host path is made that was not written there.
+//! Mounts, workspaces, plugins, files, seeds and secrets in the plan. Shows sources exactly as
+//! written in the recipe and adds no host path.
 
 use super::row::Row;
 use crate::layout;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy};
 use wp_codebox_policy::is_exposed;
 
-/// A mode and where it comes from.
+/// Adds the access mode and whether it is given or a default.
 fn mode(row: Row, given: Option<Access>, default: Access) -> Row {
     row.with("mode", given.unwrap_or(default)).with(
         "modeFrom",
@@ -29,8 +29,8 @@ fn kind(given: Option<SourceKind>, source: &str, sources: &dyn Sources) -> Sourc
     })
 }
 
-/// Every directory and file the guest has from outside, except staged ones: those of the
-/// distribution, of the recipe, then workspaces.
+/// Returns all host directories and files in the guest except staged files: first those of the
+/// distribution, then of the recipe, then workspaces.
 pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
     let of_distribution = recipe
         .distribution
@@ -208,7 +208,7 @@ pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {
         .collect()
 }
 
-/// Names of secrets, whether they are there, and which way each would go.
+/// Returns the names of secrets, their availability, and the way each would reach its consumer.
 pub(super) fn secret_env(
     recipe: &Recipe,
     sources: &dyn Sources,

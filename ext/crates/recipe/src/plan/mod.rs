@@ -1,8 +1,8 @@
-//! The dry run: everything a recipe would do, and nothing done.
+//! Dry run: describes everything a recipe would do, without doing it.
 //!
-//! `wp-codebox/recipe-run-dry-run/v1`. A plan is there only for a valid recipe. Members
-//! stand in a fixed order and nothing depends on time, environment or chance: the same
-//! recipe on the same host gives the same bytes.
+//! The document is `wp-codebox/recipe-run-dry-run/v1`. Only a valid recipe has a plan. Members
+//! have a fixed order and nothing depends on time, environment or chance: the same recipe on the
+//! same host gives the same bytes.
 
 mod inputs;
 mod row;
@@ -17,10 +17,10 @@ use row::Row;
 use serde_json::{Value, json};
 use wp_codebox_contracts::RuntimePolicy;
 
-/// Schema of the answer.
+/// Schema id of the document.
 pub const RECIPE_RUN_DRY_RUN: &str = "wp-codebox/recipe-run-dry-run/v1";
 
-/// What a recipe would do. `recipe` is what `parse` gave.
+/// Returns the dry run of a recipe. `recipe` is the result of `parse`.
 #[must_use]
 pub fn dry_run(
     recipe_path: &str,
@@ -40,7 +40,7 @@ pub fn dry_run(
         .with("valid", valid)
         .with("validation", json!({ "issues": issues }));
     match (recipe, valid) {
-        // A policy that is malformed is an issue, so a valid recipe has one.
+        // A malformed policy is an issue, so a valid recipe always has a policy.
         (Ok(recipe), true) => {
             let policy = policy::effective(recipe, context.sources, context.policy);
             row.maybe(
@@ -234,7 +234,8 @@ fn artifacts(artifacts: &Artifacts) -> Value {
         .value()
 }
 
-/// Absent or false: off. True: on, not strict. An object: on unless it says otherwise.
+/// Parses a check setting. Absent or false: off. True: on, not strict. An object: on unless it
+/// says otherwise.
 fn check(given: Option<&Value>) -> Row {
     let flag = |name: &str, default: bool| {
         given

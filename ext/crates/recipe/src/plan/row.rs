@@ -1,4 +1,4 @@
-//! A JSON object with members in the order they are written, absent ones left out.
+//! JSON object with members in insertion order; absent members are omitted.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,20 +10,20 @@ impl Row {
     pub(super) fn new() -> Self {
         Self::default()
     }
-    /// A member.
+    /// Adds a member.
     pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Self {
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         self.0.insert(name.to_owned(), value);
         self
     }
-    /// A member, if there is a value.
+    /// Adds a member if there is a value.
     pub(super) fn maybe(self, name: &str, value: Option<impl Serialize>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
         }
     }
-    /// A list, if it has items.
+    /// Adds a list if it is not empty.
     pub(super) fn some(self, name: &str, rows: Vec<Value>) -> Self {
         if rows.is_empty() {
             self

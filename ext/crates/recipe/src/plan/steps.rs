@@ -1,4 +1,4 @@
-//! Steps, probes and calls as the plan shows them.
+//! Steps, probes and calls in the plan.
 
 use super::row::Row;
 use crate::layout::{self, PlacedStep};
@@ -6,7 +6,7 @@ use crate::model::{PluginRuntime, Recipe};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{CommandCall, RuntimePolicy};
 
-/// Arguments by name; of a name that is given twice the first counts.
+/// Returns the arguments by name; the first of several arguments with one name wins.
 fn parsed(args: &[String]) -> Value {
     let mut map = Map::new();
     for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {
@@ -23,7 +23,7 @@ fn verdict(command: &str, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// One step, as written and as the guest gets it.
+/// Returns one step, as written and as executed in the guest.
 pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
     let step = placed.step;
     let call = placed.call();
@@ -46,7 +46,7 @@ pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// A command that a probe comes down to.
+/// Returns the command that implements a probe.
 pub(super) fn call(call: &CommandCall, policy: &RuntimePolicy) -> Value {
     Row::new()
         .with("command", &call.command)
@@ -56,7 +56,7 @@ pub(super) fn call(call: &CommandCall, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// `workflow` of the plan: phases without steps are left out, `steps` never.
+/// Returns the plan's `workflow`: omits phases without steps, except `steps`.
 pub(super) fn workflow(recipe: &Recipe, policy: &RuntimePolicy) -> Value {
     let rows = layout::workflow(recipe);
     let of = |phase: layout::Phase| -> Vec<Value> {
@@ -72,7 +72,7 @@ pub(super) fn workflow(recipe: &Recipe, policy: &RuntimePolicy) -> Value {
         .value()
 }
 
-/// `probes` of the plan.
+/// Returns the plan's `probes`.
 pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
     recipe
         .probes
@@ -90,7 +90,7 @@ pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
         .collect()
 }
 
-/// Files that steps name beside the recipe, and where the guest has them.
+/// Returns the code files of steps with their guest paths.
 pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
     layout::setup(recipe)
         .iter()
@@ -114,7 +114,7 @@ pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
         .collect()
 }
 
-/// `pluginRuntime` of the plan.
+/// Returns the plan's `pluginRuntime`.
 pub(super) fn plugin_runtime(
     recipe: &Recipe,
     runtime: &PluginRuntime,

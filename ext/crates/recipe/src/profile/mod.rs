@@ -1,9 +1,9 @@
-//! Sandbox profiles: `wp-codebox/sandbox-profile/v1`, in YAML or JSON.
+//! Sandbox profiles `wp-codebox/sandbox-profile/v1`, in YAML or JSON.
 //!
-//! A profile says what a sandbox is made from, how long it lives and what it may use. It is read
-//! strictly: unknown and duplicate keys, anchors, tags and several documents are refused, size
-//! and depth are bounded, and every problem is told with its path. What this backend cannot do is
-//! refused by name. Secrets stand here by name only; instructions are text, never run.
+//! A profile defines the content, lifetime and permissions of a sandbox. The parser is strict: it
+//! refuses unknown and duplicate keys, anchors, tags and multiple documents, bounds size and
+//! depth, and reports every problem with its path. It refuses unsupported features by name. A
+//! profile contains only names of secrets. Its instructions are text and are never executed.
 
 mod model;
 mod read;
@@ -21,12 +21,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::Sha256Hex;
 
-/// Largest profile, bytes.
+/// Largest profile, in bytes.
 pub const MAX_PROFILE_BYTES: usize = 64 * 1024;
-/// Most problems that are told.
+/// Largest number of reported problems.
 const MOST_ISSUES: usize = 100;
 
-/// Reads a profile. A text that begins with `{` is JSON, any other one YAML.
+/// Parses a profile: as JSON when the text begins with `{`, otherwise as YAML.
 pub fn parse_profile(bytes: &[u8]) -> Result<Profile, Vec<ProfileIssue>> {
     let whole = |message: String| {
         vec![ProfileIssue {
@@ -49,8 +49,8 @@ pub fn parse_profile(bytes: &[u8]) -> Result<Profile, Vec<ProfileIssue>> {
             issues.into_iter().map(issue).collect::<Vec<_>>()
         })?
     } else {
-        let text =
-            std::str::from_utf8(bytes).map_err(|e| whole(format!("it is not UTF-8: {e}")))?;
+        let text = std::str::from_utf8(bytes)
+            .map_err(|e| whole(format!("the profile is not UTF-8: {e}")))?;
         yaml::read(text)?
     };
     profile(&value, Sha256Hex::from_bytes(&Sha256::digest(bytes).into()))

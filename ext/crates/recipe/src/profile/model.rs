@@ -1,4 +1,4 @@
-//! A profile as it was read, and what is wrong with one.
+//! Parsed profile and profile issues.
 
 use serde::Serialize;
 use wp_codebox_contracts::{
@@ -9,51 +9,51 @@ use wp_codebox_contracts::{
 /// Schema id.
 pub const PROFILE_SCHEMA: &str = "wp-codebox/sandbox-profile/v1";
 
-/// One thing wrong with a profile.
+/// One problem of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProfileIssue {
-    /// Where: `$`, `$.ttl.max`, `$.network.egress[2]`.
+    /// Path: `$`, `$.ttl.max`, `$.network.egress[2]`.
     pub path: String,
-    /// What is wrong and what is accepted.
+    /// Sentence that states the problem and what is accepted.
     pub message: String,
 }
 
-/// Where a sandbox's files come from.
+/// Source of a sandbox's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkspaceMode {
-    /// A directory of the host, copied on write.
+    /// A host directory, copied on write.
     Mirror,
-    /// What the sandbox fetches or makes itself; nothing of the host is shown.
+    /// Files that the sandbox fetches or creates itself; it sees no host directory.
     RemoteCanonical,
 }
 
-/// The workspace.
+/// Workspace of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// Where its files come from.
+    /// Source of the files.
     pub mode: WorkspaceMode,
-    /// What the sandbox may do with them; absent: it does not see them.
+    /// Access of the sandbox; `None` hides the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<MountAccess>,
-    /// Directory of the host; absent: named when a sandbox is made.
+    /// Host directory; `None` when the caller names it on creation of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Where the sandbox sees it.
+    /// Guest path of the workspace.
     pub target: String,
-    /// Which git repository the sandbox has of it.
+    /// Git repository in the sandbox.
     #[serde(skip_serializing_if = "GitChoice::is_auto")]
     pub git: GitChoice,
 }
 
-/// How long a sandbox lives, milliseconds.
+/// Lifetime of a sandbox, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ttl {
-    /// From when it is ready, unless something else is asked for.
+    /// Default lifetime from the time the sandbox is ready.
     pub default_ms: u64,
-    /// With all extensions.
+    /// Longest lifetime including extensions.
     pub max_ms: u64,
-    /// Without being used; absent: it may be idle.
+    /// Longest time without use; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }
@@ -61,75 +61,75 @@ pub struct Ttl {
 /// A secret by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretRef {
-    /// Name in the environment of whoever makes the sandbox, and in the sandbox.
+    /// Environment variable name, both in the process that creates the sandbox and in the sandbox.
     pub name: String,
-    /// Where its value may go.
+    /// Hosts that may receive the value.
     pub hosts: Vec<String>,
 }
 
-/// What happens once, before a sandbox is ready for others.
+/// Initial setup, run once before the sandbox is ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Setup {
-    /// Text for the agent; never run.
+    /// Text for the agent; never executed.
     pub instructions: String,
-    /// Registry commands, in order.
+    /// Registry commands in order.
     pub commands: Vec<CommandCall>,
     /// Secrets.
     pub secret_refs: Vec<SecretRef>,
 }
 
-/// Ways in.
+/// Permitted access to a running sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Reachability {
-    /// Programs may be run in it.
+    /// Whether programs may be executed in it.
     pub exec: bool,
-    /// Its site can be looked at.
+    /// Whether its site may be previewed.
     pub preview: bool,
 }
 
-/// Words for whoever chooses.
+/// Descriptive data for choosing a profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Metadata {
-    /// E.g. `self-hosted`.
+    /// Cost class, e.g. `self-hosted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_class: Option<String>,
-    /// E.g. `standard`.
+    /// Latency class, e.g. `standard`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_class: Option<String>,
 }
 
-/// A profile that holds.
+/// A valid profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Profile {
-    /// The schema id.
+    /// Schema id.
     pub schema: &'static str,
-    /// Name.
+    /// Profile name.
     pub id: String,
-    /// Version, as semantic versioning has it.
+    /// Semantic version.
     pub version: String,
-    /// What it is for.
+    /// Purpose of the profile.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Backend.
     pub extension: &'static str,
-    /// Lowest isolation level.
+    /// Minimum isolation level.
     pub isolation: IsolationLevel,
-    /// What may leave the sandbox.
+    /// Network policy.
     pub network: NetworkPolicy,
     /// Workspace.
     pub workspace: Workspace,
-    /// Whom a sandbox is for, unless something else is said.
+    /// Default owner scope of a sandbox.
     pub scope_default: SandboxScope,
-    /// Times.
+    /// Lifetime.
     pub ttl: Ttl,
-    /// Limits.
+    /// Resource limits.
     pub resources: LimitsRequest,
-    /// Setup.
+    /// Initial setup.
     pub setup: Setup,
-    /// Ways in.
+    /// Permitted access.
     pub reachability: Reachability,
-    /// For whoever chooses.
+    /// Descriptive data.
     pub metadata: Metadata,
-    /// sha256 of the text it was read from.
+    /// SHA-256 of the profile's text.
     pub sha256: Sha256Hex,
 }

@@ -1,4 +1,4 @@
-//! From values to a profile; every problem is kept.
+//! Converts parsed values to a profile and collects all problems.
 
 use super::text::{is_id, is_version};
 use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode};
@@ -10,11 +10,11 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::EgressRules;
 
 const HOUR: u64 = 3_600_000;
-/// Longest life of a run.
+/// Longest lifetime of a run, in milliseconds.
 const LONGEST: u64 = 24 * HOUR;
-/// Longest text.
+/// Longest text, in bytes.
 const TEXT: usize = 32 * 1024;
-/// Most entries of a list.
+/// Largest number of list entries.
 const ENTRIES: usize = 64;
 
 #[derive(Default)]
@@ -22,14 +22,14 @@ pub(super) struct Reader {
     pub(super) issues: Vec<ProfileIssue>,
 }
 
-/// An object of the profile and where it is; members that are null are left out.
+/// An object of the profile with its path; null members are omitted.
 pub(super) struct Section {
     path: String,
     members: Map<String, Value>,
 }
 
 impl Section {
-    /// Path of a member.
+    /// Returns the path of a member.
     pub(super) fn at(&self, name: &str) -> String {
         format!("{}.{name}", self.path)
     }
@@ -58,13 +58,16 @@ impl Reader {
             "metadata",
         ];
         let Value::Object(_) = value else {
-            self.issue("$", "a profile is an object with id, version and extension");
+            self.issue(
+                "$",
+                "a profile must be an object with id, version and extension",
+            );
             return None;
         };
         let top = self.object(value, "$", &keys);
         let schema = self.optional(&top, "schema");
         if schema.is_some_and(|schema| schema != PROFILE_SCHEMA) {
-            let message = format!("must be {PROFILE_SCHEMA:?} or left out");
+            let message = format!("must be {PROFILE_SCHEMA:?} or absent");
             self.issue("$.schema", &message);
         }
         let id = self.required(&top, "id");
@@ -82,7 +85,7 @@ impl Reader {
         if !extension.is_empty() && extension != "native" {
             self.issue(
                 "$.extension",
-                &format!("there is no backend {extension:?} here; this host has \"native\""),
+                &format!("unknown backend {extension:?}; this host has \"native\""),
             );
         }
         let isolation = self.isolation(&top);
@@ -116,7 +119,7 @@ impl Reader {
         });
     }
 
-    /// An object with these members; anything else is an issue.
+    /// Reads an object that may have only these members; reports an issue for anything else.
     pub(super) fn object(&mut self, value: &Value, path: &str, keys: &[&str]) -> Section {
         let mut section = Section {
             path: path.to_owned(),
@@ -132,7 +135,7 @@ impl Reader {
                 let shown: String = key.chars().take(64).collect();
                 self.issue(
                     &section.at(&shown),
-                    &format!("there is no such member; accepted are: {}", keys.join(", ")),
+                    &format!("unknown member; accepted are: {}", keys.join(", ")),
                 );
             }
         }
@@ -167,7 +170,7 @@ impl Reader {
         text.unwrap_or_default()
     }
 
-    /// One of several words.
+    /// Reads one of several permitted texts.
     fn word<T: Copy>(&mut self, from: &Section, name: &str, words: &[(&str, T)], default: T) -> T {
         let Some(text) = self.optional(from, name) else {
             return default;
@@ -180,7 +183,7 @@ impl Reader {
         let accepted = accepted.join(", ");
         self.issue(
             &from.at(name),
-            &format!("{shown:?} is not offered here; accepted are: {accepted}"),
+            &format!("{shown:?} is not supported here; accepted are: {accepted}"),
         );
         default
     }
@@ -196,7 +199,7 @@ impl Reader {
         }
     }
 
-    /// The entries of a list, each with its path.
+    /// Reads a list; returns each entry with its path.
     pub(super) fn list(&mut self, from: &Section, name: &str) -> Vec<(String, Value)> {
         let path = from.at(name);
         match from.members.get(name) {
@@ -249,7 +252,7 @@ impl Reader {
                     Ok(rule) => rules.rules.push(rule),
                     Err(error) => self.issue(
                         &at,
-                        &format!("is no rule {{host, ports, methods, paths}}: {error}"),
+                        &format!("is not a rule {{host, ports, methods, paths}}: {error}"),
                     ),
                 },
                 _ => self.issue(
@@ -304,23 +307,20 @@ impl Reader {
         match (mode, &access, &source) {
             (WorkspaceMode::RemoteCanonical, Some(_), _) => self.issue(
                 "$.workspace.access",
-                "must be none in mode remote-canonical: nothing of the host is shown",
+                "must be none in mode remote-canonical, which exposes no host directory",
             ),
             (WorkspaceMode::RemoteCanonical, None, Some(_))
             | (WorkspaceMode::Mirror, None, Some(_)) => {
                 self.issue(
                     "$.workspace.source",
-                    "has no use without access ro or rw in mode mirror",
+                    "requires access ro or rw in mode mirror",
                 );
             }
             _ => {}
         }
         let git = self.word(&part, "git", &GitChoice::WORDS, GitChoice::Auto);
         if access.is_none() && part.has("git") {
-            self.issue(
-                "$.workspace.git",
-                "has no use without access ro or rw in mode mirror",
-            );
+            self.issue("$.workspace.git", "requires access ro or rw in mode mirror");
         }
         if source
             .as_ref()
@@ -387,7 +387,7 @@ impl Reader {
         if part.has("cpu") {
             self.issue(
                 "$.resources.cpu",
-                "no share of the processor can be reserved or limited here; leave it out",
+                "this backend can neither reserve nor limit CPU shares; omit it",
             );
         }
         let mut number = |name: &str, factor: u64| {

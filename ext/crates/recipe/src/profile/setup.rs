@@ -1,4 +1,4 @@
-//! What happens once, the ways in, and words for whoever chooses.
+//! Reads the setup, access and metadata sections of a profile.
 
 use super::read::{Reader, Section};
 use super::{Metadata, Reachability, SecretRef, Setup};
@@ -45,7 +45,7 @@ impl Reader {
             if secret.hosts.is_empty() {
                 self.issue(
                     &at,
-                    "may go nowhere: name its hosts, or hosts in network.egress",
+                    "has no permitted host: set its hosts, or hosts in network.egress",
                 );
             }
             if setup
@@ -53,7 +53,7 @@ impl Reader {
                 .iter()
                 .any(|other| other.name == secret.name)
             {
-                self.issue(&at, "stands there twice");
+                self.issue(&at, "is given twice");
             }
             setup.secret_refs.push(secret);
         }
@@ -77,7 +77,7 @@ impl Reader {
     }
 }
 
-/// The hosts that rules name one by one.
+/// Returns the hosts that network rules name individually.
 fn reached(network: &NetworkPolicy) -> Vec<String> {
     match network {
         NetworkPolicy::Posture(_) => Vec::new(),

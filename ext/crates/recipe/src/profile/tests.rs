@@ -39,7 +39,7 @@ fn issues(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_profile_is_read_from_yaml_and_json_alike() {
+fn yaml_and_json_yield_the_same_profile() {
     let profile = parse_profile(FULL.as_bytes()).unwrap();
     assert_eq!(
         (profile.id.as_str(), profile.version.as_str()),
@@ -73,7 +73,7 @@ fn a_profile_is_read_from_yaml_and_json_alike() {
 }
 
 #[test]
-fn every_problem_has_its_path() {
+fn each_profile_problem_is_reported_with_its_path() {
     let text = "id: Bad Id\nversion: '1.0'\nextension: ext.compose-ssh\nplacement: {}\n\
         isolation: { level: microvm }\nnetwork: { default: allow, egress: [7] }\n\
         workspace: { access: rw, mode: remote-canonical, git: clone }\nscope_default: world\n\
@@ -115,7 +115,7 @@ fn every_problem_has_its_path() {
 }
 
 #[test]
-fn a_repository_without_a_workspace_is_refused() {
+fn git_repository_without_workspace_is_refused() {
     let head = "id: a\nversion: 1.0.0\nextension: native\n";
     let of = |workspace: &str| format!("{head}workspace: {{ {workspace}git: baseline }}\n");
     let found = issues(&of(""));
@@ -125,7 +125,7 @@ fn a_repository_without_a_workspace_is_refused() {
 }
 
 #[test]
-fn bombs_and_double_meanings_are_refused() {
+fn yaml_aliases_and_ambiguous_keys_are_refused() {
     let head = "id: a\nversion: 1.0.0\nextension: native\n";
     parse_profile(head.as_bytes()).unwrap();
     let laughs = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";
@@ -164,7 +164,7 @@ fn bombs_and_double_meanings_are_refused() {
 }
 
 #[test]
-fn times_versions_and_names() {
+fn durations_versions_and_ids_are_validated() {
     let longest = |time: &str| {
         let text = format!("id: a\nversion: 1.0.0\nextension: native\nttl: {{max: {time:?}}}\n");
         parse_profile(text.as_bytes()).map(|profile| profile.ttl.max_ms)

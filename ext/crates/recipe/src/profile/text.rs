@@ -1,6 +1,7 @@
-//! Names and versions.
+//! Checks of ids and versions.
 
-/// `[a-z0-9]` and then letters, digits, `.`, `_` and `-`: also a file name.
+/// Returns whether a text is `[a-z0-9]` followed by letters, digits, `.`, `_` and `-`; such an id
+/// is also a valid file name.
 pub(super) fn is_id(text: &str) -> bool {
     let rest =
         |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-');
@@ -11,7 +12,7 @@ pub(super) fn is_id(text: &str) -> bool {
         && !text.contains("..")
 }
 
-/// A version as semantic versioning writes it.
+/// Returns whether a text is a semantic version.
 pub(super) fn is_version(text: &str) -> bool {
     let (text, build) = text
         .split_once('+')

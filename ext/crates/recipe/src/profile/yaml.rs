@@ -1,22 +1,22 @@
-//! The part of YAML that means the same to everybody, as JSON values.
+//! Parses an unambiguous subset of YAML to JSON values.
 //!
-//! Anchors, aliases, tags, merge keys, several documents and keys that are not text are refused:
-//! no document grows beyond its own size, and none means two things.
+//! Refuses anchors, aliases, tags, merge keys, multiple documents and non-text keys, so that a
+//! document cannot expand beyond its own size and every reader interprets it the same way.
 
 use super::ProfileIssue;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting.
+/// Largest nesting depth.
 const DEPTH: usize = 16;
 
-/// Reads one document.
+/// Parses one document.
 pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
         let step = match event {
             Ok((event, span)) => builder.take(event, span.start.line()),
-            Err(error) => Err(format!("it is not YAML: {error}")),
+            Err(error) => Err(format!("the profile is not YAML: {error}")),
         };
         if let Err(message) = step {
             builder.issues.push(ProfileIssue {
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
             if issues.is_empty() {
                 issues.push(ProfileIssue {
                     path: "$".to_owned(),
-                    message: "it is empty: a profile is an object".to_owned(),
+                    message: "the profile is empty: it must be an object".to_owned(),
                 });
             }
             Err(issues)
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
 
 enum Open {
     List(Vec<Value>),
-    /// The key is there while its value is awaited.
+    /// An object, with the pending key while its value is expected.
     Object(Map<String, Value>, Option<String>),
 }
 
@@ -66,9 +66,7 @@ impl Builder {
             Event::DocumentStart(_) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(format!(
-                        "line {line}: one document is accepted, not several"
-                    ));
+                    return Err(format!("line {line}: only one document is accepted"));
                 }
                 Ok(())
             }
@@ -88,7 +86,9 @@ impl Builder {
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::List(items)) => self.value(Value::Array(items)),
                 Some(Open::Object(members, _)) => self.value(Value::Object(members)),
-                None => Err(format!("line {line}: it ends what did not begin")),
+                None => Err(format!(
+                    "line {line}: unexpected end of a list or an object"
+                )),
             },
         }
     }
@@ -113,7 +113,7 @@ impl Builder {
             if members.contains_key(text) {
                 self.issues.push(ProfileIssue {
                     path: format!("{path}.{text}"),
-                    message: format!("line {line}: the key stands there twice"),
+                    message: format!("line {line}: the key is given twice"),
                 });
             }
             *key = Some(text.to_owned());
@@ -151,7 +151,7 @@ impl Builder {
     }
 }
 
-/// A plain scalar by the core schema, without its odd spellings.
+/// Converts a plain scalar by the core schema, without its unusual spellings.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -162,7 +162,7 @@ fn plain(text: &str) -> Value {
     if let Ok(number) = text.parse::<i64>() {
         return Value::from(number);
     }
-    // Words such as `inf` and `1e5` alike are numbers to Rust; only digits with a point are here.
+    // Rust also parses `inf` and `1e5` as numbers; accept only digits with a point.
     let decimal = text
         .trim_start_matches('-')
         .bytes()

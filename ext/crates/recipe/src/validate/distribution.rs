@@ -1,7 +1,7 @@
-//! A distribution: names, places, environment, probes and what it may reach.
+//! Validates a distribution: names, paths, environment, probes and network.
 
-use super::places::{Wanted, check_mount};
-use super::{Judge, places, plugins, secrets, steps};
+use super::paths::{Wanted, check_mount};
+use super::{Validator, paths, plugins, secrets, steps};
 use crate::grammar::Pattern;
 use crate::issue::{IssueCode, member};
 use crate::layout::{self, WORDPRESS};
@@ -10,12 +10,12 @@ use crate::sources::is_below;
 use std::collections::BTreeSet;
 use wp_codebox_policy::{check_env_name, descriptor};
 
-pub(super) fn check(judge: &mut Judge<'_>) {
-    let Some(distribution) = &judge.recipe.distribution else {
+pub(super) fn check(validator: &mut Validator<'_>) {
+    let Some(distribution) = &validator.recipe.distribution else {
         return;
     };
     if distribution.name.trim().is_empty() || distribution.name.len() > 200 {
-        judge.say(
+        validator.report(
             IssueCode::InvalidDistributionName,
             "$.distribution.name",
             "must be a name of at most 200 bytes",
@@ -23,7 +23,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     }
     for (index, mount) in distribution.source_mounts.iter().enumerate() {
         check_mount(
-            judge,
+            validator,
             &format!("$.distribution.sourceMounts[{index}]"),
             Wanted {
                 source: &mount.source,
@@ -34,13 +34,13 @@ pub(super) fn check(judge: &mut Judge<'_>) {
             },
         );
     }
-    check_wordpress(judge, distribution);
+    check_wordpress(validator, distribution);
     for (name, value) in &distribution.env {
         let path = member("$.distribution.env", name);
         if let Err(error) = check_env_name(name) {
-            judge.say(IssueCode::InvalidDistributionEnv, path, error.to_string());
+            validator.report(IssueCode::InvalidDistributionEnv, path, error.to_string());
         } else if value.as_str().is_some_and(|v| v.contains('\0')) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidDistributionEnv,
                 path,
                 "the value must be text without NUL",
@@ -48,33 +48,33 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         }
     }
     plugins::check_defines(
-        judge,
+        validator,
         "$.distribution.constants",
         &distribution.constants,
         IssueCode::InvalidDistributionConstant,
     );
-    check_parts(judge, distribution);
-    check_probes(judge, distribution);
+    check_parts(validator, distribution);
+    check_probes(validator, distribution);
     for (index, artifact) in distribution.artifacts.iter().enumerate() {
         let relative = artifact.path.strip_prefix('/').unwrap_or(&artifact.path);
         if !is_below(relative) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidDistributionArtifact,
                 format!("$.distribution.artifacts[{index}].path"),
                 "must be a normalised path in the guest, without `..`",
             );
         }
     }
-    check_safety(judge, distribution);
+    check_safety(validator, distribution);
 }
 
-fn check_wordpress(judge: &mut Judge<'_>, distribution: &Distribution) {
+fn check_wordpress(validator: &mut Validator<'_>, distribution: &Distribution) {
     let wordpress = &distribution.wordpress;
     if wordpress.root.trim_end_matches('/') != WORDPRESS {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedPath,
             "$.distribution.wordpress.root",
-            "WordPress lies at /wordpress in every guest",
+            "WordPress is at /wordpress in every guest",
         );
     }
     for (name, value) in [
@@ -83,7 +83,7 @@ fn check_wordpress(judge: &mut Judge<'_>, distribution: &Distribution) {
         ("bootstrapFile", &wordpress.bootstrap_file),
     ] {
         if value.is_some() {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedPath,
                 format!("$.distribution.wordpress.{name}"),
                 "the guest's WordPress starts with its own wp-config.php; use constants and env",
@@ -92,37 +92,40 @@ fn check_wordpress(judge: &mut Judge<'_>, distribution: &Distribution) {
     }
 }
 
-fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
+fn check_parts(validator: &mut Validator<'_>, distribution: &Distribution) {
     let mut names = BTreeSet::new();
     for (index, fake) in distribution.service_fakes.iter().enumerate() {
         let path = format!("$.distribution.serviceFakes[{index}]");
         if !Pattern::Name.fits(&fake.name) || !names.insert(fake.name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidServiceFakeName,
                 format!("{path}.name"),
-                format!("must be {}, and no other fake's", Pattern::Name.rule()),
+                format!(
+                    "must be {}, and distinct from other fakes' names",
+                    Pattern::Name.rule()
+                ),
             );
         }
         let source = format!("{path}.source");
-        places::check_given(judge, &source, &fake.source, SourceKind::File);
+        paths::check_given(validator, &source, &fake.source, SourceKind::File);
         if fake.side_effects_artifact.is_some() {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedServiceFake,
                 format!("{path}.sideEffectsArtifact"),
-                "a fake writes a file where it likes; name that file in artifacts.paths",
+                "a fake can write its file anywhere; list that file in artifacts.paths",
             );
         }
         match fake.load.unwrap_or(FakeLoad::MuPlugin) {
             FakeLoad::MuPlugin => {}
-            FakeLoad::PreBootstrap | FakeLoad::Manual => judge.say(
+            FakeLoad::PreBootstrap | FakeLoad::Manual => validator.report(
                 IssueCode::UnsupportedServiceFake,
                 format!("{path}.load"),
-                "a fake is loaded as a must-use plugin; say \"mu-plugin\"",
+                "a fake is loaded as a must-use plugin; set \"mu-plugin\"",
             ),
         }
     }
     for index in 0..distribution.route_aliases.len() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedRouteAlias,
             format!("$.distribution.routeAliases[{index}]"),
             "the guest has no router; register the route in a plugin",
@@ -131,31 +134,34 @@ fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
     for (index, artifact) in distribution.setup_artifacts.iter().enumerate() {
         let path = format!("$.distribution.setupArtifacts[{index}]");
         if !Pattern::Name.fits(&artifact.name) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidDistributionSetupArtifactName,
                 format!("{path}.name"),
                 format!("must be {}", Pattern::Name.rule()),
             );
         }
         let source = format!("{path}.source");
-        places::check_given(judge, &source, &artifact.source, SourceKind::File);
-        judge.say(
+        paths::check_given(validator, &source, &artifact.source, SourceKind::File);
+        validator.report(
             IssueCode::UnsupportedSetupArtifact,
             format!("{path}.type"),
-            "the guest's database is SQLite and takes no dump of MySQL; use inputs.siteSeeds or a step",
+            "the guest's database is SQLite and cannot import a MySQL dump; use inputs.siteSeeds or a step",
         );
     }
 }
 
-fn check_probes(judge: &mut Judge<'_>, distribution: &Distribution) {
+fn check_probes(validator: &mut Validator<'_>, distribution: &Distribution) {
     let mut names = BTreeSet::new();
     for (index, probe) in distribution.startup_probes.iter().enumerate() {
         let path = format!("$.distribution.startupProbes[{index}]");
         if !Pattern::Name.fits(&probe.name) || !names.insert(probe.name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidStartupProbeName,
                 format!("{path}.name"),
-                format!("must be {}, and no other probe's", Pattern::Name.rule()),
+                format!(
+                    "must be {}, and distinct from other probes' names",
+                    Pattern::Name.rule()
+                ),
             );
         }
         let (field, value, code) = match probe.kind {
@@ -170,7 +176,7 @@ fn check_probes(judge: &mut Judge<'_>, distribution: &Distribution) {
             ProbeKind::Php => ("code", &probe.code, IssueCode::MissingStartupProbeCode),
         };
         if value.as_deref().is_none_or(|v| v.trim().is_empty()) {
-            judge.say(
+            validator.report(
                 code,
                 format!("{path}.{field}"),
                 format!("a probe of type {} needs {field}", probe.kind.as_str()),
@@ -179,28 +185,28 @@ fn check_probes(judge: &mut Judge<'_>, distribution: &Distribution) {
         }
         let call = layout::startup_call(probe);
         if descriptor(&call.command).is_none() {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedStartupProbe,
                 format!("{path}.type"),
                 format!(
-                    "this needs the command {}, which does not exist here; use php or wp-cli",
+                    "this requires the command {}, which this backend does not have; use php or wp-cli",
                     call.command
                 ),
             );
         } else {
-            steps::check_call(judge, &path, &call);
+            steps::check_call(validator, &path, &call);
         }
     }
 }
 
-fn check_safety(judge: &mut Judge<'_>, distribution: &Distribution) {
+fn check_safety(validator: &mut Validator<'_>, distribution: &Distribution) {
     let Some(safety) = &distribution.safety else {
         return;
     };
     let path = "$.distribution.safety";
     for (index, host) in safety.allowed_hosts.iter().enumerate() {
         if let Err(message) = secrets::is_host(host) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidDistributionNetworkHost,
                 format!("{path}.allowedHosts[{index}]"),
                 message,
@@ -209,23 +215,23 @@ fn check_safety(judge: &mut Judge<'_>, distribution: &Distribution) {
     }
     match (safety.network.unwrap_or(SafetyNetwork::Deny), safety.allowed_hosts.is_empty()) {
         (SafetyNetwork::Deny, true) | (SafetyNetwork::Declared, false) => {}
-        (SafetyNetwork::Deny, false) => judge.say(
+        (SafetyNetwork::Deny, false) => validator.report(
             IssueCode::UndeclaredDistributionNetwork,
             format!("{path}.allowedHosts"),
-            "the distribution denies the network (the default); say \"network\": \"declared\", or name no hosts",
+            "the distribution denies the network (the default); set \"network\": \"declared\", or remove the hosts",
         ),
-        (SafetyNetwork::Declared, true) => judge.say(
+        (SafetyNetwork::Declared, true) => validator.report(
             IssueCode::UndeclaredDistributionNetwork,
             format!("{path}.network"),
-            "a declared network names its hosts in allowedHosts",
+            "a declared network needs hosts in allowedHosts",
         ),
     }
     for (index, name) in safety.secret_env.iter().enumerate() {
-        if !judge.recipe.inputs.secret_env.contains(name) {
-            judge.say(
+        if !validator.recipe.inputs.secret_env.contains(name) {
+            validator.report(
                 IssueCode::InvalidDistributionSecretEnv,
                 format!("{path}.secretEnv[{index}]"),
-                "is not listed in inputs.secretEnv; list it there",
+                "is not listed in inputs.secretEnv; add it there",
             );
         }
     }

@@ -1,42 +1,42 @@
-//! What the recipe wants of the runtime, against what this host has.
+//! Validates the runtime section against the host's WordPress and PHP.
 
-use super::{Judge, places};
+use super::{Validator, paths};
 use crate::blueprint;
 use crate::issue::IssueCode;
 use crate::model::SourceKind;
 use serde_json::{Value, json};
 
-pub(super) fn check(judge: &mut Judge<'_>) {
-    let runtime = &judge.recipe.runtime;
+pub(super) fn check(validator: &mut Validator<'_>) {
+    let runtime = &validator.recipe.runtime;
     if runtime.backend_package.is_some() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedBackendPackage,
             "$.runtime.backendPackage",
-            "a recipe brings no backend: guests are made by this host's own",
+            "a recipe cannot provide a backend: this host's own backend creates the guests",
         );
     }
-    versions(judge);
+    versions(validator);
     if let Some(workers) = &runtime.workers
         && *workers != json!(1)
         && *workers != json!("auto")
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedRuntimeWorkers,
             "$.runtime.workers",
-            "each command has a PHP process of its own; say 1 or \"auto\"",
+            "each command runs in its own PHP process; set 1 or \"auto\"",
         );
     }
     if runtime.wordpress_install_mode.as_deref() == Some("do-not-attempt-installing") {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedWordpressInstallMode,
             "$.runtime.wordpressInstallMode",
-            "guests begin with an installed WordPress; leave the field out",
+            "guests start with an installed WordPress; omit the field",
         );
     }
     let blueprint = runtime.blueprint.as_ref().map(blueprint::blueprint);
     for row in blueprint.iter().flat_map(|b| &b.rows) {
         if let Some(reason) = &row.reason {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedBlueprint,
                 format!("$.runtime.blueprint.{}", row.path),
                 reason.clone(),
@@ -47,12 +47,12 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         (
             "preview",
             IssueCode::UnsupportedRuntimePreview,
-            "a recipe opens no preview; ask for it where the run is started",
+            "a recipe cannot open a preview; request it when the run is started",
         ),
         (
             "hostNodeHeap",
             IssueCode::UnsupportedHostNodeHeap,
-            "no Node runs here; limit the run's memory where it is started",
+            "this backend does not run Node; limit the run's memory when it is started",
         ),
     ] {
         let given = match name {
@@ -60,11 +60,11 @@ pub(super) fn check(judge: &mut Judge<'_>) {
             _ => runtime.host_node_heap.is_some(),
         };
         if given {
-            judge.say(code, format!("$.runtime.{name}"), message);
+            validator.report(code, format!("$.runtime.{name}"), message);
         }
     }
-    assets(judge);
-    extensions(judge);
+    assets(validator);
+    extensions(validator);
     let stack = runtime
         .stack
         .as_ref()
@@ -72,26 +72,26 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         .and_then(Value::as_array)
         .map_or(0, Vec::len);
     for index in 0..stack {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedRuntimeStack,
             format!("$.runtime.stack.mounts[{index}]"),
-            "nothing is mounted below the guest's WordPress; use inputs.mounts",
+            "this backend cannot mount a layer below the guest's WordPress; use inputs.mounts",
         );
     }
 }
 
-fn versions(judge: &mut Judge<'_>) {
-    let runtime = &judge.recipe.runtime;
-    let facts = judge.sources.facts().clone();
+fn versions(validator: &mut Validator<'_>) {
+    let runtime = &validator.recipe.runtime;
+    let facts = validator.sources.facts().clone();
     if let Some(wp) = runtime.wp.as_deref()
         && wp != "latest"
         && !matches(&facts.wordpress_version, wp)
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedWordpressVersion,
             "$.runtime.wp",
             format!(
-                "guests have WordPress {}; say \"latest\" or that version, or start the run with another WordPress directory",
+                "guests have WordPress {}; set \"latest\" or that version, or start the run with another WordPress directory",
                 facts.wordpress_version
             ),
         );
@@ -99,7 +99,7 @@ fn versions(judge: &mut Judge<'_>) {
     if let Some(php) = runtime.php_version.as_deref()
         && !matches(&facts.php_version, php)
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedPhpVersion,
             "$.runtime.phpVersion",
             format!("guests have PHP {}", facts.php_version),
@@ -107,7 +107,7 @@ fn versions(judge: &mut Judge<'_>) {
     }
 }
 
-/// Whether a version is the wanted one, or one of its series.
+/// Returns whether a version equals the wanted one or belongs to its series.
 fn matches(version: &str, wanted: &str) -> bool {
     version == wanted
         || version
@@ -115,41 +115,41 @@ fn matches(version: &str, wanted: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(['.', '-']))
 }
 
-fn assets(judge: &mut Judge<'_>) {
-    let Some(assets) = &judge.recipe.runtime.assets else {
+fn assets(validator: &mut Validator<'_>) {
+    let Some(assets) = &validator.recipe.runtime.assets else {
         return;
     };
     if assets.wordpress_zip.is_some() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedRuntimeAssets,
             "$.runtime.assets.wordpressZip",
-            "WordPress is not unpacked from an archive; unpack it and name wordpressDirectory",
+            "WordPress cannot be used from an archive; unpack it and set wordpressDirectory",
         );
     }
     if let Some(directory) = assets.wordpress_directory.as_deref() {
         let path = "$.runtime.assets.wordpressDirectory";
-        places::check_is(judge, path, directory, SourceKind::Directory);
+        paths::check_is(validator, path, directory, SourceKind::Directory);
     }
 }
 
-fn extensions(judge: &mut Judge<'_>) {
-    let runtime = &judge.recipe.runtime;
+fn extensions(validator: &mut Validator<'_>) {
+    let runtime = &validator.recipe.runtime;
     for index in 0..runtime.extensions.len() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedPhpExtension,
             format!("$.runtime.extensions[{index}]"),
             "extensions for another PHP cannot be loaded; install them for the host's PHP",
         );
     }
     for (index, name) in runtime.bundled_extensions.iter().enumerate() {
-        let there = judge
+        let there = validator
             .sources
             .facts()
             .php_extensions
             .iter()
             .any(|known| known.eq_ignore_ascii_case(name));
         if !there {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedPhpExtension,
                 format!("$.runtime.bundledExtensions[{index}]"),
                 format!("the guest's PHP has no {name}; install it for the host's PHP"),

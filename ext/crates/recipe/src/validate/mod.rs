@@ -1,39 +1,39 @@
-//! Judging a recipe that has its shape: every issue, section by section.
+//! Validates a recipe that matches the grammar and collects every issue, section by section.
 //!
-//! The order is that of the public system: distribution, backend package, steps, mounts,
-//! overlays, workspaces, plugins, their runtime, fixtures, probes, secrets, services,
-//! environment, seeds, staged files, packages, artifacts, then the policy.
+//! The order of sections follows the public system: distribution, backend package, steps, mounts,
+//! overlays, workspaces, plugins, their runtime, fixtures, probes, secrets, services, environment,
+//! seeds, staged files, packages, artifacts, then the policy.
 
 mod distribution;
 mod host;
-mod judge;
-mod places;
+mod paths;
 mod plugins;
 mod secrets;
 mod seeds;
 mod steps;
 mod unsupported;
+mod validator;
 
 use crate::issue::{Issue, IssueCode};
 use crate::model::Recipe;
 use crate::policy::{self, PolicyChoice};
 use crate::sources::Sources;
-use judge::Judge;
 use serde_json::{Value, json};
+use validator::Validator;
 
-/// Schema of the answer.
+/// Schema id of the response.
 pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
 
-/// What a recipe is judged by.
+/// Context of a validation.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Answers about the host.
+    /// Facts about the host.
     pub sources: &'a dyn Sources,
-    /// The policy it would run under.
+    /// Policy to validate against.
     pub policy: PolicyChoice<'a>,
 }
 
-/// Every issue of a recipe, in order.
+/// Returns all issues of a recipe, in order.
 #[must_use]
 pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
     let effective = policy::effective(recipe, context.sources, context.policy);
@@ -41,35 +41,35 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
         Ok(policy) => (Some(policy), Vec::new()),
         Err(issues) => (None, issues),
     };
-    let mut judge = Judge {
+    let mut validator = Validator {
         recipe,
         sources: context.sources,
         policy,
         issues: Vec::new(),
     };
-    distribution::check(&mut judge);
-    host::check(&mut judge);
-    steps::check_workflow(&mut judge);
-    places::check_mounts(&mut judge);
-    unsupported::check_overlays(&mut judge);
-    places::check_workspaces(&mut judge);
-    plugins::check(&mut judge);
-    unsupported::check_dependencies(&mut judge);
-    plugins::check_runtime(&mut judge);
-    unsupported::check_fixtures(&mut judge);
-    steps::check_probes(&mut judge);
-    secrets::check_secret_env(&mut judge);
-    secrets::check_services(&mut judge);
-    unsupported::check_services(&mut judge);
-    secrets::check_runtime_env(&mut judge);
-    seeds::check(&mut judge);
-    places::check_staged(&mut judge);
-    unsupported::check_packages(&mut judge);
-    places::check_artifacts(&mut judge);
-    places::check_overlaps(&mut judge);
-    unsupported::check_experiments(&mut judge);
+    distribution::check(&mut validator);
+    host::check(&mut validator);
+    steps::check_workflow(&mut validator);
+    paths::check_mounts(&mut validator);
+    unsupported::check_overlays(&mut validator);
+    paths::check_workspaces(&mut validator);
+    plugins::check(&mut validator);
+    unsupported::check_dependencies(&mut validator);
+    plugins::check_runtime(&mut validator);
+    unsupported::check_fixtures(&mut validator);
+    steps::check_probes(&mut validator);
+    secrets::check_secret_env(&mut validator);
+    secrets::check_services(&mut validator);
+    unsupported::check_services(&mut validator);
+    secrets::check_runtime_env(&mut validator);
+    seeds::check(&mut validator);
+    paths::check_staged(&mut validator);
+    unsupported::check_packages(&mut validator);
+    paths::check_artifacts(&mut validator);
+    paths::check_overlaps(&mut validator);
+    unsupported::check_experiments(&mut validator);
     for issue in malformed {
-        judge.say(
+        validator.report(
             IssueCode::RuntimePolicyInvalid,
             if issue.field.is_empty() {
                 "policy".to_owned()
@@ -79,13 +79,13 @@ pub fn validate(recipe: &Recipe, context: Context<'_>) -> Vec<Issue> {
             issue.message,
         );
     }
-    steps::check_policy(&mut judge);
-    secrets::check_policy(&mut judge);
-    judge.issues
+    steps::check_policy(&mut validator);
+    secrets::check_policy(&mut validator);
+    validator.issues
 }
 
-/// The answer of `recipe validate`: `wp-codebox/recipe-validation/v1`. `recipe` is what
-/// `parse` gave; a recipe that could not be read has no summary.
+/// Returns the response of `recipe validate`: `wp-codebox/recipe-validation/v1`. `recipe` is the
+/// result of `parse`; a recipe that could not be parsed has no summary.
 #[must_use]
 pub fn validation(
     recipe_path: &str,
@@ -123,7 +123,7 @@ fn summary(recipe: &Recipe) -> Value {
     })
 }
 
-/// The error of an answer with this many issues.
+/// Returns the error of a response with this many issues.
 pub(crate) fn failure(count: usize) -> Value {
     json!({
         "name": "RecipeValidationError",

@@ -1,6 +1,6 @@
-//! Plugins that a recipe brings along, and how they are set up.
+//! Validates the recipe's plugins and their setup.
 
-use super::{Judge, steps};
+use super::{Validator, steps};
 use crate::grammar::Pattern;
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedPlugin, PluginSource};
@@ -10,31 +10,31 @@ use crate::sources::{PathKind, check_archive, is_below};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn check(judge: &mut Judge<'_>) {
-    for (index, plugin) in judge.recipe.inputs.extra_plugins.iter().enumerate() {
+pub(super) fn check(validator: &mut Validator<'_>) {
+    for (index, plugin) in validator.recipe.inputs.extra_plugins.iter().enumerate() {
         let path = format!("$.inputs.extra_plugins[{index}]");
-        let placed = layout::place_plugin(plugin, judge.sources);
-        check_source(judge, &path, plugin, &placed);
-        check_names(judge, &path, plugin, &placed);
+        let placed = layout::place_plugin(plugin, validator.sources);
+        check_source(validator, &path, plugin, &placed);
+        check_names(validator, &path, plugin, &placed);
         if plugin.composer.is_some() {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedComposerInstall,
                 format!("{path}.composer"),
-                "packages are not installed here; run composer install beforehand",
+                "this backend does not run Composer; run composer install beforehand",
             );
         }
         if placed.load_as == LoadAs::MuPlugin && plugin.activate == Some(false) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidStep,
                 format!("{path}.activate"),
-                "a must-use plugin is always active; leave activate out",
+                "a must-use plugin is always active; omit activate",
             );
         }
     }
 }
 
 fn check_source(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     path: &str,
     plugin: &ExtraPlugin,
     placed: &PlacedPlugin<'_>,
@@ -46,41 +46,41 @@ fn check_source(
     };
     let at = format!("{path}.{field}");
     if placed.source.trim().is_empty() {
-        judge.say(IssueCode::MissingSource, at, "is empty");
+        validator.report(IssueCode::MissingSource, at, "is empty");
         return;
     }
     if let (Some(source), Some(other)) = (&plugin.source, &plugin.source_path)
         && source != other
     {
-        judge.say(
+        validator.report(
             IssueCode::InvalidSource,
             format!("{path}.sourcePath"),
-            "differs from source; leave one of them out",
+            "differs from source; remove one of them",
         );
     }
     match placed.from {
         PluginSource::Directory => {
             if plugin.sha256.is_some() {
-                judge.say(
+                validator.report(
                     IssueCode::InvalidSourceSha256,
                     format!("{path}.sha256"),
-                    "only an archive has one sha256; leave it out for a directory",
+                    "only an archive has a sha256; omit it for a directory",
                 );
             }
         }
-        PluginSource::Zip => check_zip(judge, path, &at, plugin, placed.source),
-        PluginSource::Remote => judge.say(
+        PluginSource::Zip => check_zip(validator, path, &at, plugin, placed.source),
+        PluginSource::Remote => validator.report(
             IssueCode::NetworkDownloadsDisabled,
             at,
-            "nothing is downloaded; fetch the plugin beforehand and name its directory or archive",
+            "this backend downloads nothing; download the plugin beforehand and set its directory or archive",
         ),
-        PluginSource::Missing => judge.say(IssueCode::MissingSource, at, "does not exist"),
-        PluginSource::Denied => judge.say(
+        PluginSource::Missing => validator.report(IssueCode::MissingSource, at, "does not exist"),
+        PluginSource::Denied => validator.report(
             IssueCode::InvalidSource,
             at,
-            "this path may not be given to a guest",
+            "the host's settings do not permit exposing this path to a guest",
         ),
-        PluginSource::Other => judge.say(
+        PluginSource::Other => validator.report(
             IssueCode::NotDirectory,
             at,
             "must be the directory of a plugin or a .zip archive",
@@ -91,7 +91,7 @@ fn check_source(
         ("sourceSubpath", &plugin.source_subpath),
     ] {
         if value.as_deref().is_some_and(|v| !is_below(v)) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSourceSubdir,
                 format!("{path}.{name}"),
                 "must be a path below the source, without `..`",
@@ -100,29 +100,35 @@ fn check_source(
     }
     if placed.from == PluginSource::Directory
         && plugin.source_subdir.as_deref().is_some_and(is_below)
-        && judge
+        && validator
             .sources
             .kind(&layout::plugin_root(plugin, placed.source))
             != PathKind::Directory
     {
-        judge.say(
+        validator.report(
             IssueCode::NotDirectory,
             format!("{path}.sourceSubdir"),
-            "is no directory of the source",
+            "is not a directory in the source",
         );
     }
 }
 
-fn check_zip(judge: &mut Judge<'_>, path: &str, at: &str, plugin: &ExtraPlugin, source: &str) {
-    match judge.sources.zip(source) {
-        Err(error) => judge.say(
+fn check_zip(
+    validator: &mut Validator<'_>,
+    path: &str,
+    at: &str,
+    plugin: &ExtraPlugin,
+    source: &str,
+) {
+    match validator.sources.zip(source) {
+        Err(error) => validator.report(
             IssueCode::InvalidSource,
             at,
             format!("the archive cannot be read: {error}"),
         ),
         Ok(entries) => {
             if let Err(error) = check_archive(&entries) {
-                judge.say(IssueCode::InvalidSource, at, error.to_string());
+                validator.report(IssueCode::InvalidSource, at, error.to_string());
             } else if let Some(subdir) = plugin.source_subdir.as_deref()
                 && !entries.iter().any(|e| {
                     e.name
@@ -130,26 +136,26 @@ fn check_zip(judge: &mut Judge<'_>, path: &str, at: &str, plugin: &ExtraPlugin, 
                         .is_some_and(|r| r.starts_with('/'))
                 })
             {
-                judge.say(
+                validator.report(
                     IssueCode::InvalidSourceSubdir,
                     format!("{path}.sourceSubdir"),
-                    "is no directory of the archive",
+                    "is not a directory in the archive",
                 );
             }
         }
     }
     match &plugin.sha256 {
         Some(wanted) => {
-            let found = judge.sources.sha256(source);
+            let found = validator.sources.sha256(source);
             if found.is_none_or(|found| !found.eq_ignore_ascii_case(wanted)) {
-                judge.say(
+                validator.report(
                     IssueCode::InvalidSourceSha256,
                     format!("{path}.sha256"),
-                    "is not the archive's; it may have changed",
+                    "does not match the archive, which may have changed",
                 );
             }
         }
-        None if judge.sources.requires_sha256() => judge.say(
+        None if validator.sources.requires_sha256() => validator.report(
             IssueCode::MissingSourceSha256,
             format!("{path}.sha256"),
             "is required for archives by WP_CODEBOX_REQUIRE_SOURCE_SHA256; `sha256sum` prints it",
@@ -158,12 +164,17 @@ fn check_zip(judge: &mut Judge<'_>, path: &str, at: &str, plugin: &ExtraPlugin, 
     }
 }
 
-fn check_names(judge: &mut Judge<'_>, path: &str, plugin: &ExtraPlugin, placed: &PlacedPlugin<'_>) {
+fn check_names(
+    validator: &mut Validator<'_>,
+    path: &str,
+    plugin: &ExtraPlugin,
+    placed: &PlacedPlugin<'_>,
+) {
     if plugin.slug.is_none() && !Pattern::Slug.fits(&placed.slug) {
-        judge.say(
+        validator.report(
             IssueCode::InvalidSlug,
             format!("{path}.slug"),
-            "is required here: the source's name is no slug",
+            "is required here: the source's name is not a valid slug",
         );
     }
     let own = placed
@@ -173,7 +184,7 @@ fn check_names(judge: &mut Judge<'_>, path: &str, plugin: &ExtraPlugin, placed: 
     if plugin.plugin_file.is_some()
         && !(is_below(&placed.file) && placed.file.ends_with(".php") && own)
     {
-        judge.say(
+        validator.report(
             IssueCode::InvalidPluginFile,
             format!("{path}.pluginFile"),
             format!("must be a .php file below {}/", placed.directory),
@@ -181,65 +192,65 @@ fn check_names(judge: &mut Judge<'_>, path: &str, plugin: &ExtraPlugin, placed: 
     }
 }
 
-pub(super) fn check_runtime(judge: &mut Judge<'_>) {
-    let Some(runtime) = &judge.recipe.inputs.plugin_runtime else {
+pub(super) fn check_runtime(validator: &mut Validator<'_>) {
+    let Some(runtime) = &validator.recipe.inputs.plugin_runtime else {
         return;
     };
-    check_php(judge, runtime);
+    check_php(validator, runtime);
     check_defines(
-        judge,
+        validator,
         "$.inputs.pluginRuntime.wpConfigDefines",
         &runtime.wp_config_defines,
         IssueCode::InvalidPluginRuntimeDefine,
     );
-    for placed in layout::setup(judge.recipe) {
-        // What sets a plugin up acts in WordPress; agents and browsers come later.
+    for placed in layout::setup(validator.recipe) {
+        // Plugin setup may only use commands that act in WordPress; agents and browsers run later.
         let fits = matches!(
             placed.step.command.as_str(),
             "wordpress.run-php" | "wordpress.wp-cli" | "wordpress.ability"
         );
         if !fits {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedPluginRuntimeSetupCommand,
                 format!("{}.command", placed.path),
-                "setup takes wordpress.run-php, wordpress.wp-cli and wordpress.ability",
+                "setup accepts only wordpress.run-php, wordpress.wp-cli and wordpress.ability",
             );
             continue;
         }
-        steps::check_step(judge, &placed);
+        steps::check_step(validator, &placed);
     }
     let mut names = BTreeSet::new();
     for (index, probe) in runtime.health_probes.iter().enumerate() {
         let path = format!("$.inputs.pluginRuntime.healthProbes[{index}]");
         if !names.insert(probe.name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidPluginRuntimeHealthProbeName,
                 format!("{path}.name"),
-                "another health probe has this name; each needs its own",
+                "another health probe has this name; use a distinct name",
             );
         }
         let blank = |text: &Option<String>| text.as_deref().is_none_or(|t| t.trim().is_empty());
         match probe.kind {
-            HealthKind::Php if blank(&probe.code) => judge.say(
+            HealthKind::Php if blank(&probe.code) => validator.report(
                 IssueCode::MissingPluginRuntimeHealthProbeCode,
                 format!("{path}.code"),
                 "a probe of type php needs code",
             ),
-            HealthKind::WpCli if blank(&probe.command) => judge.say(
+            HealthKind::WpCli if blank(&probe.command) => validator.report(
                 IssueCode::MissingPluginRuntimeHealthProbeCommand,
                 format!("{path}.command"),
                 "a probe of type wp-cli needs a command",
             ),
             HealthKind::PluginActive => {
                 let file = probe.plugin_file.as_deref().unwrap_or_default();
-                // The name becomes a word of a command line.
+                // The name becomes one word of a command line.
                 let plain = is_below(file)
                     && file.bytes().all(|b| {
                         b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/')
                     })
                     && !file.starts_with('-');
                 if !plain || !file.ends_with(".php") {
-                    judge.say(
+                    validator.report(
                         IssueCode::InvalidPluginFile,
                         format!("{path}.pluginFile"),
                         "a probe of type plugin-active needs the plugin's main file, such as `shop/shop.php`",
@@ -251,16 +262,16 @@ pub(super) fn check_runtime(judge: &mut Judge<'_>) {
     }
 }
 
-fn check_php(judge: &mut Judge<'_>, runtime: &PluginRuntime) {
+fn check_php(validator: &mut Validator<'_>, runtime: &PluginRuntime) {
     let Some(php) = &runtime.php else {
         return;
     };
     let path = "$.inputs.pluginRuntime.php";
     if !php.bootstrap_ini_entries.is_empty() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedPluginRuntimeBootstrapIni,
             format!("{path}.bootstrapIniEntries"),
-            "PHP has one set of settings for a whole process; use iniEntries",
+            "PHP settings apply to the whole process; use iniEntries",
         );
     }
     for (name, value) in &php.ini_entries {
@@ -268,7 +279,7 @@ fn check_php(judge: &mut Judge<'_>, runtime: &PluginRuntime) {
             && name
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
-        // What would load code or undo what the guest's PHP is started with.
+        // Settings that load code or override the guest's own PHP configuration.
         let ours = matches!(
             name.as_str(),
             "extension"
@@ -282,31 +293,31 @@ fn check_php(judge: &mut Judge<'_>, runtime: &PluginRuntime) {
         );
         let value_fits = !value
             .as_str()
-            // Inside of double quotes these would end the value or begin a variable.
+            // Inside double quotes these characters would end the value or start a variable.
             .is_some_and(|v| v.contains(['\n', '\r', '\0', '"', '$', '\\']));
         if !plain || ours || !value_fits {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidPluginRuntimeIni,
                 crate::issue::member(&format!("{path}.iniEntries"), name),
-                "must be a setting that plugins may have, with a value of one line without \", $ and \\",
+                "must be a setting that plugins may change, with a single-line value without \", $ and \\",
             );
         }
     }
 }
 
-/// Names of constants that the guest's own `wp-config.php` gives, or that are not names.
+/// Reports constants that the guest's own `wp-config.php` defines, and invalid names.
 pub(super) fn check_defines(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     path: &str,
     defines: &BTreeMap<String, Value>,
     code: IssueCode,
 ) {
     for name in defines.keys() {
         if !is_define(name) {
-            judge.say(
+            validator.report(
                 code,
                 crate::issue::member(path, name),
-                "must be the name of a constant that does not belong to the guest itself",
+                "must be a valid constant name that the guest itself does not define",
             );
         }
     }

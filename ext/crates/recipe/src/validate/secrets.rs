@@ -1,6 +1,6 @@
-//! Secrets, environment and external services, against the policy in force.
+//! Validates secrets, environment and external services against the effective policy.
 
-use super::Judge;
+use super::Validator;
 use crate::issue::IssueCode;
 use crate::model::{Environment, Writes};
 use crate::policy::{self, Opened};
@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use wp_codebox_contracts::{NetworkPolicy, NetworkPosture, NetworkRules, SecretsPolicy};
 use wp_codebox_policy::{EgressRules, check_env_name, check_secret_name, is_exposed};
 
-/// Most secrets of a recipe.
+/// Largest number of secrets in a recipe.
 const MAX_SECRETS: usize = 32;
-/// Longest value of a variable, bytes.
+/// Longest value of an environment variable, in bytes.
 const MAX_VALUE: usize = 64 * 1024;
 
-pub(super) fn check_secret_env(judge: &mut Judge<'_>) {
-    let names = &judge.recipe.inputs.secret_env;
+pub(super) fn check_secret_env(validator: &mut Validator<'_>) {
+    let names = &validator.recipe.inputs.secret_env;
     if names.len() > MAX_SECRETS {
-        judge.say(
+        validator.report(
             IssueCode::InvalidSecretEnv,
             "$.inputs.secretEnv",
             format!(
@@ -30,30 +30,30 @@ pub(super) fn check_secret_env(judge: &mut Judge<'_>) {
     for (index, name) in names.iter().enumerate() {
         let path = format!("$.inputs.secretEnv[{index}]");
         if !seen.insert(name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                "is given twice; leave one of them out",
+                "is given twice; remove one of them",
             );
         }
         if let Err(why) = check_secret_name(name) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                format!("is no name for a secret: {why}"),
+                format!("is not a valid name for a secret: {why}"),
             );
         }
-        if judge.recipe.inputs.runtime_env.contains_key(name) {
-            judge.say(
+        if validator.recipe.inputs.runtime_env.contains_key(name) {
+            validator.report(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                "is a variable of inputs.runtimeEnv too; each needs a name of its own",
+                "is also a variable in inputs.runtimeEnv; use distinct names",
             );
         }
     }
 }
 
-/// Hosts as the network rules take them.
+/// Validates a host by the syntax of network rules.
 pub(super) fn is_host(text: &str) -> Result<(), String> {
     let rules = NetworkRules {
         allow_hosts: vec![text.to_owned()],
@@ -63,19 +63,19 @@ pub(super) fn is_host(text: &str) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(issues) => Err(issues
             .first()
-            .map_or_else(|| "is no host".to_owned(), |i| i.message.clone())),
+            .map_or_else(|| "is not a host".to_owned(), |i| i.message.clone())),
     }
 }
 
-pub(super) fn check_services(judge: &mut Judge<'_>) {
+pub(super) fn check_services(validator: &mut Validator<'_>) {
     let mut ids = BTreeSet::new();
-    for (index, service) in judge.recipe.inputs.external_services.iter().enumerate() {
+    for (index, service) in validator.recipe.inputs.external_services.iter().enumerate() {
         let path = format!("$.inputs.externalServices[{index}]");
         if !ids.insert(service.id.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::DuplicateExternalServiceId,
                 format!("{path}.id"),
-                "another service has this id; each needs its own",
+                "another service has this id; use a distinct id",
             );
         }
         for (list, hosts) in [
@@ -84,7 +84,7 @@ pub(super) fn check_services(judge: &mut Judge<'_>) {
         ] {
             for (at, host) in hosts.iter().enumerate() {
                 if let Err(message) = is_host(host) {
-                    judge.say(
+                    validator.report(
                         IssueCode::InvalidExternalServiceHost,
                         format!("{path}.{list}[{at}]"),
                         message,
@@ -94,33 +94,33 @@ pub(super) fn check_services(judge: &mut Judge<'_>) {
         }
         for (at, host) in service.blocked_hosts.iter().enumerate() {
             if service.allowed_hosts.contains(host) {
-                judge.say(
+                validator.report(
                     IssueCode::InvalidExternalServiceHost,
                     format!("{path}.blockedHosts[{at}]"),
-                    "is allowed and blocked; leave one of them out",
+                    "is both allowed and blocked; remove one of them",
                 );
             }
         }
         for (at, name) in service.secret_env.iter().enumerate() {
-            if !judge.recipe.inputs.secret_env.contains(name) {
-                judge.say(
+            if !validator.recipe.inputs.secret_env.contains(name) {
+                validator.report(
                     IssueCode::InvalidExternalServiceSecretEnv,
                     format!("{path}.secretEnv[{at}]"),
-                    "is not listed in inputs.secretEnv; list it there",
+                    "is not listed in inputs.secretEnv; add it there",
                 );
             }
         }
     }
 }
 
-pub(super) fn check_runtime_env(judge: &mut Judge<'_>) {
-    for (name, value) in &judge.recipe.inputs.runtime_env {
+pub(super) fn check_runtime_env(validator: &mut Validator<'_>) {
+    for (name, value) in &validator.recipe.inputs.runtime_env {
         let path = crate::issue::member("$.inputs.runtimeEnv", name);
         if let Err(error) = check_env_name(name) {
-            judge.say(IssueCode::InvalidRuntimeEnv, &path, error.to_string());
+            validator.report(IssueCode::InvalidRuntimeEnv, &path, error.to_string());
         }
         if value.len() > MAX_VALUE {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidRuntimeEnvValue,
                 &path,
                 format!("is longer than {MAX_VALUE} bytes; stage a file instead"),
@@ -129,21 +129,21 @@ pub(super) fn check_runtime_env(judge: &mut Judge<'_>) {
     }
 }
 
-/// What services and secrets need of the policy.
-pub(super) fn check_policy(judge: &mut Judge<'_>) {
-    let Some(policy) = judge.policy.clone() else {
+/// Reports what services and secrets need and the policy does not grant.
+pub(super) fn check_policy(validator: &mut Validator<'_>) {
+    let Some(policy) = validator.policy.clone() else {
         return;
     };
-    for (index, service) in judge.recipe.inputs.external_services.iter().enumerate() {
+    for (index, service) in validator.recipe.inputs.external_services.iter().enumerate() {
         let path = format!("$.inputs.externalServices[{index}]");
         if service.writes == Writes::WithApproval {
-            judge.say(
+            validator.report(
                 IssueCode::RuntimePolicyExternalServiceApprovalRequired,
                 format!("{path}.writes"),
-                "a run cannot pause for a human; say \"forbidden\", and approve the bundle instead",
+                "a run cannot pause for human approval; set \"forbidden\", and approve the bundle instead",
             );
         }
-        // A fake answers inside of the guest.
+        // A local service or fixture responds inside the guest.
         let outside = match service.environment {
             Environment::Local | Environment::Fixture => false,
             Environment::Staging | Environment::Production | Environment::External => true,
@@ -153,10 +153,10 @@ pub(super) fn check_policy(judge: &mut Judge<'_>) {
         }
         if policy.network == NetworkPolicy::Posture(NetworkPosture::Deny) {
             if !service.allowed_hosts.is_empty() {
-                judge.say(
+                validator.report(
                     IssueCode::RuntimePolicyExternalServiceNetworkDenied,
                     format!("{path}.allowedHosts"),
-                    "the policy opens no network; give a policy with rules for these hosts",
+                    "the policy opens no network; use a policy with rules for these hosts",
                 );
             }
             continue;
@@ -166,10 +166,10 @@ pub(super) fn check_policy(judge: &mut Judge<'_>) {
                 (Opened::Reads, _) | (Opened::Everything, Writes::WithApproval) => continue,
                 (Opened::Nothing, _) => "the policy does not open this host; add a rule for it",
                 (Opened::Everything, Writes::Forbidden | Writes::RecordOnly) => {
-                    "the policy opens this host for writing, which the recipe rules out; give it a rule with the methods GET and HEAD"
+                    "the policy permits writes to this host, which the recipe forbids; restrict the rule to the methods GET and HEAD"
                 }
             };
-            judge.say(
+            validator.report(
                 IssueCode::RuntimePolicyExternalServiceHostDenied,
                 format!("{path}.allowedHosts[{at}]"),
                 message,
@@ -177,28 +177,28 @@ pub(super) fn check_policy(judge: &mut Judge<'_>) {
         }
         for (at, host) in service.blocked_hosts.iter().enumerate() {
             if policy::opens(&policy, host) != Opened::Nothing {
-                judge.say(
+                validator.report(
                     IssueCode::RuntimePolicyExternalServiceHostDenied,
                     format!("{path}.blockedHosts[{at}]"),
-                    "the policy opens this host, which the recipe blocks; take it out of the policy",
+                    "the policy opens this host, which the recipe blocks; remove it from the policy",
                 );
             }
         }
     }
-    for (index, name) in judge.recipe.inputs.secret_env.iter().enumerate() {
-        // A secret that nobody has needs no way; the plan says that it is missing.
-        if judge.sources.secret(name) == SecretStatus::Missing {
+    for (index, name) in validator.recipe.inputs.secret_env.iter().enumerate() {
+        // A missing secret needs no route; the plan reports it as missing.
+        if validator.sources.secret(name) == SecretStatus::Missing {
             continue;
         }
-        let hosts = policy::secret_hosts(judge.recipe, name);
+        let hosts = policy::secret_hosts(validator.recipe, name);
         let reaches = hosts
             .iter()
             .any(|host| policy::opens(&policy, host) != Opened::Nothing);
         if policy.secrets == SecretsPolicy::None || !(reaches || is_exposed(&policy, name)) {
-            judge.say(
+            validator.report(
                 IssueCode::RuntimePolicySecretWithheld,
                 format!("$.inputs.secretEnv[{index}]"),
-                "this secret could go nowhere: name it with the hosts it is for (an external service or the distribution's safety) and open them, or give a policy that lists it in expose_secrets",
+                "no policy rule permits using this secret: bind it to hosts (of an external service or the distribution's safety) and open these, or use a policy that lists it in expose_secrets",
             );
         }
     }

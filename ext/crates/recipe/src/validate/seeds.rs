@@ -1,6 +1,6 @@
-//! Site seeds: bounded, named, and nothing personal as it is.
+//! Validates site seeds: bounded, named, and without personal data in the clear.
 
-use super::{Judge, places, secrets};
+use super::{Validator, paths, secrets};
 use crate::issue::IssueCode;
 use crate::model::{Bootstrap, OnUnsupported, Scope, SiteSeed, SiteSeedKind, SourceKind};
 use crate::sources::ParentSite;
@@ -10,115 +10,115 @@ use std::collections::BTreeSet;
 /// Longest text of a list in a scope.
 const MAX_TEXT: usize = 200;
 
-pub(super) fn check(judge: &mut Judge<'_>) {
+pub(super) fn check(validator: &mut Validator<'_>) {
     let mut names = BTreeSet::new();
-    for (index, seed) in judge.recipe.inputs.site_seeds.iter().enumerate() {
+    for (index, seed) in validator.recipe.inputs.site_seeds.iter().enumerate() {
         let path = format!("$.inputs.siteSeeds[{index}]");
         if !names.insert(seed.name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSiteSeedName,
                 format!("{path}.name"),
-                "another seed has this name; each needs its own",
+                "another seed has this name; use a distinct name",
             );
         }
-        check_source(judge, &path, seed);
+        check_source(validator, &path, seed);
         if let Some(ids) = &seed.deterministic_ids
             && ids.on_unsupported == OnUnsupported::Block
         {
-            judge.say(
+            validator.report(
                 IssueCode::UnsupportedDeterministicSiteSeedIds,
                 format!("{path}.deterministicIds"),
-                "seeded rows get ids of the guest's own; say \"onUnsupported\": \"warn\", or leave it out",
+                "seeded rows get new ids in the guest; set \"onUnsupported\": \"warn\", or omit ids",
             );
         }
         if let Some(bootstrap) = &seed.bootstrap {
-            check_bootstrap(judge, &format!("{path}.bootstrap"), bootstrap);
+            check_bootstrap(validator, &format!("{path}.bootstrap"), bootstrap);
         }
-        check_scopes(judge, &format!("{path}.scopes"), seed);
+        check_scopes(validator, &format!("{path}.scopes"), seed);
     }
 }
 
-fn check_source(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
+fn check_source(validator: &mut Validator<'_>, path: &str, seed: &SiteSeed) {
     let at = format!("{path}.source");
     match (seed.kind, seed.source.as_deref()) {
-        (SiteSeedKind::Fixture, None) => judge.say(
+        (SiteSeedKind::Fixture, None) => validator.report(
             IssueCode::MissingSource,
             at,
-            "a fixture names a JSON file beside the recipe",
+            "a fixture needs a JSON file as source",
         ),
         (SiteSeedKind::Fixture, Some(source)) => {
-            places::check_given(judge, &at, source, SourceKind::File);
+            paths::check_given(validator, &at, source, SourceKind::File);
             if seed.format.as_deref().is_some_and(|f| f != "json") {
-                judge.say(
+                validator.report(
                     IssueCode::UnsupportedSiteSeedSource,
                     format!("{path}.format"),
-                    "a fixture is JSON; leave format out or say \"json\"",
+                    "a fixture is JSON; omit format or set \"json\"",
                 );
             }
         }
-        (SiteSeedKind::ParentSite, Some(_)) => judge.say(
+        (SiteSeedKind::ParentSite, Some(_)) => validator.report(
             IssueCode::InvalidSiteSeedSource,
             at,
-            "the parent site is the source; leave source out",
+            "the parent site is the source; omit source",
         ),
-        (SiteSeedKind::ParentSite, None) => match judge.sources.facts().parent_site {
+        (SiteSeedKind::ParentSite, None) => match validator.sources.facts().parent_site {
             ParentSite::Present => {}
-            ParentSite::Absent => judge.say(
+            ParentSite::Absent => validator.report(
                 IssueCode::UnsupportedSiteSeedSource,
                 format!("{path}.type"),
-                "this run has no parent site; export what is needed into a fixture",
+                "this run has no parent site; export the content into a fixture",
             ),
         },
     }
 }
 
-fn check_bootstrap(judge: &mut Judge<'_>, path: &str, bootstrap: &Bootstrap) {
+fn check_bootstrap(validator: &mut Validator<'_>, path: &str, bootstrap: &Bootstrap) {
     if let Some(multisite) = &bootstrap.multisite {
-        check_network(judge, &format!("{path}.multisite"), multisite);
+        check_network(validator, &format!("{path}.multisite"), multisite);
     }
     let mut primary = 0;
     let mut seen = BTreeSet::new();
     for (index, row) in bootstrap.domains.iter().enumerate() {
         let at = format!("{path}.domains[{index}]");
         if secrets::is_host(&row.domain).is_err() {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSiteSeedBootstrapDomain,
                 format!("{at}.domain"),
-                "must be the name of a host",
+                "must be a host name",
             );
         }
         if !seen.insert((row.domain.to_ascii_lowercase(), row.path.clone())) {
-            judge.say(
+            validator.report(
                 IssueCode::DuplicateName,
                 &at,
-                "this address is given twice; leave one of them out",
+                "this address is given twice; remove one of them",
             );
         }
         if row.primary == Some(true) {
             primary += 1;
             if primary > 1 {
-                judge.say(
+                validator.report(
                     IssueCode::AmbiguousSiteSeedBootstrapPrimary,
                     format!("{at}.primary"),
-                    "another domain is primary already",
+                    "another domain is already primary",
                 );
             }
         }
     }
     if !bootstrap.domains.is_empty() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedSiteSeedMultisiteBootstrap,
             format!("{path}.domains"),
-            "the guest has one address of its own; leave domains out",
+            "the guest has a fixed address; omit domains",
         );
     }
 }
 
-/// The guest has one address, so its sites differ by their paths.
-fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
+/// Validates a network: the guest has one address, so sites differ by path.
+fn check_network(validator: &mut Validator<'_>, path: &str, multisite: &Value) {
     let unable = IssueCode::UnsupportedSiteSeedMultisiteBootstrap;
     if multisite.get("install").and_then(Value::as_str) == Some("subdomain") {
-        judge.say(
+        validator.report(
             unable,
             format!("{path}.install"),
             "the guest has one address, localhost: use subdirectory",
@@ -130,14 +130,14 @@ fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
         let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
         let at = format!("{path}.sites[{index}]");
         if text("domain") != "localhost" {
-            judge.say(
+            validator.report(
                 unable,
                 format!("{at}.domain"),
-                "the guest has one address, localhost: let its sites differ by their paths",
+                "the guest has one address, localhost: distinguish its sites by path",
             );
         }
         let name = text("path").trim_matches('/');
-        // A site there would lie over a directory of WordPress.
+        // A site at this path would shadow a WordPress directory.
         let fits = !name.is_empty()
             && name.len() <= 60
             && !name.starts_with("wp-")
@@ -145,23 +145,23 @@ fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !fits {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSiteSeedBootstrapPath,
                 format!("{at}.path"),
-                "must be one name of small letters, digits and -, such as /shop/, that does not begin with wp-",
+                "must be one component of lower-case letters, digits and -, such as /shop/, that does not begin with wp-",
             );
         }
         if !seen.insert(name.to_owned()) {
-            judge.say(
+            validator.report(
                 IssueCode::DuplicateName,
                 &at,
-                "this address is given twice; leave one of them out",
+                "this address is given twice; remove one of them",
             );
         }
     }
 }
 
-/// What rows of a kind may be chosen by.
+/// Filters permitted for each kind of rows.
 const FIELDS: &[(&str, &[&str])] = &[
     ("posts", &["ids", "slugs", "postTypes", "statuses"]),
     ("terms", &["ids", "slugs", "names", "taxonomies"]),
@@ -170,7 +170,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("media", &["ids", "slugs", "includeFiles", "statuses"]),
 ];
 
-fn check_scopes(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
+fn check_scopes(validator: &mut Validator<'_>, path: &str, seed: &SiteSeed) {
     let scopes = &seed.scopes;
     let rows = [
         ("posts", &scopes.posts),
@@ -181,24 +181,24 @@ fn check_scopes(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
     ];
     let switches = scopes.active_plugins == Some(true) || scopes.active_theme == Some(true);
     if rows.iter().all(|(_, scope)| scope.is_none()) && !switches {
-        judge.say(
+        validator.report(
             IssueCode::MissingSiteSeedScopes,
             path,
-            "names nothing to seed; name at least one of posts, terms, options, users, media, activePlugins, activeTheme",
+            "selects nothing to seed; select at least one of posts, terms, options, users, media, activePlugins, activeTheme",
         );
     }
     for (kind, scope) in rows {
         if let Some(scope) = scope {
-            check_scope(judge, &format!("{path}.{kind}"), kind, scope);
+            check_scope(validator, &format!("{path}.{kind}"), kind, scope);
         }
     }
     if let Some(users) = &scopes.users
         && users.anonymize != Some(true)
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsafeSiteSeedUsers,
             format!("{path}.users"),
-            "users come along without their names and addresses only: say \"anonymize\": true",
+            "users can be seeded only without names and addresses: set \"anonymize\": true",
         );
     }
     if scopes
@@ -206,15 +206,15 @@ fn check_scopes(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
         .as_ref()
         .is_some_and(|media| media.include_files == Some(true))
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsafeSiteSeedMediaFiles,
             format!("{path}.media.includeFiles"),
-            "files of media do not come along; stage the few that are needed",
+            "media files are not seeded; stage the files that are needed",
         );
     }
 }
 
-fn check_scope(judge: &mut Judge<'_>, path: &str, kind: &str, scope: &Scope) {
+fn check_scope(validator: &mut Validator<'_>, path: &str, kind: &str, scope: &Scope) {
     let texts = [
         ("slugs", &scope.slugs),
         ("names", &scope.names),
@@ -243,11 +243,11 @@ fn check_scope(judge: &mut Judge<'_>, path: &str, kind: &str, scope: &Scope) {
     }
     for name in given {
         if !accepted.contains(&name) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidSiteSeedScope,
                 format!("{path}.{name}"),
                 format!(
-                    "says nothing about {kind}; accepted are: {}, maxRecords",
+                    "is no filter for {kind}; accepted are: {}, maxRecords",
                     accepted.join(", ")
                 ),
             );
@@ -256,20 +256,20 @@ fn check_scope(judge: &mut Judge<'_>, path: &str, kind: &str, scope: &Scope) {
     for (name, list) in texts {
         for (index, text) in list.iter().enumerate() {
             if text.trim().is_empty() || text.len() > MAX_TEXT || text.contains(['*', '%']) {
-                judge.say(
+                validator.report(
                     IssueCode::InvalidSiteSeedBound,
                     format!("{path}.{name}[{index}]"),
-                    "must be one name, without wildcards",
+                    "must be a single name without wildcards",
                 );
             }
         }
     }
     if kind == "options" {
         if scope.names.is_empty() {
-            judge.say(
+            validator.report(
                 IssueCode::UnboundedSiteSeedOptions,
                 path,
-                "options are chosen by name; give names",
+                "options are selected by name; give names",
             );
         }
         return;
@@ -279,10 +279,10 @@ fn check_scope(judge: &mut Judge<'_>, path: &str, kind: &str, scope: &Scope) {
         || !scope.names.is_empty()
         || scope.max_records.is_some();
     if !bounded {
-        judge.say(
+        validator.report(
             IssueCode::UnboundedSiteSeedScope,
             path,
-            "has no bound; give ids, slugs, names or maxRecords (at most 100)",
+            "has no limit; give ids, slugs, names or maxRecords (at most 100)",
         );
     }
 }

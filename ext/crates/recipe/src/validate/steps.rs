@@ -1,6 +1,6 @@
-//! Steps: the command exists, takes these arguments, and the policy lists it.
+//! Validates steps: the command exists, accepts the arguments, and the policy lists it.
 
-use super::Judge;
+use super::Validator;
 use crate::continuation::SELF_EXECUTING;
 use crate::issue::IssueCode;
 use crate::layout::{self, PlacedStep};
@@ -13,45 +13,45 @@ use wp_codebox_policy::{
     check_browser_steps, defaults, descriptor, required_commands,
 };
 
-/// Longest timeout of a step: a day, like the longest run.
+/// Longest step timeout: one day, the same as the longest run.
 const MAX_TIMEOUT_MS: u64 = 24 * 3600 * 1000;
 
-pub(super) fn check_workflow(judge: &mut Judge<'_>) {
-    for placed in layout::workflow(judge.recipe) {
-        check_step(judge, &placed);
+pub(super) fn check_workflow(validator: &mut Validator<'_>) {
+    for placed in layout::workflow(validator.recipe) {
+        check_step(validator, &placed);
     }
 }
 
-pub(super) fn check_probes(judge: &mut Judge<'_>) {
+pub(super) fn check_probes(validator: &mut Validator<'_>) {
     let mut names = BTreeSet::new();
-    for (index, probe) in judge.recipe.probes.iter().enumerate() {
+    for (index, probe) in validator.recipe.probes.iter().enumerate() {
         if !names.insert(probe.name.as_str()) {
-            judge.say(
+            validator.report(
                 IssueCode::DuplicateName,
                 format!("$.probes[{index}].name"),
-                "another probe has this name; each needs its own",
+                "another probe has this name; use a distinct name",
             );
         }
     }
-    for placed in layout::probes(judge.recipe) {
+    for placed in layout::probes(validator.recipe) {
         if placed.step.continuation.is_some() {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidContinuation,
                 format!("{}.continuation", placed.path),
                 "a probe runs once; continue a step of the workflow instead",
             );
         }
-        check_step(judge, &placed);
+        check_step(validator, &placed);
     }
 }
 
-pub(super) fn check_step(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
+pub(super) fn check_step(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
     let step = placed.step;
     if step.timeout_ms.is_some_and(|ms| ms > MAX_TIMEOUT_MS) {
-        judge.say(
+        validator.report(
             IssueCode::InvalidTimeoutMs,
             format!("{}.timeoutMs", placed.path),
-            format!("a step may take at most {MAX_TIMEOUT_MS} milliseconds"),
+            format!("the timeout of a step is at most {MAX_TIMEOUT_MS} milliseconds"),
         );
     }
     if let Some(diagnostics) = &step.diagnostics
@@ -60,14 +60,14 @@ pub(super) fn check_step(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
             .and_then(Value::as_array)
             .is_some_and(|list| !list.is_empty())
     {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedDiagnostics,
             format!("{}.diagnostics.capture", placed.path),
-            "queries of the database are not recorded by a step; run wordpress.run-php with capture-diagnostics, or print them from the step itself",
+            "a step cannot record database queries; run wordpress.run-php with capture-diagnostics, or print them in the step itself",
         );
     }
     check_call(
-        judge,
+        validator,
         &placed.path,
         &CommandCall {
             command: step.command.clone(),
@@ -75,23 +75,23 @@ pub(super) fn check_step(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
         },
     );
     if let Some((at, path)) = placed.code_file() {
-        check_code_file(judge, &format!("{}.args[{at}]", placed.path), path);
+        check_code_file(validator, &format!("{}.args[{at}]", placed.path), path);
     }
-    check_continuation(judge, placed);
+    check_continuation(validator, placed);
 }
 
-/// Command and arguments against the registry; every argument that is wrong is named.
-pub(super) fn check_call(judge: &mut Judge<'_>, path: &str, call: &CommandCall) {
+/// Validates command and arguments against the registry; reports every wrong argument.
+pub(super) fn check_call(validator: &mut Validator<'_>, path: &str, call: &CommandCall) {
     let Some(found) = descriptor(&call.command) else {
         let message = if call.command.starts_with("host/") {
-            "commands of the host do not exist here: a recipe acts in the guest only".to_owned()
+            "a recipe cannot run host commands: it acts in the guest only".to_owned()
         } else {
             format!(
-                "there is no command {:?} here; `wp-codebox commands` lists them",
+                "unknown command {:?}; `wp-codebox commands` lists the commands",
                 call.command.chars().take(100).collect::<String>()
             )
         };
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedCommand,
             format!("{path}.command"),
             message,
@@ -99,21 +99,21 @@ pub(super) fn check_call(judge: &mut Judge<'_>, path: &str, call: &CommandCall) 
         return;
     };
     if let Some(reason) = found.refusal() {
-        judge.say(
+        validator.report(
             IssueCode::UnsupportedCommand,
             format!("{path}.command"),
-            format!("{} is not offered here: {reason}", found.id),
+            format!("{} is not supported here: {reason}", found.id),
         );
         return;
     }
-    let before = judge.issues.len();
-    check_args(judge, path, call, found);
-    check_meaning(judge, path, call, found);
-    // The registry has the last word: what it refuses is never accepted here.
-    if judge.issues.len() == before
+    let before = validator.issues.len();
+    check_args(validator, path, call, found);
+    check_meaning(validator, path, call, found);
+    // The registry decides last: what it refuses is never accepted here.
+    if validator.issues.len() == before
         && let Err(error) = assert_command(&alone(&call.command), call)
     {
-        judge.say(
+        validator.report(
             IssueCode::InvalidStep,
             format!("{path}.args"),
             error.to_string(),
@@ -121,14 +121,14 @@ pub(super) fn check_call(judge: &mut Judge<'_>, path: &str, call: &CommandCall) 
     }
 }
 
-/// A policy that allows this command and no other.
+/// Returns a policy that allows only this command.
 fn alone(command: &str) -> RuntimePolicy {
     let needed = required_commands(command);
     defaults(needed.into_iter().map(str::to_owned).collect())
 }
 
 fn check_args(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     path: &str,
     call: &CommandCall,
     found: &'static CommandDescriptor,
@@ -136,7 +136,7 @@ fn check_args(
     for (index, arg) in call.args.iter().enumerate() {
         let at = format!("{path}.args[{index}]");
         match arg.split_once('=') {
-            None => judge.say(IssueCode::InvalidStep, at, "must be name=value"),
+            None => validator.report(IssueCode::InvalidStep, at, "must be name=value"),
             Some((name, _)) if !found.accepted_args.iter().any(|a| a.name == name) => {
                 let names: Vec<_> = found.accepted_args.iter().map(|a| a.name).collect();
                 let message = if names.is_empty() {
@@ -149,14 +149,14 @@ fn check_args(
                         names.join(", ")
                     )
                 };
-                judge.say(unknown(found), at, message);
+                validator.report(unknown(found), at, message);
             }
             Some(_) => {}
         }
     }
     for wanted in found.accepted_args.iter().filter(|a| a.required) {
         if arg_value(call, wanted.name).is_none_or(|v| v.trim().is_empty()) {
-            judge.say(
+            validator.report(
                 missing(&call.command, wanted.name),
                 format!("{path}.args"),
                 format!("{} needs {}=…", found.id, wanted.name),
@@ -188,9 +188,9 @@ fn missing(command: &str, arg: &str) -> IssueCode {
     }
 }
 
-/// What single commands need beyond the presence of arguments.
+/// Validates rules of individual commands beyond required arguments.
 fn check_meaning(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     path: &str,
     call: &CommandCall,
     found: &'static CommandDescriptor,
@@ -199,15 +199,15 @@ fn check_meaning(
     let args = format!("{path}.args");
     if found.id == "wordpress.run-php" {
         match (filled("code"), filled("code-file")) {
-            (false, false) => judge.say(
+            (false, false) => validator.report(
                 IssueCode::MissingCode,
                 args,
                 "needs code=… or code-file=… (a PHP file beside the recipe)",
             ),
-            (true, true) => judge.say(
+            (true, true) => validator.report(
                 IssueCode::AmbiguousCode,
                 args,
-                "has code and code-file; leave one of them out",
+                "has both code and code-file; remove one of them",
             ),
             (true, false) | (false, true) => {}
         }
@@ -218,10 +218,10 @@ fn check_meaning(
             continue;
         };
         if let Handler::Mail(_) = found.handler {
-            check_mail(judge, path, call, index, found);
+            check_mail(validator, path, call, index, found);
         }
         if found.handler == Handler::Browser {
-            check_browser(judge, &format!("{path}.args[{index}]"), name, value);
+            check_browser(validator, &format!("{path}.args[{index}]"), name, value);
         }
         let json = name.ends_with("-json") || (found.id == "wordpress.ability" && name == "input");
         if json && serde_json::from_str::<Value>(value).is_err() {
@@ -230,7 +230,7 @@ fn check_meaning(
             } else {
                 IssueCode::InvalidStep
             };
-            judge.say(
+            validator.report(
                 code,
                 format!("{path}.args[{index}]"),
                 format!("{name} must be JSON"),
@@ -239,9 +239,9 @@ fn check_meaning(
     }
 }
 
-/// One argument of a mail command; a wrong service is left to the registry.
+/// Validates one argument of a mail command; the registry validates the service.
 fn check_mail(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     path: &str,
     call: &CommandCall,
     index: usize,
@@ -254,7 +254,7 @@ fn check_mail(
     let same = |arg: &String| arg.split_once('=').is_some_and(|(other, _)| other == name);
     if call.args.iter().take(index).any(same) {
         let message = format!("{name} is given twice");
-        judge.say(IssueCode::DuplicateSmtpOperationArg, at, message);
+        validator.report(IssueCode::DuplicateSmtpOperationArg, at, message);
         return;
     }
     let code = match name {
@@ -264,12 +264,12 @@ fn check_mail(
     };
     let row = found.accepted_args.iter().find(|row| row.name == name);
     if let Some(Err(why)) = row.map(|row| row.format.check(value)) {
-        judge.say(code, at, format!("{name} {why}"));
+        validator.report(code, at, format!("{name} {why}"));
     }
 }
 
-/// Steps and scenarios of the browser's commands, by the table that the runner judges them by.
-fn check_browser(judge: &mut Judge<'_>, path: &str, name: &str, value: &str) {
+/// Validates browser steps and scenarios with the same table as the runner.
+fn check_browser(validator: &mut Validator<'_>, path: &str, name: &str, value: &str) {
     let (code, issues) = match (name, serde_json::from_str(value)) {
         ("steps-json", Ok(Value::Array(steps))) => {
             (IssueCode::InvalidStepsJson, check_browser_steps(&steps))
@@ -281,35 +281,35 @@ fn check_browser(judge: &mut Judge<'_>, path: &str, name: &str, value: &str) {
         _ => return,
     };
     for issue in issues {
-        judge.say(code, path, format!("{name}: {issue}"));
+        validator.report(code, path, format!("{name}: {issue}"));
     }
 }
 
-fn check_code_file(judge: &mut Judge<'_>, path: &str, file: &str) {
-    let (code, message) = match judge.sources.kind(file) {
+fn check_code_file(validator: &mut Validator<'_>, path: &str, file: &str) {
+    let (code, message) = match validator.sources.kind(file) {
         PathKind::File => return,
         PathKind::Missing => (
             IssueCode::MissingSource,
-            "the code file does not exist; a relative path is meant from the recipe's directory",
+            "the code file does not exist; relative paths are resolved from the recipe's directory",
         ),
         PathKind::Directory | PathKind::Other => {
-            (IssueCode::NotFile, "the code file is no regular file")
+            (IssueCode::NotFile, "the code file is not a regular file")
         }
         PathKind::Denied => (
             IssueCode::InvalidSource,
-            "this file may not be given to a guest",
+            "the host's settings do not permit exposing this file to a guest",
         ),
     };
-    judge.say(code, path, message);
+    validator.report(code, path, message);
 }
 
-fn check_continuation(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
+fn check_continuation(validator: &mut Validator<'_>, placed: &PlacedStep<'_>) {
     let Some(continuation) = &placed.step.continuation else {
         return;
     };
     let path = format!("{}.continuation", placed.path);
     if SELF_EXECUTING.contains(&placed.step.command.as_str()) {
-        judge.say(
+        validator.report(
             IssueCode::InvalidContinuation,
             &path,
             format!(
@@ -336,29 +336,29 @@ fn check_continuation(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
             _ => Some("the step has the argument more than once"),
         };
         if let Some(message) = message {
-            judge.say(IssueCode::InvalidContinuation, format!("{at}.arg"), message);
+            validator.report(IssueCode::InvalidContinuation, format!("{at}.arg"), message);
         }
         if mapping.to.pointer.as_str().is_empty() {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidContinuation,
                 format!("{at}.pointer"),
-                "the argument cannot be replaced as a whole; name a place in it",
+                "the argument cannot be replaced as a whole; set a pointer to a position in it",
             );
         }
     }
 }
 
-/// Commands that the policy in force does not list.
-pub(super) fn check_policy(judge: &mut Judge<'_>) {
-    let Some(policy) = &judge.policy else {
+/// Reports commands that the effective policy does not list.
+pub(super) fn check_policy(validator: &mut Validator<'_>) {
+    let Some(policy) = &validator.policy else {
         return;
     };
     let allowed: BTreeSet<_> = policy.commands.iter().cloned().collect();
     let mut wanted: Vec<(String, String)> = Vec::new();
-    for placed in layout::setup(judge.recipe)
+    for placed in layout::setup(validator.recipe)
         .into_iter()
-        .chain(layout::workflow(judge.recipe))
-        .chain(layout::probes(judge.recipe))
+        .chain(layout::workflow(validator.recipe))
+        .chain(layout::probes(validator.recipe))
     {
         wanted.push((
             format!("{}.command", placed.path),
@@ -366,14 +366,14 @@ pub(super) fn check_policy(judge: &mut Judge<'_>) {
         ));
     }
     let reached: BTreeSet<String> = wanted.iter().map(|(_, c)| c.clone()).collect();
-    for command in crate::policy::commands(judge.recipe) {
+    for command in crate::policy::commands(validator.recipe) {
         if !reached.contains(&command) {
             wanted.push(("policy.commands".to_owned(), command));
         }
     }
     for (path, command) in wanted {
         if !allowed.contains(&command) {
-            judge.say(
+            validator.report(
                 IssueCode::RuntimePolicyMissingCommand,
                 path,
                 format!("the policy does not list {command}; add it to the policy's commands"),

@@ -1,37 +1,37 @@
-//! Sections of the grammar that this backend has no means for: each is refused by its path,
-//! with the reason and what to do instead. An empty section asks for nothing and passes.
+//! Refuses sections that this backend does not support, by path, with the reason and an
+//! alternative. An empty section passes.
 
-use super::Judge;
+use super::Validator;
 use crate::issue::IssueCode;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use wp_codebox_policy::{CommandDescriptor, descriptor};
 
-fn each(judge: &mut Judge<'_>, rows: &[Value], path: &str, code: IssueCode, why: &str) {
+fn each(validator: &mut Validator<'_>, rows: &[Value], path: &str, code: IssueCode, why: &str) {
     for index in 0..rows.len() {
-        judge.say(code, format!("{path}[{index}]"), why);
+        validator.report(code, format!("{path}[{index}]"), why);
     }
 }
 
-pub(super) fn check_overlays(judge: &mut Judge<'_>) {
-    let recipe = judge.recipe;
+pub(super) fn check_overlays(validator: &mut Validator<'_>) {
+    let recipe = validator.recipe;
     each(
-        judge,
+        validator,
         &recipe.runtime.overlays,
         "$.runtime.overlays",
         IssueCode::UnsupportedRuntimeOverlay,
-        "nothing is laid over the guest's WordPress; mount the code, or bring it as an extra plugin",
+        "this backend has no overlays over the guest's WordPress; mount the code, or add it as an extra plugin",
     );
 }
 
-pub(super) fn check_dependencies(judge: &mut Judge<'_>) {
-    let inputs = &judge.recipe.inputs;
+pub(super) fn check_dependencies(validator: &mut Validator<'_>) {
+    let inputs = &validator.recipe.inputs;
     each(
-        judge,
+        validator,
         &inputs.workspace_preloads,
         "$.inputs.workspace_preloads",
         IssueCode::UnsupportedWorkspacePreload,
-        "repositories are not fetched; check them out beforehand and name them as workspaces",
+        "this backend does not fetch repositories; check them out beforehand and add them as workspaces",
     );
     for list in ["components", "providers"] {
         let rows = inputs
@@ -40,48 +40,48 @@ pub(super) fn check_dependencies(judge: &mut Judge<'_>) {
             .and_then(|m| m.get(list))
             .and_then(Value::as_array);
         each(
-            judge,
+            validator,
             rows.map_or(&[], Vec::as_slice),
             &format!("$.inputs.component_manifest.{list}"),
             IssueCode::UnsupportedComponentManifest,
-            "components of a manifest are not loaded; name them in inputs.extra_plugins",
+            "this backend does not load component manifests; list the components in inputs.extra_plugins",
         );
     }
     each(
-        judge,
+        validator,
         &inputs.dependency_overlays,
         "$.inputs.dependency_overlays",
         IssueCode::UnsupportedDependencyOverlay,
-        "packages of a plugin are not replaced; bring the plugin with the package it shall use",
+        "this backend does not replace a plugin's packages; provide the plugin with the required package",
     );
 }
 
-pub(super) fn check_fixtures(judge: &mut Judge<'_>) {
-    let inputs = &judge.recipe.inputs;
+pub(super) fn check_fixtures(validator: &mut Validator<'_>) {
+    let inputs = &validator.recipe.inputs;
     each(
-        judge,
+        validator,
         &inputs.fixture_databases,
         "$.inputs.fixtureDatabases",
         IssueCode::UnsupportedFixtureDatabase,
-        "the guest's database is SQLite and takes no dump of MySQL; use inputs.siteSeeds or a step",
+        "the guest's database is SQLite and cannot import a MySQL dump; use inputs.siteSeeds or a step",
     );
-    names(judge, &inputs.fixture_users, "$.inputs.fixtureUsers");
+    names(validator, &inputs.fixture_users, "$.inputs.fixtureUsers");
     each(
-        judge,
+        validator,
         &inputs.fixture_users,
         "$.inputs.fixtureUsers",
         IssueCode::UnsupportedFixtureUser,
-        "users are not made beforehand; make them in workflow.before with wordpress.wp-cli",
+        "this backend creates no users beforehand; create them in workflow.before with wordpress.wp-cli",
     );
-    names(judge, &inputs.user_sessions, "$.inputs.userSessions");
+    names(validator, &inputs.user_sessions, "$.inputs.userSessions");
     needs_command(
-        judge,
+        validator,
         &inputs.user_sessions,
         "$.inputs.userSessions",
         IssueCode::UnsupportedUserSession,
         "wordpress.session",
     );
-    names(judge, &inputs.browser_actors, "$.inputs.browserActors");
+    names(validator, &inputs.browser_actors, "$.inputs.browserActors");
     let sessions: BTreeSet<_> = inputs
         .user_sessions
         .iter()
@@ -93,15 +93,15 @@ pub(super) fn check_fixtures(judge: &mut Judge<'_>) {
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !sessions.contains(session) {
-            judge.say(
+            validator.report(
                 IssueCode::InvalidReference,
                 format!("$.inputs.browserActors[{index}].userSession"),
-                "there is no session of this name in inputs.userSessions",
+                "inputs.userSessions has no session of this name",
             );
         }
     }
     needs_command(
-        judge,
+        validator,
         &inputs.browser_actors,
         "$.inputs.browserActors",
         IssueCode::UnsupportedBrowserActor,
@@ -109,9 +109,9 @@ pub(super) fn check_fixtures(judge: &mut Judge<'_>) {
     );
 }
 
-/// Rows that only mean something to a command: refused where the registry has it not.
+/// Refuses rows that require a command which the registry does not have.
 fn needs_command(
-    judge: &mut Judge<'_>,
+    validator: &mut Validator<'_>,
     rows: &[Value],
     path: &str,
     code: IssueCode,
@@ -119,52 +119,52 @@ fn needs_command(
 ) {
     let why = match descriptor(command).map(CommandDescriptor::refusal) {
         Some(None) => return,
-        Some(Some(reason)) => format!("this needs the command {command}: {reason}"),
-        None => format!("this needs the command {command}, which does not exist here"),
+        Some(Some(reason)) => format!("this requires the command {command}: {reason}"),
+        None => format!("this requires the command {command}, which this backend does not have"),
     };
-    each(judge, rows, path, code, &why);
+    each(validator, rows, path, code, &why);
 }
 
-fn names(judge: &mut Judge<'_>, rows: &[Value], path: &str) {
+fn names(validator: &mut Validator<'_>, rows: &[Value], path: &str) {
     let mut seen = BTreeSet::new();
     for (index, row) in rows.iter().enumerate() {
         let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
         if !seen.insert(name) {
-            judge.say(
+            validator.report(
                 IssueCode::DuplicateName,
                 format!("{path}[{index}].name"),
-                "another row has this name; each needs its own",
+                "another row has this name; use a distinct name",
             );
         }
     }
 }
 
-pub(super) fn check_services(judge: &mut Judge<'_>) {
-    let inputs = &judge.recipe.inputs;
+pub(super) fn check_services(validator: &mut Validator<'_>) {
+    let inputs = &validator.recipe.inputs;
     each(
-        judge,
+        validator,
         &inputs.services,
         "$.inputs.services",
         IssueCode::UnsupportedRuntimeServiceProvider,
-        "no service runs next to the guest, and the guest reaches no container; use a fake in PHP",
+        "this backend runs no services beside the guest, and the guest cannot reach containers; use a service fake in PHP",
     );
 }
 
-pub(super) fn check_packages(judge: &mut Judge<'_>) {
-    let inputs = &judge.recipe.inputs;
+pub(super) fn check_packages(validator: &mut Validator<'_>) {
+    let inputs = &validator.recipe.inputs;
     each(
-        judge,
+        validator,
         &inputs.source_packages,
         "$.inputs.sourcePackages",
         IssueCode::UnsupportedSourcePackage,
-        "packages of sources are not made; mount the directory instead",
+        "this backend does not build source packages; mount the directory instead",
     );
     each(
-        judge,
+        validator,
         &inputs.agent_bundles,
         "$.inputs.agent_bundles",
         IssueCode::UnsupportedAgentBundle,
-        "a recipe imports no agents; use an agent task for that",
+        "a recipe cannot import agents; use an agent task instead",
     );
     for (section, value) in [
         ("inherit", &inputs.inherit),
@@ -177,29 +177,29 @@ pub(super) fn check_packages(judge: &mut Judge<'_>) {
                 .and_then(Value::as_array)
                 .is_some_and(|rows| !rows.is_empty());
             if filled {
-                judge.say(
+                validator.report(
                     IssueCode::UnsupportedInheritance,
                     format!("$.inputs.{section}.{list}"),
-                    "a recipe takes nothing over from a site; name secrets in inputs.secretEnv and values in inputs.runtimeEnv",
+                    "a recipe cannot inherit settings from a site; list secrets in inputs.secretEnv and values in inputs.runtimeEnv",
                 );
             }
         }
     }
 }
 
-pub(super) fn check_experiments(judge: &mut Judge<'_>) {
-    if judge.recipe.fuzz_run.is_some() {
-        judge.say(
+pub(super) fn check_experiments(validator: &mut Validator<'_>) {
+    if validator.recipe.fuzz_run.is_some() {
+        validator.report(
             IssueCode::UnsupportedFuzzRun,
             "$.fuzzRun",
-            "fuzz cases are not run; write the cases as steps",
+            "this backend does not run fuzz cases; write the cases as steps",
         );
     }
-    if judge.recipe.adversarial_campaigns.is_some() {
-        judge.say(
+    if validator.recipe.adversarial_campaigns.is_some() {
+        validator.report(
             IssueCode::UnsupportedAdversarialCampaign,
             "$.adversarialCampaigns",
-            "adversarial campaigns are not run; write the cases as steps",
+            "this backend does not run adversarial campaigns; write the cases as steps",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A made-up host: its files, secrets and versions are a table.
+//! Fake host: its files, secrets and versions are a table.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -93,7 +93,7 @@ impl Sources for FakeHost {
     }
 }
 
-/// A recipe that is as good as it is small.
+/// Returns a small valid recipe.
 pub fn base() -> Value {
     json!({
         "schema": "wp-codebox/workspace-recipe/v1",
@@ -101,7 +101,7 @@ pub fn base() -> Value {
     })
 }
 
-/// The base with members of `over` laid over it, objects member by member.
+/// Returns the base recipe with `over` merged in, objects member by member.
 pub fn with(over: &Value) -> Value {
     fn lay(under: &mut Value, over: &Value) {
         match (under, over) {

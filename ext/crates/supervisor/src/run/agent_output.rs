@@ -84,7 +84,7 @@ impl<'a> AgentOutputStream<'a> {
     ) -> Result<(), ErrorBody> {
         self.pause(recorder)?;
         let exit_code = match ended.how {
-            Ending::Finished | Ending::Said => Some(0),
+            Ending::Finished | Ending::ClaimedDone => Some(0),
             Ending::Blocked | Ending::Stopped => None,
         };
         let duration = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, PreviewRequest};
-use wp_codebox_proxy::preview::{Origin, Place, Reservation, Token};
+use wp_codebox_proxy::preview::{ListenAddress, Origin, Reservation, Token};
 use wp_codebox_runtime::StateDir;
 
 /// A request that was checked: where a preview shall be.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    pub place: Place,
+    pub place: ListenAddress,
     pub public: Option<Origin>,
     pub token: Option<Token>,
     pub ttl: Option<Duration>,
@@ -17,7 +17,7 @@ pub(super) struct Wanted {
 
 impl Wanted {
     pub(super) fn read(request: &PreviewRequest) -> Result<Self, ErrorBody> {
-        let place = Place::new(request.bind.as_deref(), request.port)?;
+        let place = ListenAddress::new(request.bind.as_deref(), request.port)?;
         let public = request.public_url.as_deref();
         let public = public.map(Origin::public).transpose()?;
         let local = place.is_loopback() && public.as_ref().is_none_or(Origin::is_loopback);

@@ -1,12 +1,12 @@
-//! Chat completions: what is asked, and every form an answer comes in.
+//! Tests of the chat completions protocol: request bodies, and all forms of responses.
 
 use super::server::{raw, status, stream, stream_head};
 use super::*;
 use crate::{StopReason, TokenUsage, ToolCall, ToolStatus};
 use serde_json::{Map, Value};
 
-fn talk(answers: Vec<Answer>) -> Talk {
-    Talk::new(ModelApi::OpenaiChat, answers)
+fn talk(answers: Vec<Answer>) -> TestClient {
+    TestClient::new(ModelApi::OpenaiChat, answers)
 }
 
 fn delta(delta: &Value, finish: Option<&str>) -> String {
@@ -26,7 +26,7 @@ fn hello() -> Answer {
 }
 
 #[test]
-fn a_stream_is_read_and_the_request_says_what_it_should() {
+fn streamed_response_and_request_body_match_the_protocol() {
     let mut talk = talk(vec![hello()]);
     let reply = talk.ask().unwrap();
     assert_eq!(
@@ -74,7 +74,7 @@ fn a_stream_is_read_and_the_request_says_what_it_should() {
 }
 
 #[test]
-fn calls_and_their_results_keep_their_form() {
+fn calls_and_results_are_sent_in_protocol_form() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),
@@ -127,7 +127,7 @@ fn calls_and_their_results_keep_their_form() {
 }
 
 #[test]
-fn streamed_calls_are_put_together() {
+fn streamed_call_pieces_are_assembled() {
     let first = json!({"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "workspace_read", "arguments": ""}}]});
     let more = |place: u64, text: &str| json!({"tool_calls": [{"index": place, "function": {"arguments": text}}]});
     let second = json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "workspace_read", "arguments": "{\"path\": 7"}}]});
@@ -147,12 +147,12 @@ fn streamed_calls_are_put_together() {
     assert_eq!(reply.calls[0].id, "a");
     assert_eq!(reply.calls[0].arguments.as_ref().unwrap()["path"], "a");
     let why = reply.calls[1].arguments.as_ref().unwrap_err();
-    assert!(why.contains("cut off"), "{why}");
+    assert!(why.contains("truncated"), "{why}");
     assert_eq!(reply.usage, None);
 }
 
 #[test]
-fn every_form_of_a_stream_is_the_same_answer() {
+fn stream_variants_yield_the_same_response() {
     let (a, b) = (json!({"content": "Hel"}), json!({"content": "lo."}));
     let event = |value: &Value| delta(value, None);
     let stop = delta(&json!({}), Some("stop"));
@@ -225,7 +225,7 @@ fn every_form_of_a_stream_is_the_same_answer() {
 }
 
 #[test]
-fn quirks_of_local_servers_are_calls_all_the_same() {
+fn tool_calls_of_local_servers_are_recognised() {
     let object = json!({"tool_calls": [{"function": {"name": "workspace_read", "arguments": {"path": "a"}}}]});
     let forms: Vec<Answer> = vec![
         stream(&[&delta(&object, Some("stop")), "data: [DONE]"]),
@@ -245,7 +245,7 @@ fn quirks_of_local_servers_are_calls_all_the_same() {
 }
 
 #[test]
-fn ids_that_are_made_up_stay_different_over_turns() {
+fn generated_call_ids_are_unique_across_turns() {
     let call = json!({"tool_calls": [{"function": {"name": "workspace_read", "arguments": "{}"}}]});
     let mut talk = talk(vec![stream(&[&delta(&call, Some("tool_calls"))])]);
     let first = talk.ask().unwrap().calls.remove(0).id;
@@ -254,7 +254,7 @@ fn ids_that_are_made_up_stay_different_over_turns() {
 }
 
 #[test]
-fn what_a_provider_wants_to_see_again_with_a_call_goes_back() {
+fn opaque_call_values_are_returned_to_the_provider() {
     let signature = json!({"google": {"thought_signature": "c2ln"}});
     let calls = json!({"tool_calls": [
         {"index": 0, "function": {"name": "workspace_read", "arguments": "{}"}, "extra_content": signature},
@@ -273,7 +273,7 @@ fn what_a_provider_wants_to_see_again_with_a_call_goes_back() {
 }
 
 #[test]
-fn why_it_stopped_is_told() {
+fn stop_reasons_are_mapped() {
     for (finish, stop) in [
         ("length", StopReason::Length),
         ("content_filter", StopReason::Filtered),
@@ -293,7 +293,7 @@ fn why_it_stopped_is_told() {
 }
 
 #[test]
-fn an_endpoint_is_asked_in_the_words_it_knows_and_they_are_kept() {
+fn request_options_adapt_to_the_endpoint_for_the_run() {
     let refuse = |text: &str| status(400, "", &json!({"error": {"message": text}}).to_string());
     let mut talk = talk(vec![
         refuse("Unrecognized request argument supplied: stream_options"),
@@ -319,9 +319,9 @@ fn an_endpoint_is_asked_in_the_words_it_knows_and_they_are_kept() {
 }
 
 #[test]
-fn any_cut_of_a_stream_is_the_same_answer() {
+fn stream_split_at_any_byte_yields_the_same_response() {
     use super::super::answer::AnswerReader;
-    use super::super::assembly::Carried;
+    use super::super::assembly::ConversationState;
 
     let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "workspace_read", "arguments": "{\"p\":\"é\"}"}}]});
     let events = [
@@ -339,7 +339,7 @@ fn any_cut_of_a_stream_is_the_same_answer() {
             reader.push(piece, &mut |t| text.push_str(t)).unwrap();
         }
         let assembly = reader.finish(&mut |t| text.push_str(t)).unwrap();
-        (assembly.reply("m", &mut Carried::default()), text)
+        (assembly.reply("m", &mut ConversationState::default()), text)
     };
     let whole = read(&[bytes]);
     assert_eq!(whole.0.text, "Grü");
@@ -347,7 +347,8 @@ fn any_cut_of_a_stream_is_the_same_answer() {
     for cut in 0..=bytes.len() {
         assert_eq!(read(&[&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
     }
-    // Every beginning of it is an answer that broke off, the whole, or complete but for the end.
+    // Each prefix of the stream must yield an early end, the whole response, or a complete
+    // response without its end marker.
     let mut seed = 7_u64;
     for _ in 0..500 {
         let mut pieces = Vec::new();
@@ -363,7 +364,7 @@ fn any_cut_of_a_stream_is_the_same_answer() {
 }
 
 #[test]
-fn every_beginning_of_a_stream_is_complete_or_broken_off() {
+fn truncated_stream_is_complete_or_an_early_end() {
     use super::super::answer::AnswerReader;
     use super::super::assembly::AnswerError;
 
@@ -382,9 +383,12 @@ fn every_beginning_of_a_stream_is_complete_or_broken_off() {
             answer.unwrap_or_else(|e| panic!("{cut}: {e}"));
         } else {
             let error = answer.unwrap_err();
-            // Before the first data there is nothing to recognise a stream by.
+            // Before the first `data:` the reader cannot recognise a stream.
             let early = cut < "data: ".len() && matches!(error, AnswerError::Shape(_));
-            assert!(matches!(error, AnswerError::Cut) || early, "{cut}: {error}");
+            assert!(
+                matches!(error, AnswerError::Truncated) || early,
+                "{cut}: {error}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that goes wrong between here and a model.
+//! Tests of failures between client and model.
 
 use super::super::limits::{CALLS, LINE_BYTES};
 use super::server::{Step, raw, status, stream, stream_head};
@@ -6,8 +6,8 @@ use super::*;
 use std::thread;
 use wp_codebox_runtime::CancelReason;
 
-fn talk(answers: Vec<Answer>) -> Talk {
-    Talk::new(ModelApi::OpenaiChat, answers)
+fn talk(answers: Vec<Answer>) -> TestClient {
+    TestClient::new(ModelApi::OpenaiChat, answers)
 }
 
 const TEXT: &str = r#"data: {"choices":[{"delta":{"content":"Hello."}}]}"#;
@@ -36,7 +36,7 @@ fn malformed(answer: Result<Reply, ModelError>) -> String {
 }
 
 #[test]
-fn what_passes_is_asked_again_and_counted() {
+fn temporary_failures_are_retried_and_counted() {
     for code in [408, 409, 425, 429, 500, 502, 503, 504, 520, 529] {
         let mut talk = talk(vec![error(code, ""), error(code, ""), hello()]);
         assert_eq!(talk.ask().unwrap().text, "Hello.", "{code}");
@@ -49,7 +49,7 @@ fn what_passes_is_asked_again_and_counted() {
 }
 
 #[test]
-fn pauses_grow_and_what_a_provider_asks_for_is_waited() {
+fn retries_back_off_and_honour_retry_after() {
     let mut own = talk(vec![
         error(500, ""),
         error(500, ""),
@@ -69,7 +69,7 @@ fn pauses_grow_and_what_a_provider_asks_for_is_waited() {
         let waited = asked[1].at - asked[0].at;
         assert!(waited >= Duration::from_millis(400), "{waited:?}");
     }
-    // Longer than is waited for.
+    // Longer than the client accepts to wait.
     let mut told = talk(vec![error(429, "retry-after: 3600\r\n"), hello()]);
     told.ask().unwrap();
     let waited = told.asked()[1].at - told.asked()[0].at;
@@ -78,7 +78,7 @@ fn pauses_grow_and_what_a_provider_asks_for_is_waited() {
 }
 
 #[test]
-fn what_does_not_pass_is_asked_once() {
+fn permanent_failures_are_not_retried() {
     for (code, body, expected) in [
         (401, "{}", "refused the key (status 401)"),
         (403, "{}", "refused the key (status 403)"),
@@ -100,7 +100,7 @@ fn what_does_not_pass_is_asked_once() {
             "(status 422): no such field",
         ),
         (501, "{}", "(status 501)"),
-        (413, "", "longer than the model's window"),
+        (413, "", "longer than the model's context window"),
         (
             429,
             r#"{"error":{"message":"quota","type":"insufficient_quota"}}"#,
@@ -109,20 +109,20 @@ fn what_does_not_pass_is_asked_once() {
         (
             400,
             r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
-            "longer than the model's window",
+            "longer than the model's context window",
         ),
     ] {
         let mut talk = talk(vec![status(code, "", body), hello()]);
         let shown = talk.ask().unwrap_err().to_string();
         assert!(shown.contains(expected), "{code} {body}: {shown}");
         assert_eq!(talk.asked().len(), 1, "{code} {body}");
-        // The same client works when the provider does.
+        // Control: the same client succeeds once the provider does.
         assert_eq!(talk.ask().unwrap().text, "Hello.");
     }
 }
 
 #[test]
-fn a_key_that_is_echoed_is_not_shown() {
+fn key_echoed_by_the_provider_is_not_shown() {
     let encoded = "a2V5LWNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==";
     let said = format!("bad key {KEY} or {encoded}\u{7}\u{1b}[2J in header");
     for code in [400, 500] {
@@ -148,7 +148,7 @@ fn a_key_that_is_echoed_is_not_shown() {
 }
 
 #[test]
-fn a_stream_that_is_cut_is_asked_again() {
+fn truncated_stream_is_retried() {
     let cuts: Vec<(&str, Answer)> = vec![
         ("after the head", vec![stream_head()]),
         ("after text", stream(&[TEXT])),
@@ -188,11 +188,11 @@ fn a_stream_that_is_cut_is_asked_again() {
 }
 
 #[test]
-fn a_stream_that_says_nothing_is_given_up() {
+fn silent_stream_times_out() {
     let stalled = vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang];
     let mut pace = quick();
     pace.idle = Duration::from_secs(6);
-    let paced = |answers, pace| Talk::paced(ModelApi::OpenaiChat, answers, pace);
+    let paced = |answers, pace| TestClient::paced(ModelApi::OpenaiChat, answers, pace);
     let mut once = paced(vec![stalled.clone(), hello()], pace);
     assert_eq!(once.ask().unwrap().text, "Hello.");
     let brief = Duration::from_millis(400);
@@ -209,10 +209,10 @@ fn a_stream_that_says_nothing_is_given_up() {
             ..pace
         };
         let (why, attempts) = unavailable(paced(vec![answer], pace).ask());
-        assert!(why.starts_with("no word for 0."), "{why}");
+        assert!(why.starts_with("no data for 0."), "{why}");
         assert_eq!(attempts, 2);
     }
-    // Slow is not silent: longer than the pause that ends a stream, in all.
+    // Slow but not silent: the whole stream takes longer than the idle timeout.
     let mut steps = vec![stream_head()];
     for _ in 0..8 {
         steps.push(Step::Pause(pace.idle / 6));
@@ -225,7 +225,7 @@ fn a_stream_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn what_is_no_answer_is_said_to_be_none() {
+fn response_violating_the_protocol_is_malformed() {
     for (name, answer, part) in [
         (
             "broken event",
@@ -264,7 +264,7 @@ fn what_is_no_answer_is_said_to_be_none() {
         assert!(why.contains(part), "{name}: {why}");
         assert_eq!(talk.asked().len(), 1, "{name}");
     }
-    let messages = Talk::new(
+    let messages = TestClient::new(
         ModelApi::AnthropicMessages,
         vec![status(
             200,
@@ -277,7 +277,7 @@ fn what_is_no_answer_is_said_to_be_none() {
 }
 
 #[test]
-fn what_is_too_large_is_broken_off() {
+fn response_over_size_limit_is_aborted() {
     let call = |place: usize| {
         format!(
             r#"data: {{"choices":[{{"delta":{{"tool_calls":[{{"index":{place},"id":"c{place}","function":{{"name":"t","arguments":"{{}}"}}}}]}}}}]}}"#
@@ -304,7 +304,7 @@ fn what_is_too_large_is_broken_off() {
     endless.extend((0..17).map(|_| raw(padding.clone())));
     endless.push(Step::Hang);
     let why = malformed(talk(vec![endless]).ask());
-    assert!(why.contains("an answer is longer"), "{why}");
+    assert!(why.contains("the response is longer"), "{why}");
 
     let head = |bytes: usize| {
         let filler = "x".repeat(bytes);
@@ -321,7 +321,7 @@ fn what_is_too_large_is_broken_off() {
 }
 
 #[test]
-fn a_redirect_is_not_followed() {
+fn redirect_is_not_followed() {
     let other = Server::play(vec![hello()]);
     for code in [301, 302, 307, 308] {
         let location = format!("location: http://{}/v1/chat/completions\r\n", other.address);
@@ -334,7 +334,7 @@ fn a_redirect_is_not_followed() {
         assert_eq!(talk.asked().len(), 1);
     }
     assert!(other.asked().is_empty());
-    // The other server would have answered.
+    // Control: the redirect's target would have responded.
     let endpoint = endpoint(ModelApi::OpenaiChat, &other.base_url());
     let cancellation = Cancellation::default();
     let mut client =
@@ -351,8 +351,8 @@ fn a_redirect_is_not_followed() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
-    // Taken, so that nobody else gets its port meanwhile, and answering nobody.
+fn unreachable_server_is_reported() {
+    // Binds a port without listening, so that no other process takes it and connecting fails.
     use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
     let silent = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&silent, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -377,12 +377,12 @@ fn a_server_that_is_not_there_is_told() {
     assert_eq!(attempts, 5);
 }
 
-/// Less than anything takes that is waited for below.
+/// Upper bound for "at once"; shorter than every timeout in the cases below.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// How a turn ended that is ended while it waits, and how long it took.
-fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut Talk)) -> (ModelError, Duration) {
-    let mut talk = Talk::paced(ModelApi::OpenaiChat, vec![answer], pace);
+/// Runs a turn that is ended while it waits; returns its error and duration.
+fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelError, Duration) {
+    let mut talk = TestClient::paced(ModelApi::OpenaiChat, vec![answer], pace);
     let began = Instant::now();
     end(&mut talk);
     let error = talk.ask().unwrap_err();
@@ -396,7 +396,7 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
         first_byte: Duration::from_secs(40),
         pause: Duration::from_secs(40),
         longest_pause: Duration::from_secs(40),
-        longest_asked: Duration::from_secs(40),
+        max_retry_after: Duration::from_secs(40),
         ..quick()
     };
     let chatter: Answer = std::iter::once(stream_head())
@@ -439,15 +439,15 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
         assert!(took >= Duration::from_millis(300), "{name}: {took:?}");
         assert!(took < AT_ONCE, "{name}: {took:?}");
     }
-    // A pause that would end behind the deadline is not begun.
+    // A pause that would end after the deadline does not start.
     let (error, took) = ended(error(429, "retry-after: 30\r\n"), patient, |talk| {
         talk.deadline = Duration::from_secs(25);
     });
     let (why, attempts) = unavailable(Err(error));
-    assert!(why.contains("no time to ask again"), "{why}");
+    assert!(why.contains("no time for a retry"), "{why}");
     assert_eq!(attempts, 1);
     assert!(took < AT_ONCE, "{took:?}");
-    // Too late before it began: nothing is sent.
+    // The deadline has passed before the start: the client sends nothing.
     let mut late = talk(vec![hello()]);
     late.deadline = Duration::ZERO;
     assert_eq!(late.ask(), Err(ModelError::Deadline));

@@ -1,12 +1,12 @@
-//! Messages: what is asked, and every form an answer comes in.
+//! Tests of the messages protocol: request bodies, and all forms of responses.
 
 use super::server::{status, stream};
 use super::*;
 use crate::{StopReason, TokenUsage, ToolCall, ToolStatus};
 use serde_json::{Map, Value};
 
-fn talk(answers: Vec<Answer>) -> Talk {
-    Talk::new(ModelApi::AnthropicMessages, answers)
+fn talk(answers: Vec<Answer>) -> TestClient {
+    TestClient::new(ModelApi::AnthropicMessages, answers)
 }
 
 fn event(value: &Value) -> String {
@@ -53,7 +53,7 @@ fn hello() -> Answer {
 }
 
 #[test]
-fn a_stream_is_read_and_the_request_says_what_it_should() {
+fn streamed_response_and_request_body_match_the_protocol() {
     let mut talk = talk(vec![hello()]);
     let reply = talk.ask().unwrap();
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_stream_is_read_and_the_request_says_what_it_should() {
 }
 
 #[test]
-fn roles_take_turns_and_results_come_first() {
+fn roles_alternate_and_tool_results_come_first() {
     let call = |id: &str, arguments: Result<Map<String, Value>, String>| ToolCall {
         id: id.to_owned(),
         name: "workspace_read".to_owned(),
@@ -153,7 +153,7 @@ fn roles_take_turns_and_results_come_first() {
 }
 
 #[test]
-fn streamed_calls_are_put_together_and_thinking_is_left_out() {
+fn streamed_calls_are_assembled_and_reasoning_skipped() {
     let start = |place: u64, block: Value| {
         event(&json!({"type": "content_block_start", "index": place, "content_block": block}))
     };
@@ -194,7 +194,7 @@ fn streamed_calls_are_put_together_and_thinking_is_left_out() {
 }
 
 #[test]
-fn an_endpoint_without_a_cache_is_asked_without_marks() {
+fn cache_marks_are_omitted_for_endpoint_without_cache() {
     let refusal = json!({"type": "error", "error": {
         "type": "invalid_request_error", "message": "system.0.cache_control: unknown field",
     }});
@@ -211,7 +211,7 @@ fn an_endpoint_without_a_cache_is_asked_without_marks() {
 }
 
 #[test]
-fn a_whole_answer_is_read_too() {
+fn unstreamed_response_is_accepted() {
     let whole = json!({
         "type": "message", "model": "example-large-2", "stop_reason": "tool_use",
         "content": [
@@ -230,7 +230,7 @@ fn a_whole_answer_is_read_too() {
 }
 
 #[test]
-fn why_it_stopped_is_told() {
+fn stop_reasons_are_mapped() {
     for (reason, stop) in [
         ("end_turn", StopReason::End),
         ("max_tokens", StopReason::Length),
@@ -238,14 +238,14 @@ fn why_it_stopped_is_told() {
         ("refusal", StopReason::Filtered),
         ("something_new", StopReason::End),
     ] {
-        // Without `message_stop`: the reason is enough.
+        // Without `message_stop`, the stop reason alone completes the response.
         let mut talk = talk(vec![played(&[begin(), text("x"), end(reason)])]);
         assert_eq!(talk.ask().unwrap().stop, stop, "{reason}");
     }
 }
 
 #[test]
-fn an_error_inside_a_stream_is_what_its_kind_says() {
+fn error_inside_stream_is_classified_by_kind() {
     let error = |kind: &str, message: &str| {
         event(&json!({"type": "error", "error": {"type": kind, "message": message}}))
     };

@@ -1,4 +1,4 @@
-//! Against a server that plays prepared answers.
+//! Tests of the model client against a server that plays prepared responses.
 
 mod server;
 
@@ -11,7 +11,7 @@ use super::ModelClient;
 use super::limits::Pace;
 use crate::{Message, Model, ModelError, Reply, ToolSpec, TurnRequest};
 use serde_json::json;
-use server::{Answer, Asked, Server};
+use server::{Answer, RecordedRequest, Server};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ModelApi, ModelEndpoint};
 use wp_codebox_proxy::egress::Trust;
@@ -34,7 +34,7 @@ fn endpoint(api: ModelApi, base_url: &str) -> ModelEndpoint {
     }
 }
 
-/// A pace for tests: pauses are short, what is waited for has the time of a busy machine.
+/// Timeouts for tests: short pauses, but generous timeouts for a busy machine.
 fn quick() -> Pace {
     Pace {
         connect: Duration::from_secs(20),
@@ -43,7 +43,7 @@ fn quick() -> Pace {
         trailer: Duration::from_secs(5),
         pause: Duration::from_millis(20),
         longest_pause: Duration::from_millis(100),
-        longest_asked: Duration::from_millis(600),
+        max_retry_after: Duration::from_millis(600),
         ..Pace::default()
     }
 }
@@ -57,8 +57,8 @@ fn tools() -> Vec<ToolSpec> {
     }]
 }
 
-/// A conversation with a server.
-struct Talk {
+/// A client with its server.
+struct TestClient {
     server: Server,
     cancellation: &'static Cancellation,
     client: ModelClient<'static>,
@@ -66,7 +66,7 @@ struct Talk {
     text: String,
 }
 
-impl Talk {
+impl TestClient {
     fn new(api: ModelApi, answers: Vec<Answer>) -> Self {
         Self::paced(api, answers, quick())
     }
@@ -113,7 +113,7 @@ impl Talk {
         self.say(&[Message::User("Hello.".to_owned())])
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<RecordedRequest> {
         self.server.asked()
     }
 }

@@ -1,5 +1,4 @@
-//! A server on the loopback that plays prepared answers, one per connection, and keeps what
-//! it was asked.
+//! Loopback server that plays prepared responses, one per connection, and records requests.
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
@@ -9,31 +8,31 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest that a server of a test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait of a test server.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// A piece of an answer.
+/// Piece of a response.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Send(Vec<u8>),
     Pause(Duration),
-    /// Nothing more, until the client goes away.
+    /// Sends nothing more until the client disconnects.
     Hang,
 }
 
-/// A whole answer; the connection is closed behind it.
+/// Whole response; the server closes the connection after it.
 pub(super) type Answer = Vec<Step>;
 
-/// What a client asked.
+/// Recorded request.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     pub head: String,
     pub body: Value,
     pub at: Instant,
 }
 
-impl Asked {
-    /// A header's value.
+impl RecordedRequest {
+    /// Returns the value of a header.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -45,16 +44,16 @@ impl Asked {
 /// A running server.
 pub(super) struct Server {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
 impl Server {
-    /// Plays the answers in order; the last one again and again.
+    /// Plays the responses in order and repeats the last one.
     pub(super) fn play(answers: Vec<Answer>) -> Self {
         Self::play_over(answers, Some)
     }
 
-    /// The same over TLS.
+    /// Same as [`Self::play`], over TLS.
     pub(super) fn play_tls(answers: Vec<Answer>, config: Arc<ServerConfig>) -> Self {
         Self::play_over(answers, move |stream| {
             let session = ServerConnection::new(Arc::clone(&config)).ok()?;
@@ -71,7 +70,7 @@ impl Server {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&asked);
         let wrap = Arc::new(wrap);
-        // Ends with the process: a test process is one binary that ends after its tests.
+        // The thread ends with the test process.
         thread::spawn(move || {
             let mut answers = answers.into_iter().peekable();
             let mut answer = Vec::new();
@@ -80,7 +79,7 @@ impl Server {
                     answer = next;
                 }
                 let stream = stream.unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
                 let (answer, kept) = (answer.clone(), Arc::clone(&kept));
                 let wrap = Arc::clone(&wrap);
                 thread::spawn(move || {
@@ -97,12 +96,12 @@ impl Server {
         format!("http://{}/v1", self.address)
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<RecordedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-fn serve(mut stream: impl Read + Write, answer: &[Step], kept: &Mutex<Vec<Asked>>) {
+fn serve(mut stream: impl Read + Write, answer: &[Step], kept: &Mutex<Vec<RecordedRequest>>) {
     let Some(asked) = read(&mut stream) else {
         return;
     };
@@ -122,14 +121,14 @@ fn serve(mut stream: impl Read + Write, answer: &[Step], kept: &Mutex<Vec<Asked>
     }
 }
 
-fn read(stream: &mut impl Read) -> Option<Asked> {
+fn read(stream: &mut impl Read) -> Option<RecordedRequest> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {
         let head_end = bytes.windows(4).position(|w| w == b"\r\n\r\n");
         if let Some(end) = head_end {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let asked = Asked {
+            let asked = RecordedRequest {
                 head,
                 body: Value::Null,
                 at: Instant::now(),
@@ -137,7 +136,7 @@ fn read(stream: &mut impl Read) -> Option<Asked> {
             let length: usize = asked.header("content-length")?.parse().ok()?;
             if bytes.len() >= end + 4 + length {
                 let body = serde_json::from_slice(&bytes[end + 4..]).ok()?;
-                return Some(Asked { body, ..asked });
+                return Some(RecordedRequest { body, ..asked });
             }
         }
         match stream.read(&mut buffer) {
@@ -147,24 +146,24 @@ fn read(stream: &mut impl Read) -> Option<Asked> {
     }
 }
 
-/// Bytes to be sent as they are.
+/// Returns a step that sends bytes unchanged.
 pub(super) fn raw(text: impl Into<Vec<u8>>) -> Step {
     Step::Send(text.into())
 }
 
-/// The head of a stream that ends with its connection.
+/// Returns the head of a stream that ends when the connection closes.
 pub(super) fn stream_head() -> Step {
     raw("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
 }
 
-/// A stream of these lines, each an event of its own.
+/// Returns a stream with one event for each of these lines.
 pub(super) fn stream(events: &[&str]) -> Answer {
     let mut steps = vec![stream_head()];
     steps.extend(events.iter().map(|event| raw(format!("{event}\n\n"))));
     steps
 }
 
-/// An answer of a status with further header lines, each ended, and a body.
+/// Returns a response with status, further header lines (each with its line end) and body.
 pub(super) fn status(status: u16, headers: &str, body: &str) -> Answer {
     vec![raw(format!(
         "HTTP/1.1 {status} X\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

@@ -1,4 +1,4 @@
-//! The way to a model: TLS, names, and an environment that decides nothing.
+//! Tests of the connection to a model: TLS, name resolution, and proxy environment variables.
 
 use super::server::stream;
 use super::*;
@@ -31,7 +31,8 @@ fn ask(base_url: &str, trust: &Trust) -> Result<Reply, ModelError> {
     client.turn(request, &mut |_| {})
 }
 
-/// An authority as PEM, and a server for `localhost` that it vouches for.
+/// Returns a certificate authority as PEM and the configuration of a TLS server for `localhost`
+/// signed by it.
 fn authority() -> (String, Arc<ServerConfig>) {
     let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -54,7 +55,7 @@ fn authority() -> (String, Arc<ServerConfig>) {
 }
 
 #[test]
-fn a_certificate_must_be_trusted_and_for_the_name() {
+fn tls_certificate_must_be_trusted_and_match_the_name() {
     let (pem, config) = authority();
     let server = Server::play_tls(vec![hello()], config);
     let port = server.address.port();
@@ -77,14 +78,14 @@ fn a_certificate_must_be_trusted_and_for_the_name() {
 }
 
 #[test]
-fn a_name_of_this_host_is_reached() {
+fn model_on_localhost_is_reachable_by_name() {
     let server = Server::play(vec![hello()]);
     let url = format!("http://localhost:{}/v1", server.address.port());
     assert_eq!(ask(&url, &Trust::System).unwrap().text, "Hello.");
 }
 
 #[test]
-fn what_cannot_be_spoken_to_is_refused_before_anything_is_sent() {
+fn invalid_model_settings_fail_before_any_request() {
     let cancellation = Cancellation::default();
     let open = |base_url: &str, key: &str| {
         let endpoint = endpoint(ModelApi::OpenaiChat, base_url);
@@ -105,7 +106,7 @@ fn what_cannot_be_spoken_to_is_refused_before_anything_is_sent() {
     assert!(!format!("{error:?}").contains("horse"), "{error:?}");
 }
 
-/// Where the child of the next test finds its server.
+/// Environment variable with the test server's URL, for the child process of the next test.
 const VARIABLE: &str = "CODEBOX_TEST_MODEL";
 
 #[test]
@@ -126,7 +127,7 @@ fn proxies_of_the_environment_are_ignored() {
     let (model, proxy) = (Server::play(vec![hello()]), Server::play(vec![hello()]));
     run("child_asks_the_model", &model, &proxy);
     assert_eq!((model.asked().len(), proxy.asked().len()), (1, 0));
-    // The same environment moves a client that does not refuse it.
+    // Control: the same environment redirects an ordinary client.
     run("child_asks_by_an_ordinary_client", &model, &proxy);
     assert_eq!((model.asked().len(), proxy.asked().len()), (1, 1));
 }

@@ -1,6 +1,7 @@
-//! Programs a guest has: curl, PHP, OpenSSL, and a client that knows CONNECT alone.
+//! Tests the bridge with real clients: curl_works_in_every_bridge_mode, PHP, OpenSSL, and a client that supports only
+//! CONNECT.
 //!
-//! A program that is missing fails its test: it is part of what is promised.
+//! A missing program fails its test, because the documentation promises that these clients work.
 
 use super::rig::*;
 use crate::egress::{BridgeLimits, EgressMode};
@@ -11,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program)
         .args(arguments)
-        // Nothing of this machine's proxies or certificates.
+        // Ignore this machine's proxy and certificate settings.
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdin(Stdio::null())
@@ -19,7 +20,7 @@ fn run(program: &str, arguments: &[&str]) -> Output {
         .unwrap_or_else(|e| panic!("{program} is needed for this test: {e}"))
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
@@ -29,13 +30,14 @@ fn said(output: &Output) -> String {
 
 struct Scene {
     rig: Rig,
-    /// What a client must trust: the run's authority, or the servers' own.
+    /// Certificate that the client must trust: the run's authority, or the authority of the test
+    /// servers.
     trust: PathBuf,
     proxy: String,
     _scratch: tempfile::TempDir,
 }
 
-/// `plain.example:80` and `tls.example:443`, both allowed.
+/// Starts servers for `plain.example:80` and `tls.example:443`, both allowed by the policy.
 fn scene(tls: &str) -> Scene {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["plain.example", "tls.example"], "tls": tls}),
@@ -67,7 +69,7 @@ fn scene(tls: &str) -> Scene {
 }
 
 #[test]
-fn curl() {
+fn curl_works_in_every_bridge_mode() {
     for (tls, mode) in [
         ("tunnel", EgressMode::Tunnel),
         ("terminate", EgressMode::Terminate),
@@ -75,8 +77,8 @@ fn curl() {
         let mut scene = scene(tls);
         let trust = scene.trust.to_str().unwrap();
         let proxied = |url: &str| {
-            said(&run(
-                "curl",
+            output_text(&run(
+                "curl_works_in_every_bridge_mode",
                 &[
                     "-sS",
                     "-i",
@@ -107,11 +109,11 @@ fn curl() {
             let mut arguments = vec!["-sS", "--max-time", "20", "--unix-socket", socket];
             arguments.extend_from_slice(extra);
             arguments.push(&url);
-            said(&run("curl", &arguments))
+            output_text(&run("curl_works_in_every_bridge_mode", &arguments))
         };
         assert!(base("/https/tls.example/c", &[]).contains("tls says GET /c"));
         assert!(base("/http/plain.example/d", &["-d", "field=1"]).contains("field=1"));
-        // curl asks with Expect first when the body is large.
+        // curl_works_in_every_bridge_mode sends `Expect: 100-continue` before a large body.
         let large = format!("big={}", "x".repeat(100_000));
         let posted = base(
             "/http/plain.example/e",
@@ -134,7 +136,7 @@ fn curl() {
 }
 
 #[test]
-fn php_streams_and_php_curl() {
+fn php_streams_and_php_curl_work_through_the_bridge() {
     for tls in ["tunnel", "terminate"] {
         let mut scene = scene(tls);
         let program = r#"
@@ -168,7 +170,7 @@ fn php_streams_and_php_curl() {
                 scene.trust.to_str().unwrap(),
             ],
         );
-        let text = said(&output);
+        let text = output_text(&output);
         for expected in [
             "plain says GET /a",
             "host-not-allowed",
@@ -187,7 +189,7 @@ fn php_streams_and_php_curl() {
 }
 
 #[test]
-fn a_client_that_knows_connect_alone() {
+fn connect_only_client_works_through_the_bridge() {
     let mut scene = scene("tunnel");
     let output = run(
         "sh",
@@ -200,7 +202,7 @@ fn a_client_that_knows_connect_alone() {
             ),
         ],
     );
-    let text = said(&output);
+    let text = output_text(&output);
     assert!(text.contains("tls says GET /x"), "{text}");
     scene.rig.ended(1);
     let output = run(
@@ -214,7 +216,11 @@ fn a_client_that_knows_connect_alone() {
             ),
         ],
     );
-    assert!(!said(&output).contains("tls says"), "{}", said(&output));
+    assert!(
+        !output_text(&output).contains("tls says"),
+        "{}",
+        output_text(&output)
+    );
     scene.rig.ended(2);
     let log = scene.rig.stop();
     assert_eq!((log.counts.allowed, log.counts.denied), (1, 1), "{log:#?}");

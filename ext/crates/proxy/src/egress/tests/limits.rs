@@ -1,4 +1,4 @@
-//! Bounds: each reached on purpose, each beside a request that stays within.
+//! Tests each limit of the bridge by exceeding it, beside a request that stays within.
 
 use super::rig::*;
 use crate::egress::{BridgeLimits, EgressDecision};
@@ -20,7 +20,7 @@ fn limited(change: impl FnOnce(&mut BridgeLimits)) -> Rig {
     rig
 }
 
-/// A host that goes on and on, a little at a time, until nobody listens any more.
+/// Writes small pieces without end until the peer closes the connection.
 fn endless(stream: &mut dyn Stream, piece: &[u8]) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
     while stream.write_all(piece).is_ok() {
@@ -31,7 +31,7 @@ fn endless(stream: &mut dyn Stream, piece: &[u8]) {
 const TARGET: &str = "http://plain.example/";
 
 #[test]
-fn request_bodies_are_bounded() {
+fn request_body_over_limit_is_refused() {
     let mut rig = limited(|l| l.request_bytes = 1000);
     let sized = |n: usize| {
         format!(
@@ -63,7 +63,7 @@ fn request_bodies_are_bounded() {
 }
 
 #[test]
-fn a_run_sends_and_receives_only_so_much() {
+fn run_byte_limits_refuse_further_requests() {
     let mut rig = limited(|l| l.run_request_bytes = 1500);
     let post = format!(
         "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{}",
@@ -80,13 +80,16 @@ fn a_run_sends_and_receives_only_so_much() {
         server(|_, stream| ok(stream, &"z".repeat(100_000))),
     );
     assert!(rig.ask("GET", TARGET).len() > 100_000);
-    assert!(rig.ask("GET", TARGET).len() < 100_000, "broken off");
+    assert!(
+        rig.ask("GET", TARGET).len() < 100_000,
+        "the response was cut"
+    );
     let log = rig.stop();
     assert_eq!(log.rows[1].reason, "run-response-limit");
 }
 
 #[test]
-fn response_bodies_are_bounded_and_memory_is_not_used_for_them() {
+fn response_body_over_limit_is_cut_without_buffering() {
     let mut rig = limited(|l| l.response_bytes = 1024 * 1024);
     rig.host(
         "plain.example",
@@ -97,7 +100,7 @@ fn response_bodies_are_bounded_and_memory_is_not_used_for_them() {
             } else {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
             }
-            // Until the bridge hangs up.
+            // Writes until the bridge closes the connection.
             while stream.write_all(&[b'x'; 65536]).is_ok() {}
         }),
     );
@@ -120,7 +123,7 @@ fn response_bodies_are_bounded_and_memory_is_not_used_for_them() {
 }
 
 #[test]
-fn a_guest_that_does_not_read_holds_the_host_back() {
+fn guest_that_does_not_read_applies_back_pressure_to_host() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     let mut rig = limited(|l| {
@@ -141,7 +144,7 @@ fn a_guest_that_does_not_read_holds_the_host_back() {
     );
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    // Buffers on the way fill, then the host's writing stands still.
+    // The buffers on the path fill up; then the host's write blocks.
     let mut last = usize::MAX;
     let still = (0..20).any(|_| {
         std::thread::sleep(Duration::from_millis(500));
@@ -157,7 +160,7 @@ fn a_guest_that_does_not_read_holds_the_host_back() {
 }
 
 #[test]
-fn heads_are_bounded_in_size_and_time() {
+fn request_heads_over_size_or_time_limit_are_refused() {
     let rig = limited(|l| l.head_bytes = 4096);
     let (status, body) = refusal(
         &rig.raw(
@@ -176,7 +179,7 @@ fn heads_are_bounded_in_size_and_time() {
         l.head_bytes = 4096;
         l.head_timeout = Duration::from_secs(1);
     });
-    // Slow-loris: a byte now and then does not buy time.
+    // Slow-loris: sending single bytes does not extend the head timeout.
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\nX: ").unwrap();
     until("the bridge hangs up", || stream.write_all(b"y").is_err());
@@ -186,7 +189,7 @@ fn heads_are_bounded_in_size_and_time() {
 }
 
 #[test]
-fn slow_bodies_and_slow_hosts_end() {
+fn slow_bodies_and_slow_hosts_time_out() {
     let mut rig = limited(|l| {
         l.idle_timeout = Duration::from_millis(500);
         l.total_timeout = Duration::from_secs(20);
@@ -202,14 +205,14 @@ fn slow_bodies_and_slow_hosts_end() {
         "plain.example",
         80,
         server(|_, stream| {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(WAIT_LIMIT);
             ok(stream, "late");
         }),
     );
     assert_eq!(reason(&rig.ask("GET", TARGET)), "idle-timeout");
     rig.stop();
 
-    // Its first word is heard within it.
+    // The host's first byte arrives within this time.
     let mut rig = limited(|l| l.total_timeout = Duration::from_secs(8));
     rig.host(
         "plain.example",
@@ -218,12 +221,12 @@ fn slow_bodies_and_slow_hosts_end() {
     );
     let start = Instant::now();
     assert!(rig.ask("GET", TARGET).contains("drip"));
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < WAIT_LIMIT, "{:?}", start.elapsed());
     assert_eq!(rig.row().reason, "total-timeout");
 }
 
 #[test]
-fn connections_and_requests_per_minute_are_bounded() {
+fn connections_and_requests_per_minute_over_limit_get_429() {
     let mut rig = limited(|l| l.connections = 2);
     let held: Vec<TcpStream> = (0..2)
         .map(|_| TcpStream::connect(rig.tcp).unwrap())
@@ -235,7 +238,7 @@ fn connections_and_requests_per_minute_are_bounded() {
     );
     drop(held);
     let mut asked = 1;
-    until("there is room again", || {
+    until("a connection permit is free again", || {
         asked += 1;
         rig.ask("GET", TARGET).starts_with("HTTP/1.1 200")
     });
@@ -259,7 +262,7 @@ fn connections_and_requests_per_minute_are_bounded() {
 }
 
 #[test]
-fn the_log_is_bounded_and_says_so() {
+fn requests_beyond_log_rows_are_counted() {
     let mut rig = limited(|l| l.log_rows = 2);
     for _ in 0..5 {
         rig.ask("GET", "http://other.example/");
@@ -269,14 +272,14 @@ fn the_log_is_bounded_and_says_so() {
 }
 
 #[test]
-fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
+fn requests_running_at_stop_are_logged_as_stopped() {
     let mut rig = limited(|_| {});
     rig.host(
         "plain.example",
         80,
         server(|_, stream| {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfirst");
-            std::thread::sleep(3 * PATIENCE);
+            std::thread::sleep(3 * WAIT_LIMIT);
         }),
     );
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
@@ -286,7 +289,7 @@ fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
     assert!(read > 0);
     let start = Instant::now();
     let row = rig.row();
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
+    assert!(start.elapsed() < WAIT_LIMIT, "{:?}", start.elapsed());
     assert_eq!(
         (row.decision, row.reason, row.status),
         (EgressDecision::Failed, "stopped", 200)
@@ -298,7 +301,7 @@ fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
 }
 
 #[test]
-fn a_guest_that_leaves_ends_the_request() {
+fn guest_disconnect_ends_the_request() {
     let mut rig = limited(|_| {});
     let (gone, noticed) = std::sync::mpsc::channel();
     rig.host(
@@ -314,7 +317,7 @@ fn a_guest_that_leaves_ends_the_request() {
     let mut buffer = [0; 1024];
     assert!(stream.read(&mut buffer).unwrap() > 0);
     drop(stream);
-    noticed.recv_timeout(PATIENCE).unwrap();
+    noticed.recv_timeout(WAIT_LIMIT).unwrap();
     let row = rig.row();
     assert_eq!(
         (row.decision, row.reason),
@@ -323,9 +326,9 @@ fn a_guest_that_leaves_ends_the_request() {
 }
 
 #[test]
-fn the_deadline_ends_the_bridge() {
+fn bridge_stops_at_its_deadline() {
     let rig = rig(Options {
-        // The control asks within it.
+        // The control request completes within this time.
         deadline: Duration::from_secs(10),
         ..Options::default()
     });
@@ -335,7 +338,7 @@ fn the_deadline_ends_the_bridge() {
 }
 
 #[test]
-fn many_at_once() {
+fn many_parallel_requests_all_complete() {
     let mut rig = limited(|l| l.requests_per_minute = 10_000);
     std::thread::scope(|scope| {
         for worker in 0..16 {
@@ -368,9 +371,9 @@ fn many_at_once() {
 }
 
 #[test]
-fn events_flow() {
+fn server_sent_events_are_forwarded_immediately() {
     let mut rig = limited(|_| {});
-    // Each event is sent when the one before was seen.
+    // The server sends each event only after the client has received the previous one.
     let (seen, last_seen) = std::sync::mpsc::channel();
     let last_seen = std::sync::Mutex::new(last_seen);
     rig.host("plain.example", 80, server(move |_, stream| {
@@ -378,7 +381,7 @@ fn events_flow() {
         for n in 0..3 {
             let _ = write!(stream, "9\r\ndata: {n}\n\n\r\n");
             let _ = stream.flush();
-            if last_seen.lock().unwrap().recv_timeout(PATIENCE / 2).is_err() {
+            if last_seen.lock().unwrap().recv_timeout(WAIT_LIMIT / 2).is_err() {
                 return;
             }
         }

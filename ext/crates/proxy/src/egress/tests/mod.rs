@@ -1,7 +1,7 @@
-//! The bridge as a guest sees it: real clients on one side, local servers on the other.
+//! Tests of the bridge from the guest's side: real clients, and local servers as hosts.
 //!
-//! No test leaves the machine: names are resolved by a double, and the connector double
-//! knows loopback servers only; every other address is refused before a packet is made.
+//! No test sends a packet off this machine: a fake resolver answers names, and the fake connector
+//! connects only to loopback servers and refuses every other address.
 
 mod clients;
 mod limits;

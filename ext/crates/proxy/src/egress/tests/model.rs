@@ -1,4 +1,5 @@
-//! The way to the run's model: to that endpoint, with that key, and to nothing beside it.
+//! Tests of the model route: only the configured endpoint, only the run's key, only inference
+//! paths.
 
 use super::rig::*;
 use crate::egress::{EgressDecision, EgressMode, ModelRoute, SecretSwap};
@@ -42,7 +43,7 @@ impl Seen {
     }
 }
 
-/// A bridge whose model is a server on this machine that sends back what it was sent.
+/// Starts a bridge whose model is a local server that echoes the request.
 fn model_rig(rules: serde_json::Value, api: ModelApi, key: Option<SecretSwap>) -> (Rig, Seen) {
     let rig = rig(Options {
         rules,
@@ -70,7 +71,7 @@ fn post(target: &str, headers: &str) -> String {
 }
 
 #[test]
-fn the_runs_key_is_put_in_whatever_the_program_sends() {
+fn model_request_gets_the_runs_key_instead_of_the_programs() {
     for sent in [
         String::new(),
         format!("Authorization: Bearer {PLACEHOLDER}\r\n"),
@@ -104,7 +105,7 @@ fn the_runs_key_is_put_in_whatever_the_program_sends() {
                 !arrived.contains(FOREIGN) && !arrived.contains(PLACEHOLDER),
                 "{arrived}"
             );
-            // The server sent the key back; the guest did not get it.
+            // The server echoed the key; the bridge removed it from the response.
             assert!(
                 !answer.contains(VALUE) && answer.contains(PLACEHOLDER),
                 "{answer}"
@@ -124,7 +125,7 @@ fn the_runs_key_is_put_in_whatever_the_program_sends() {
 }
 
 #[test]
-fn a_model_without_a_key_gets_no_credential_at_all() {
+fn model_without_key_receives_no_credential() {
     let rules = json!({"presets": ["model"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, None);
     let sent = format!("Authorization: Bearer {FOREIGN}\r\n");
@@ -134,7 +135,7 @@ fn a_model_without_a_key_gets_no_credential_at_all() {
 }
 
 #[test]
-fn nothing_beside_the_answers_is_open() {
+fn model_paths_other_than_inference_are_refused() {
     let rules = json!({"presets": ["model"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, Some(key()));
     let denied = |request: String, reason: &str| {
@@ -175,7 +176,7 @@ fn nothing_beside_the_answers_is_open() {
         "request-override",
     );
     assert_eq!(seen.count(), 0);
-    // The same connection, the same key: what is open passes.
+    // Control: an open path with the same connection and key is answered.
     assert!(
         rig.raw(post("/model/chat/completions", "").as_bytes())
             .starts_with("HTTP/1.1 200")
@@ -186,7 +187,7 @@ fn nothing_beside_the_answers_is_open() {
 }
 
 #[test]
-fn the_models_address_is_open_by_this_way_only() {
+fn model_address_is_reachable_only_through_the_model_route() {
     let rules = json!({"presets": ["model"], "allowHosts": ["plain.example"]});
     let (mut rig, seen) = model_rig(rules, ModelApi::OpenaiChat, Some(key()));
     for (target, reason) in [
@@ -204,7 +205,7 @@ fn the_models_address_is_open_by_this_way_only() {
     }
     let (_, body) = refusal(&rig.ask("CONNECT", "127.0.0.1:8080"));
     assert_eq!(body["reason"], "private-address");
-    // A name that is allowed does not become a way to a private address.
+    // An allowed name must not become a route to a private address.
     rig.names.add("plain.example", &[&["127.0.0.1"]]);
     let (_, body) = refusal(&rig.ask("GET", "http://plain.example:80/v1/models"));
     assert_eq!(body["reason"], "private-address");
@@ -215,7 +216,7 @@ fn the_models_address_is_open_by_this_way_only() {
 }
 
 #[test]
-fn the_models_name_leads_only_where_the_settings_allow() {
+fn model_name_resolving_outside_the_settings_is_refused() {
     for (address, reason) in [("169.254.169.254", "model-address"), ("10.0.0.7", "")] {
         let mut rig = rig(Options {
             rules: json!({"presets": ["model"]}),
@@ -235,7 +236,7 @@ fn the_models_name_leads_only_where_the_settings_allow() {
 }
 
 #[test]
-fn without_a_model_the_way_is_closed() {
+fn model_route_without_a_model_is_refused() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     let (status, body) = refusal(&rig.raw(post("/model/chat/completions", "").as_bytes()));
     assert_eq!(
@@ -248,7 +249,7 @@ fn without_a_model_the_way_is_closed() {
 }
 
 #[test]
-fn an_answer_streams_as_it_comes() {
+fn model_response_is_streamed() {
     let rig = rig(Options {
         rules: json!({"presets": ["model"]}),
         model: Some(route(
@@ -258,14 +259,14 @@ fn an_answer_streams_as_it_comes() {
         )),
         ..Options::default()
     });
-    // The second piece is sent when the first was seen.
+    // The server sends the second piece only after the client has received the first.
     let (seen, first_seen) = std::sync::mpsc::channel();
     let first_seen = std::sync::Mutex::new(first_seen);
     let server = server(move |_, stream| {
         let _ = stream
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: one\n\n");
         let _ = stream.flush();
-        let waited = first_seen.lock().unwrap().recv_timeout(PATIENCE);
+        let waited = first_seen.lock().unwrap().recv_timeout(WAIT_LIMIT);
         let _ = stream.write_all(match waited {
             Ok(()) => b"data: two\n\n",
             Err(_) => b"data: old\n\n",

@@ -1,11 +1,11 @@
-//! Plain requests: what passes, what is refused, and what neither side may smuggle.
+//! Tests of plain HTTP requests: allowed, refused and smuggled ones.
 
 use super::rig::*;
 use crate::egress::{EgressDecision, EgressMode};
 use serde_json::json;
 
 #[test]
-fn an_allowed_request_passes_and_is_logged() {
+fn allowed_request_passes_and_is_logged() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host("plain.example", 80, echo());
     let answer = rig.raw(b"GET http://plain.example/a/b?token=x HTTP/1.1\r\nHost: evil.test\r\nConnection: X-Drop\r\nX-Drop: 1\r\nX-Keep: 2\r\nProxy-Authorization: Basic eA==\r\n\r\n");
@@ -39,7 +39,7 @@ fn an_allowed_request_passes_and_is_logged() {
 }
 
 #[test]
-fn bodies_go_both_ways_in_base_url_mode() {
+fn base_url_mode_forwards_request_and_response_bodies() {
     let mut rig = rules(json!({"allowHosts": ["plain.example:8080"]}));
     rig.host("plain.example", 8080, echo());
     let answer = rig.raw(
@@ -68,7 +68,7 @@ fn bodies_go_both_ways_in_base_url_mode() {
 }
 
 #[test]
-fn a_refusal_says_what_to_ask_for() {
+fn refusal_names_the_rule_that_would_allow_the_request() {
     let mut rig = rules(
         json!({"rules": [{"host": "api.example", "ports": [80], "methods": ["GET"], "paths": ["/v1/"]}]}),
     );
@@ -131,7 +131,7 @@ fn a_refusal_says_what_to_ask_for() {
         rig.names.asked.lock().unwrap().is_empty(),
         "nothing was resolved"
     );
-    // The positive control.
+    // Positive control.
     assert!(
         rig.ask("GET", "http://api.example/v1/x")
             .starts_with("HTTP/1.1 200")
@@ -145,7 +145,7 @@ fn a_refusal_says_what_to_ask_for() {
 }
 
 #[test]
-fn head_gets_no_body() {
+fn head_response_has_no_body() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host(
         "plain.example",
@@ -168,7 +168,7 @@ fn head_gets_no_body() {
 }
 
 #[test]
-fn answers_that_are_not_public_are_refused_all_together() {
+fn name_with_any_private_address_is_refused() {
     for answers in [
         &["127.0.0.1"][..],
         &["10.0.0.8"],
@@ -197,7 +197,7 @@ fn answers_that_are_not_public_are_refused_all_together() {
 }
 
 #[test]
-fn a_name_is_asked_once_and_the_answer_is_what_is_reached() {
+fn name_is_resolved_once_and_checked_address_is_connected() {
     let mut rig = rules(json!({"allowHosts": ["rebind.example"]}));
     rig.wire(PUBLIC, 80, echo());
     rig.names
@@ -211,7 +211,7 @@ fn a_name_is_asked_once_and_the_answer_is_what_is_reached() {
         *rig.wires.tried.lock().unwrap(),
         ["203.0.113.10:80".parse().unwrap()]
     );
-    // The next request is a new question, and its answer is judged anew.
+    // The next request triggers a new lookup, and the bridge checks its result again.
     assert_eq!(
         reason(&rig.ask("GET", "http://rebind.example/")),
         "private-address"
@@ -222,7 +222,7 @@ fn a_name_is_asked_once_and_the_answer_is_what_is_reached() {
 }
 
 #[test]
-fn the_next_address_is_tried_when_one_is_dead() {
+fn next_address_is_tried_when_connect_fails() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.names.add("plain.example", &[&[OTHER_PUBLIC, PUBLIC]]);
     rig.wire(PUBLIC, 80, echo());
@@ -234,7 +234,7 @@ fn the_next_address_is_tried_when_one_is_dead() {
 }
 
 #[test]
-fn a_redirect_is_handed_over_and_judged_when_it_comes_back() {
+fn redirect_is_returned_and_its_target_checked_again() {
     let mut rig = rules(json!({"allowHosts": ["plain.example", "inner.example"]}));
     rig.host("plain.example", 80, server(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 302 Found\r\nLocation: http://inner.example/\r\nContent-Length: 0\r\n\r\n");
@@ -264,7 +264,7 @@ fn a_redirect_is_handed_over_and_judged_when_it_comes_back() {
 }
 
 #[test]
-fn hosts_that_fail() {
+fn host_failures_are_reported_with_their_reasons() {
     let mut rig = rules(
         json!({"allowHosts": ["plain.example", "gone.example", "mute.example:81", "noise.example:82"]}),
     );
@@ -296,7 +296,7 @@ fn hosts_that_fail() {
 }
 
 #[test]
-fn nothing_is_smuggled() {
+fn smuggled_requests_are_refused() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     rig.host("plain.example", 80, echo());
     let get = "http://plain.example/";
@@ -357,7 +357,7 @@ fn nothing_is_smuggled() {
         );
     }
     assert!(rig.wires.tried.lock().unwrap().is_empty());
-    // One request per connection: what is sent behind it is nobody's request.
+    // One request per connection: the bridge ignores a request pipelined behind the first.
     let answer = rig.raw(
         format!(
             "GET {get}first HTTP/1.1\r\nHost: a\r\n\r\nGET {get}second HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -1,4 +1,4 @@
-//! Doubles and local servers.
+//! Test doubles and local servers.
 
 use super::super::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -13,21 +13,21 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wp_codebox_policy::EgressRules;
 
-/// A public looking address that is nobody's.
+/// Public address reserved for documentation (RFC 5737), so it belongs to no host.
 pub(super) const PUBLIC: &str = "203.0.113.10";
 pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
 
-/// Most bytes a client of these tests reads.
+/// Largest number of bytes that a test client reads.
 const MOST_READ: u64 = 16 * 1024 * 1024;
 
-/// Names with a list of answers, given one after the other; the last stays.
+/// Fake resolver: each name has a list of answers, given one per lookup; the last one repeats.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct FakeResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
     pub asked: Mutex<Vec<String>>,
 }
 
-impl Names {
+impl FakeResolver {
     pub(super) fn add(&self, host: &str, answers: &[&[&str]]) {
         let parsed = answers
             .iter()
@@ -37,7 +37,7 @@ impl Names {
     }
 }
 
-impl Resolve for Names {
+impl Resolve for FakeResolver {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Pending<'a, io::Result<Vec<SocketAddr>>> {
         self.asked.lock().unwrap().push(host.to_owned());
         let mut answers = self.answers.lock().unwrap();
@@ -55,17 +55,17 @@ impl Resolve for Names {
     }
 }
 
-/// Longest that a test waits for what must come about.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait of a test for an expected condition.
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Public addresses with the loopback server that stands for each.
+/// Fake connector: maps public addresses to loopback servers.
 #[derive(Default)]
-pub(super) struct Wires {
+pub(super) struct FakeConnector {
     servers: Mutex<HashMap<SocketAddr, SocketAddr>>,
     pub tried: Mutex<Vec<SocketAddr>>,
 }
 
-impl Connect for Wires {
+impl Connect for FakeConnector {
     fn connect(&self, address: SocketAddr) -> Pending<'_, io::Result<tokio::net::TcpStream>> {
         self.tried.lock().unwrap().push(address);
         let server = self.servers.lock().unwrap().get(&address).copied();
@@ -78,11 +78,11 @@ impl Connect for Wires {
     }
 }
 
-/// A bridge with its doubles.
+/// A bridge with its test doubles.
 pub(super) struct Rig {
     pub bridge: Option<Bridge>,
-    pub names: Arc<Names>,
-    pub wires: Arc<Wires>,
+    pub names: Arc<FakeResolver>,
+    pub wires: Arc<FakeConnector>,
     pub tcp: SocketAddr,
     pub unix: PathBuf,
     pub authority: Option<String>,
@@ -118,8 +118,8 @@ pub(super) fn rules(rules: Value) -> Rig {
 }
 
 pub(super) fn rig(options: Options) -> Rig {
-    let names = Arc::new(Names::default());
-    let wires = Arc::new(Wires::default());
+    let names = Arc::new(FakeResolver::default());
+    let wires = Arc::new(FakeConnector::default());
     let servers = Authority::new();
     let config = BridgeConfig {
         rules: EgressRules::compile(&serde_json::from_value(options.rules).unwrap()).unwrap(),
@@ -157,7 +157,7 @@ pub(super) fn rig(options: Options) -> Rig {
 }
 
 impl Rig {
-    /// A name at the public address, and the server that stands for it at this port.
+    /// Maps `name` to the public address, and this port of it to `server`.
     pub(super) fn host(&self, name: &str, port: u16, server: SocketAddr) {
         self.names.add(name, &[&[PUBLIC]]);
         self.wire(PUBLIC, port, server);
@@ -168,23 +168,24 @@ impl Rig {
         self.wires.servers.lock().unwrap().insert(address, server);
     }
 
-    /// Sends bytes over TCP and reads to the end.
+    /// Sends bytes over TCP and reads until the connection ends.
     pub(super) fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.tcp).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
         stream.write_all(bytes).unwrap();
         let mut out = Vec::new();
-        // A bridge whose limits are broken must not take this machine with it.
+        // Bounds the read so that a bridge with broken limits cannot exhaust this machine's
+        // memory.
         let _ = stream.take(MOST_READ).read_to_end(&mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// One plain request without a body.
+    /// Sends one plain request without a body.
     pub(super) fn ask(&self, method: &str, target: &str) -> String {
         self.raw(format!("{method} {target} HTTP/1.1\r\nHost: bridge\r\n\r\n").as_bytes())
     }
 
-    /// Waits until so many requests have ended: a tunnel ends after its last byte has arrived.
+    /// Waits until `requests` requests have ended: a tunnel ends after its last byte has arrived.
     pub(super) fn ended(&self, requests: u64) {
         until("the requests end", || {
             let counts = self.bridge.as_ref().unwrap().counts();
@@ -196,7 +197,7 @@ impl Rig {
         self.bridge.take().unwrap().stop()
     }
 
-    /// The only row.
+    /// Stops the bridge and returns the only row of its log.
     pub(super) fn row(&mut self) -> EgressRow {
         let log = self.stop();
         assert_eq!(log.rows.len(), 1, "{:#?}", log.rows);
@@ -204,20 +205,20 @@ impl Rig {
     }
 }
 
-/// Waits for what must come about.
+/// Waits until `holds` returns true; panics with `what` after the timeout.
 #[track_caller]
 pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(
-            start.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
+            start.elapsed() < WAIT_LIMIT,
+            "{what}: not within {WAIT_LIMIT:?}"
         );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// The JSON body of a refusal, with its status.
+/// Returns status and JSON body of a refusal.
 pub(super) fn refusal(answer: &str) -> (u16, Value) {
     let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok());
     let body = answer
@@ -233,7 +234,7 @@ pub(super) fn reason(answer: &str) -> String {
     refusal(answer).1["reason"].as_str().unwrap().to_owned()
 }
 
-/// The body of a chunked answer, put together.
+/// Decodes a chunked response body.
 pub(super) fn dechunked(answer: &str) -> String {
     let (head, mut rest) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("transfer-encoding: chunked"), "{answer}");
@@ -249,12 +250,12 @@ pub(super) fn dechunked(answer: &str) -> String {
     panic!("no last chunk: {answer}");
 }
 
-/// Anything that can be read and written.
+/// Anything readable and writable.
 pub(super) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// An HTTP server on loopback, for the life of the test process. The handler gets each request
-/// (head and, when framed by Content-Length, body) and the connection to answer on.
+/// Starts an HTTP server on loopback for the life of the test process. The handler gets each
+/// request (head and, when framed by Content-Length, body) and the connection to respond on.
 pub(super) fn server(
     handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -266,7 +267,7 @@ pub(super) fn server(
     })
 }
 
-/// The same behind TLS.
+/// Same as [`server`], behind TLS.
 pub(super) fn tls_server(
     config: Arc<rustls::ServerConfig>,
     handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,
@@ -290,7 +291,7 @@ pub(super) fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Socke
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let serve = Arc::clone(&serve);
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(WAIT_LIMIT)).unwrap();
             std::thread::spawn(move || serve(stream));
         }
     });
@@ -326,7 +327,7 @@ fn read_request(stream: &mut dyn Stream) -> String {
     }
 }
 
-/// Answers `200` with this body.
+/// Responds `200` with this body.
 pub(super) fn ok(stream: &mut dyn Stream, body: &str) {
     let _ = write!(
         stream,
@@ -335,12 +336,12 @@ pub(super) fn ok(stream: &mut dyn Stream, body: &str) {
     );
 }
 
-/// Answers with the request itself.
+/// Starts a server that responds with the request itself.
 pub(super) fn echo() -> SocketAddr {
     server(|request, stream| ok(stream, request))
 }
 
-/// A certificate authority for the local servers.
+/// Certificate authority of the local servers.
 pub(super) struct Authority {
     pub pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -351,7 +352,7 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Issuer and subject of one name look like a self-signed certificate.
+        // A certificate whose issuer equals its subject looks self-signed.
         params
             .distinguished_name
             .push(rcgen::DnType::CommonName, "test authority");

@@ -1,4 +1,5 @@
-//! Secrets through the whole bridge: to their host, to no other, and never back.
+//! Tests of secrets through a whole bridge: inserted for their hosts only, removed from every
+//! response.
 
 use super::rig::*;
 use crate::egress::{EgressDecision, SecretSwap};
@@ -30,7 +31,7 @@ impl Seen {
     }
 }
 
-/// A bridge, a TLS host that answers with what it was sent, and what it was sent.
+/// Returns a bridge, its echoing TLS host, and a record of the requests that the host received.
 fn secret_rig(hosts: &[&str], tls: &str) -> (Rig, Seen) {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example", "other.example"], "tls": tls}),
@@ -77,7 +78,7 @@ fn keyed(target: &str) -> String {
 }
 
 #[test]
-fn the_value_reaches_its_host_and_does_not_come_back() {
+fn secret_reaches_its_host_and_is_removed_from_the_response() {
     let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(keyed("/https/api.example/v1").as_bytes());
     let sent = seen.last();
@@ -99,7 +100,7 @@ fn the_value_reaches_its_host_and_does_not_come_back() {
             .contains(&format!("x-echo: {PLACEHOLDER}\r\n")),
         "{answer}"
     );
-    // The value was cut in two by the host; what stands for it is whole.
+    // The host sent the value in two pieces; the scrubbed response has one intact placeholder.
     let body = dechunked(&answer);
     assert!(
         body.ends_with(&format!("{{\"key\":\"{PLACEHOLDER}\"}}")),
@@ -126,7 +127,7 @@ fn the_value_reaches_its_host_and_does_not_come_back() {
 }
 
 #[test]
-fn other_hosts_get_the_placeholder() {
+fn hosts_outside_the_scope_get_the_placeholder() {
     let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(keyed("/https/other.example/v1").as_bytes());
     let sent = seen.last();
@@ -139,7 +140,7 @@ fn other_hosts_get_the_placeholder() {
         "what it answers is searched too: {sent}"
     );
     assert!(answer.contains(PLACEHOLDER));
-    // The same host in the clear is not the host the secret is bound to.
+    // The same host over plain HTTP is not in the secret's scope.
     let plain = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&plain);
     rig.wire(
@@ -165,7 +166,7 @@ fn other_hosts_get_the_placeholder() {
 }
 
 #[test]
-fn plain_http_only_when_the_scope_says_so() {
+fn secret_is_sent_over_plain_http_only_when_scope_allows() {
     let (mut rig, _) = secret_rig(&["http://api.example:8080"], "tunnel");
     let sent = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&sent);
@@ -204,7 +205,7 @@ fn plain_http_only_when_the_scope_says_so() {
     assert_eq!(rig.row().secrets, ["API_KEY"]);
 }
 
-/// Both hosts answer what the first of them was sent last.
+/// Returns a bridge with two hosts that both respond with the last request the first one received.
 fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
     let rig = rig(Options {
         rules: json!({"allowHosts": ["api.example:8080", "other.example:8080"]}),
@@ -248,7 +249,7 @@ fn storing_rig(secrets: Vec<SecretSwap>) -> Rig {
 }
 
 #[test]
-fn a_value_that_was_stored_at_its_host_does_not_come_back_from_another() {
+fn secret_stored_at_its_host_is_removed_from_other_hosts() {
     let mut rig = storing_rig(vec![swap(&["http://api.example:8080"])]);
     let answer = rig.raw(keyed("http://api.example:8080/").as_bytes());
     assert!(answer.contains("stored"), "{answer}");
@@ -265,7 +266,7 @@ fn a_value_that_was_stored_at_its_host_does_not_come_back_from_another() {
         !answer.contains("sk-live") && !answer.contains("736b2d6c"),
         "{answer}"
     );
-    // The length of a body that does not come is no length of a cleaned one.
+    // HEAD: the `Content-Length` of an unscrubbed body would be wrong for a scrubbed one.
     let answer = rig.ask("HEAD", "http://other.example:8080/");
     let length = format!("content-length: {}\r\n", VALUE.len());
     assert!(answer.to_ascii_lowercase().contains(&length), "{answer}");
@@ -290,7 +291,7 @@ fn a_value_that_was_stored_at_its_host_does_not_come_back_from_another() {
 }
 
 #[test]
-fn a_tunnel_carries_no_value_and_the_log_says_so() {
+fn tunnel_to_secrets_host_is_noted_in_the_log() {
     let (mut rig, _) = secret_rig(&["api.example"], "tunnel");
     let answer = rig.raw(b"CONNECT api.example:443 HTTP/1.1\r\nHost: a\r\n\r\nnot tls");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

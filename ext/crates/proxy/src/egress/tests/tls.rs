@@ -1,4 +1,4 @@
-//! Tunnels, TLS outward, and TLS that the bridge ends.
+//! Tests of tunnels, TLS to hosts, and TLS terminated by the bridge.
 
 use super::rig::*;
 use crate::egress::{BridgeLimits, EgressDecision, EgressMode};
@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client that trusts this authority and may leave its server's name out.
+/// Returns a TLS client that trusts this authority and may omit the server name.
 fn client(pem: &str, sni: Sni) -> Arc<rustls::ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).flatten());
@@ -31,7 +31,7 @@ enum Sni {
     Omitted,
 }
 
-/// Opens a tunnel; the bridge's answer if it is not 200.
+/// Opens a tunnel; returns the bridge's response when the status is not 200.
 fn connect(rig: &Rig, authority: &str) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     stream
@@ -55,7 +55,7 @@ fn connect(rig: &Rig, authority: &str) -> Result<TcpStream, String> {
     Err(answer)
 }
 
-/// One request through TLS on an open tunnel.
+/// Sends one request through TLS on an open tunnel.
 fn exchange(
     stream: TcpStream,
     config: Arc<rustls::ClientConfig>,
@@ -79,7 +79,8 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
     let rig = rig(Options {
         rules,
         limits: BridgeLimits {
-            // Waited for by the client that says nothing, and longer than any other is kept from it.
+            // The silent client waits for this timeout; every other client finishes well within
+            // it.
             head_timeout: Duration::from_secs(8),
             ..BridgeLimits::default()
         },
@@ -95,7 +96,7 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
 }
 
 #[test]
-fn a_tunnel_passes_tls_to_the_named_host_untouched() {
+fn tunnel_forwards_tls_unchanged_to_the_named_host() {
     let mut rig = tls_rig(json!({"allowHosts": ["a.example"]}));
     let trusted = client(&rig.servers.pem, Sni::Sent);
     let stream = connect(&rig, "A.example:443").unwrap();
@@ -115,7 +116,7 @@ fn a_tunnel_passes_tls_to_the_named_host_untouched() {
 }
 
 #[test]
-fn the_client_hello_must_name_the_host_of_the_tunnel() {
+fn client_hello_naming_another_host_is_refused() {
     let mut rig = tls_rig(json!({"allowHosts": ["a.example", "b.example"]}));
     let pem = rig.servers.pem.clone();
     let reached = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -145,7 +146,7 @@ fn the_client_hello_must_name_the_host_of_the_tunnel() {
         .unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    // A client that waits for the server to speak: SSH, SMTP, MySQL.
+    // A client that waits for the server to speak first, as SSH, SMTP and MySQL clients do.
     let mut silent = connect(&rig, "a.example:443").unwrap();
     let _ = silent.read_to_end(&mut answer);
     assert_eq!(
@@ -173,7 +174,7 @@ fn the_client_hello_must_name_the_host_of_the_tunnel() {
 }
 
 #[test]
-fn tunnels_are_refused_before_they_open() {
+fn tunnel_to_disallowed_target_gets_no_200() {
     let mut rig =
         tls_rig(json!({"allowHosts": ["a.example", "inner.example"], "presets": ["npm"]}));
     rig.names.add("inner.example", &[&["10.0.0.1"]]);
@@ -205,7 +206,7 @@ fn tunnels_are_refused_before_they_open() {
 }
 
 #[test]
-fn a_tunnel_has_limits() {
+fn tunnel_byte_and_time_limits_end_it() {
     let options = Options {
         rules: json!({"allowHosts": ["a.example"]}),
         limits: BridgeLimits {
@@ -250,7 +251,7 @@ fn a_tunnel_has_limits() {
 }
 
 #[test]
-fn base_urls_speak_verified_tls_outward() {
+fn base_url_mode_verifies_the_hosts_certificate() {
     let mut rig = tls_rig(json!({"rules": [
         {"host": "a.example", "methods": ["GET"], "paths": ["/v1/"]},
         {"host": "wrong.example"}, {"host": "foreign.example"},
@@ -272,7 +273,7 @@ fn base_urls_speak_verified_tls_outward() {
         reason(&rig.ask("GET", "/https/wrong.example/")),
         "tls-failed"
     );
-    // A certificate nobody vouched for.
+    // A certificate of an authority that the bridge does not trust.
     let foreign = rules(json!({"allowHosts": ["x.example"]}));
     let config = foreign.servers.config("foreign.example");
     rig.names.add("foreign.example", &[&[OTHER_PUBLIC]]);
@@ -285,7 +286,7 @@ fn base_urls_speak_verified_tls_outward() {
         reason(&rig.ask("GET", "/https/foreign.example/")),
         "tls-failed"
     );
-    // Plain HTTP to a TLS port is not what the rule meant, and the host says so itself.
+    // Plain HTTP to a TLS port is not blocked by the rule; the host itself reports the error.
     assert_eq!(
         reason(&rig.ask("GET", "/http/a.example:443/v1/x")),
         "upstream-failed"
@@ -302,7 +303,7 @@ fn terminating() -> Rig {
 }
 
 #[test]
-fn terminated_tls_is_judged_request_by_request() {
+fn terminated_tls_checks_each_request() {
     let mut rig = terminating();
     let trusted = client(rig.authority.as_deref().unwrap(), Sni::Sent);
     let ask = |request: &str| {
@@ -325,7 +326,7 @@ fn terminated_tls_is_judged_request_by_request() {
     ] {
         assert_eq!(reason(&ask(&request)), expected, "{request}");
     }
-    // One request per connection here as well.
+    // One request per connection inside terminated TLS as well.
     let two = ask(&format!(
         "{}{}",
         get("/v1/first", "a.example"),
@@ -346,7 +347,7 @@ fn terminated_tls_is_judged_request_by_request() {
 }
 
 #[test]
-fn the_authority_of_a_run_is_trusted_only_where_it_is_put() {
+fn terminated_tls_fails_for_client_without_the_runs_authority() {
     let mut rig = terminating();
     let other = terminating();
     assert_ne!(rig.authority, other.authority);
@@ -364,7 +365,7 @@ fn the_authority_of_a_run_is_trusted_only_where_it_is_put() {
         )
         .is_err()
     );
-    // Control: the same client and the right name.
+    // Control: the same client with the right name.
     let stream = connect(&rig, "a.example:443").unwrap();
     assert!(exchange(stream, trusted, "a.example", &get("/v1/x", "a.example")).is_ok());
     let (status, body) = refusal(&connect(&rig, "b.example:443").unwrap_err());
@@ -386,7 +387,7 @@ fn the_authority_of_a_run_is_trusted_only_where_it_is_put() {
 }
 
 #[test]
-fn the_upstream_of_terminated_tls_is_verified() {
+fn terminated_tls_verifies_the_hosts_certificate() {
     let mut rig = terminating();
     let foreign = rig.servers.config("other.example");
     rig.wire(

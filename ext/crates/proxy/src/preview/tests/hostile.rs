@@ -1,9 +1,9 @@
-//! A guest that answers as an attacker would, and visitors that read as one would.
+//! Tests with a malicious guest, and with visitors that do not read.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// For what is never answered.
+/// Timeout for responses that never arrive.
 const MOMENT: Duration = Duration::from_millis(300);
 
 fn soon(what: &str, mut holds: impl FnMut() -> bool) {
@@ -14,7 +14,8 @@ fn soon(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A guest that writes as long as somebody takes it, and whether somebody does.
+/// Guest that writes as long as the forwarder accepts bytes, and a flag that shows whether it
+/// still does.
 fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicBool>) {
     let taken = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&taken);
@@ -28,24 +29,25 @@ fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicB
 }
 
 #[test]
-fn a_visitor_who_does_not_read_is_cut_off() {
+fn visitor_that_does_not_read_is_disconnected() {
     let (guest, taken) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
     let limits = ForwarderLimits {
-        // One who reads is not kept from it for that long.
+        // Long enough that a visitor that reads does not reach it.
         idle_timeout: Duration::from_secs(6),
         ..ForwarderLimits::default()
     };
     let preview = open(guest, None, limits);
     let mut slow = TcpStream::connect(preview.address()).unwrap();
-    let asked = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
-    slow.write_all(asked.as_bytes()).unwrap();
-    soon("the guest is asked", || taken.load(Ordering::SeqCst));
-    // The control: one who reads is served all the while, and after the other was cut off.
+    let requests = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
+    slow.write_all(requests.as_bytes()).unwrap();
+    soon("the guest is requests", || taken.load(Ordering::SeqCst));
+    // Control: a visitor that reads is served throughout, also after the other one was
+    // disconnected.
     let (reading, _) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
     let beside = open(reading, None, limits);
     let mut quick = TcpStream::connect(beside.address()).unwrap();
-    let asked = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", beside.address());
-    quick.write_all(asked.as_bytes()).unwrap();
+    let requests = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", beside.address());
+    quick.write_all(requests.as_bytes()).unwrap();
     let mut piece = [0_u8; 65536];
     soon("the guest still serves one who reads nothing", || {
         assert!(quick.read(&mut piece).unwrap() > 0);
@@ -55,7 +57,7 @@ fn a_visitor_who_does_not_read_is_cut_off() {
 }
 
 #[test]
-fn a_request_is_in_the_guest_until_its_answer_has_ended() {
+fn request_permit_is_held_until_the_response_ends() {
     let go = Arc::new(AtomicBool::new(false));
     let wait = Arc::clone(&go);
     let guest = Guest::doing(move |mut stream| {
@@ -67,26 +69,26 @@ fn a_request_is_in_the_guest_until_its_answer_has_ended() {
     });
     let limits = ForwarderLimits {
         requests: 1,
-        // Also the time in which the guest takes the first.
-        door_timeout: Duration::from_secs(2),
+        // Also the time in which the guest must accept the first connection.
+        connect_timeout: Duration::from_secs(2),
         ..ForwarderLimits::default()
     };
     let preview = open(guest, None, limits);
     let mut first = TcpStream::connect(preview.address()).unwrap();
-    let asked = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
-    first.write_all(asked.as_bytes()).unwrap();
+    let requests = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
+    first.write_all(requests.as_bytes()).unwrap();
     let mut head = [0_u8; 12];
     first.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     assert_eq!(status(&get(&preview, "/", "")), "503");
     go.store(true, Ordering::SeqCst);
-    soon("its room came not free", || {
+    soon("the permit was not released", || {
         status(&get(&preview, "/", "")) == "200"
     });
 }
 
 #[test]
-fn an_answer_that_never_begins_holds_nobody_else() {
+fn guest_that_never_responds_does_not_block_other_requests() {
     let (guest, _) = endless("", b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n");
     let limits = ForwarderLimits {
         answer_timeout: MOMENT,
@@ -109,7 +111,7 @@ fn an_answer_that_never_begins_holds_nobody_else() {
 }
 
 #[test]
-fn what_a_hostile_guest_answers_stays_within_one_answer() {
+fn malformed_guest_response_cannot_affect_the_next_response() {
     let limits = ForwarderLimits {
         response_bytes: 64 * 1024,
         ..ForwarderLimits::default()
@@ -138,7 +140,7 @@ fn what_a_hostile_guest_answers_stays_within_one_answer() {
         assert_eq!(status(&answer), expected, "{shown}: {answer}");
         assert_forced(&answer);
     }
-    // A second answer behind the first is nobody's.
+    // The forwarder drops a second response behind the first.
     let split = Guest::start(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
     );
@@ -152,7 +154,8 @@ fn what_a_hostile_guest_answers_stays_within_one_answer() {
         answers.matches("\r\n\r\nok").count() == 2 && !answers.contains("evil"),
         "{answers}"
     );
-    // One from before lengths, and one that is cut in its middle.
+    // An HTTP/1.0 response without length is complete at its end; a response cut short is an
+    // error.
     let old = open(Guest::start(b"HTTP/1.0 200 OK\r\n\r\nold"), None, limits);
     let answer = get(&old, "/", "");
     assert!(
@@ -166,7 +169,7 @@ fn what_a_hostile_guest_answers_stays_within_one_answer() {
     );
     let answer = get(&cut, "/", "");
     assert!(!answer.ends_with("0\r\n\r\n"), "it looks whole: {answer}");
-    // Chunks without an end are cut at the limit, and the guest is let go.
+    // An endless chunked response is cut at the limit, and the guest connection is closed.
     let (guest, taken) = endless(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"1000;x=y\r\n",
@@ -178,7 +181,7 @@ fn what_a_hostile_guest_answers_stays_within_one_answer() {
 }
 
 #[test]
-fn a_guest_does_not_learn_cookies_that_it_gave_the_name_of() {
+fn guest_cannot_read_cookie_values_by_setting_their_names() {
     let guest = Guest::start(
         b"HTTP/1.1 200 OK\r\nSet-Cookie: session=mine; Path=/nowhere\r\n\
           Set-Cookie: codebox_preview_1=x\r\nContent-Length: 0\r\n\r\n",

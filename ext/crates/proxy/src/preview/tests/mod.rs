@@ -1,4 +1,4 @@
-//! The forwarder between a raw client and a raw server.
+//! Tests of the forwarder between a raw client and a raw server.
 
 mod hostile;
 
@@ -9,10 +9,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A guest that answers everything with the same bytes and keeps what it was asked.
+/// Guest that sends the same bytes in every response and records requests.
 struct Guest {
     address: SocketAddr,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 impl Guest {
@@ -22,13 +22,13 @@ impl Guest {
         })
     }
 
-    /// One that does this with each connection, once it has heard a request.
+    /// Starts a guest that calls `with` for each connection after it has received a request.
     fn doing(with: impl Fn(TcpStream) + Send + Sync + 'static) -> Arc<Self> {
         let with = Arc::new(with);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let guest = Arc::new(Self {
             address: listener.local_addr().unwrap(),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         });
         let seen = Arc::clone(&guest);
         std::thread::spawn(move || {
@@ -46,7 +46,7 @@ impl Guest {
                         Ok(count) => head.extend_from_slice(&piece[..count]),
                     }
                 }
-                seen.asked
+                seen.requests
                     .lock()
                     .unwrap()
                     .push(String::from_utf8_lossy(&head).into_owned());
@@ -57,7 +57,7 @@ impl Guest {
     }
 
     fn last(&self) -> String {
-        self.asked
+        self.requests
             .lock()
             .unwrap()
             .last()
@@ -66,7 +66,7 @@ impl Guest {
     }
 
     fn count(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.requests.lock().unwrap().len()
     }
 }
 
@@ -77,7 +77,7 @@ impl GuestConnector for Guest {
     }
 }
 
-/// A guest that opens to nobody.
+/// Guest that accepts no connection.
 struct Closed;
 
 impl GuestConnector for Closed {
@@ -148,7 +148,7 @@ fn assert_forced(answer: &str) {
 }
 
 #[test]
-fn a_page_comes_through_with_our_headers() {
+fn page_is_forwarded_with_the_forced_headers() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
         Arc::clone(&guest) as Arc<dyn GuestConnector>,
@@ -166,15 +166,18 @@ fn a_page_comes_through_with_our_headers() {
         "{answer}"
     );
     assert_forced(&answer);
-    let asked = guest.last().to_ascii_lowercase();
-    assert!(asked.starts_with("get /a/b?c=%41 http/1.1"), "{asked}");
+    let requests = guest.last().to_ascii_lowercase();
     assert!(
-        asked.contains(&format!("x-codebox-origin: http://{}", preview.address())),
-        "{asked}"
+        requests.starts_with("get /a/b?c=%41 http/1.1"),
+        "{requests}"
     );
     assert!(
-        !asked.contains("other=1") && !asked.contains("x-forwarded"),
-        "{asked}"
+        requests.contains(&format!("x-codebox-origin: http://{}", preview.address())),
+        "{requests}"
+    );
+    assert!(
+        !requests.contains("other=1") && !requests.contains("x-forwarded"),
+        "{requests}"
     );
     get(&preview, "/", "Cookie: other=1; login=1\r\n");
     assert!(
@@ -192,7 +195,7 @@ fn a_page_comes_through_with_our_headers() {
 }
 
 #[test]
-fn what_is_not_for_this_preview_never_reaches_the_guest() {
+fn requests_for_other_hosts_never_reach_the_guest() {
     let guest = Guest::start(PAGE);
     let mut preview = open(
         Arc::clone(&guest) as Arc<dyn GuestConnector>,
@@ -256,20 +259,20 @@ fn what_is_not_for_this_preview_never_reaches_the_guest() {
         assert_eq!(status(&answer), expected, "{bytes:?}: {answer}");
         assert_forced(&answer);
     }
-    // Both lengths of a body: the library refuses before anybody is asked.
+    // Both body lengths: the HTTP library refuses before the guest is contacted.
     let smuggled = format!(
         "POST / HTTP/1.1\r\nHost: {here}\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcdGET /x HTTP/1.1\r\n\r\n"
     );
     assert_eq!(status(&say(&preview, smuggled.as_bytes())), "400");
     assert_eq!(guest.count(), 0);
-    // The control.
+    // Control.
     assert_eq!(status(&get(&preview, "/", "")), "200");
     assert_eq!(guest.count(), 1);
     assert_eq!(preview.close().refused, 12);
 }
 
 #[test]
-fn nothing_is_seen_without_the_token() {
+fn request_without_token_never_reaches_the_guest() {
     let guest = Guest::start(PAGE);
     let token = "abcdefghijklmnop";
     let preview = open(
@@ -305,9 +308,9 @@ fn nothing_is_seen_without_the_token() {
 }
 
 #[test]
-fn a_guest_that_does_not_answer_is_an_answer() {
+fn unresponsive_guest_yields_an_error_response() {
     let brief = ForwarderLimits {
-        door_timeout: Duration::from_millis(300),
+        connect_timeout: Duration::from_millis(300),
         ..ForwarderLimits::default()
     };
     let preview = open(Arc::new(Closed), None, brief);
@@ -335,11 +338,11 @@ fn a_guest_that_does_not_answer_is_an_answer() {
 }
 
 #[test]
-fn connections_are_bounded_and_slow_ones_end() {
+fn visitor_connections_are_bounded_and_slow_ones_time_out() {
     let guest = Guest::start(PAGE);
     let limits = ForwarderLimits {
         connections: 8,
-        // Longer than it takes to make the thirty, shorter than anybody waits for a room.
+        // Longer than opening thirty connections takes, shorter than the test waits for a permit.
         head_timeout: Duration::from_secs(8),
         ..ForwarderLimits::default()
     };
@@ -356,19 +359,19 @@ fn connections_are_bounded_and_slow_ones_end() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(preview.counts().turned_away, 22);
-    // The slow ones come to their end, and there is room again.
+    // The slow connections time out, and their permits are free again.
     while status(&get(&preview, "/", "")) != "200" {
-        assert!(Instant::now() < until, "no room came free");
+        assert!(Instant::now() < until, "no connection permit was released");
         std::thread::sleep(Duration::from_millis(50));
     }
     drop(slow);
 }
 
 #[test]
-fn after_its_time_the_port_is_free() {
+fn port_is_free_after_the_preview_expires() {
     let guest = Guest::start(PAGE);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The control asks within it.
+    // The control request completes within this time.
     let until = Instant::now() + Duration::from_secs(8);
     let preview = Forwarder::open(ForwarderConfig {
         logins: Logins::default(),
@@ -377,7 +380,7 @@ fn after_its_time_the_port_is_free() {
         token: None,
         until,
         connector: guest,
-        // Nothing else ends what is held.
+        // No other timeout may end the held connection first.
         limits: ForwarderLimits {
             head_timeout: Duration::from_secs(600),
             ..ForwarderLimits::default()
@@ -385,7 +388,7 @@ fn after_its_time_the_port_is_free() {
     })
     .unwrap();
     assert_eq!(status(&get(&preview, "/", "")), "200");
-    // One that is open and says nothing does not keep it.
+    // An open, silent connection must not keep the port in use.
     let mut held = TcpStream::connect(preview.address()).unwrap();
     let late = until + Duration::from_secs(20);
     while TcpListener::bind(preview.address()).is_err() {

@@ -4,7 +4,7 @@ use super::super::captured::look;
 use super::super::guest::GuestContext;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_agent::{GuestExecutor, MountChange, Place, Taken, Tools};
+use wp_codebox_agent::{GuestExecutor, MountChange, RawOutput, ToolContext, Tools};
 use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Step};
@@ -20,7 +20,7 @@ pub(super) fn tools<'a, 'r>(
     set: ToolSet,
 ) -> Tools<RunExecutor<'a, 'r>> {
     let run = guest.run;
-    let place = Place {
+    let place = ToolContext {
         mounts: run.guest_mounts.clone(),
         cwd: run.cwd.clone(),
         checks: run.prepared.request.checks.clone(),
@@ -46,13 +46,13 @@ impl GuestExecutor for RunExecutor<'_, '_> {
             .run_within(self.guest.runtime, call, bounds)
     }
 
-    fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<Taken, ErrorBody> {
+    fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<RawOutput, ErrorBody> {
         let bounds = self.bounds(timeout);
         let (step, bytes) = self
             .guest
             .recorder
             .take(self.guest.runtime, call, bounds, most)?;
-        Ok(Taken { step, bytes })
+        Ok(RawOutput { step, bytes })
     }
 
     fn is_alive(&mut self) -> Result<bool, ErrorBody> {

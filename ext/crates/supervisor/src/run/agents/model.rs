@@ -11,8 +11,8 @@ use crate::run::context::RunContext;
 use serde_json::{Value, json};
 use std::time::Instant;
 use wp_codebox_agent::{
-    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Halt, ModelClient,
-    ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive,
+    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Halt, LoopObserver,
+    ModelClient, ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, drive,
     first_message, system_prompt,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
@@ -197,7 +197,7 @@ impl Toolbox for Workbench<'_, '_> {
     }
 }
 
-impl Witness for Workbench<'_, '_> {
+impl LoopObserver for Workbench<'_, '_> {
     fn text(&mut self, piece: &str) {
         self.words.say(self.tools.executor().guest.recorder, piece);
     }

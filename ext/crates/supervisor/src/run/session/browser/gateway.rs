@@ -16,8 +16,8 @@ use wp_codebox_browser::{Task, Wake};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, NetworkPolicy};
 use wp_codebox_policy::{EgressRules, Host};
 use wp_codebox_proxy::egress::{
-    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
-    SecretSwap, Site, Trust,
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, SecretSwap,
+    Site, SiteConnector, Trust,
 };
 use wp_codebox_runtime::Runtime;
 
@@ -34,8 +34,8 @@ pub(super) struct Gateway(Bridge);
 /// Asks the driver, which holds the working guest, for connections to the site.
 struct Door(SyncSender<Wake>);
 
-impl ReachSite for Door {
-    fn reach(&self) -> Pending<'_, io::Result<TcpStream>> {
+impl SiteConnector for Door {
+    fn connect(&self) -> Pending<'_, io::Result<TcpStream>> {
         Box::pin(async move {
             let gone = || io::Error::other("the command is over");
             let (asker, answer) = oneshot::channel::<io::Result<OwnedFd>>();
@@ -56,7 +56,7 @@ impl ReachSite for Door {
     }
 }
 
-/// What pages may reach beside the site: never more than the run's policy, often less. TLS is
+/// What pages may connect beside the site: never more than the run's policy, often less. TLS is
 /// passed through and nothing of the run's secrets is put into requests of a page.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use visitors::Visitors;
 use wp_codebox_contracts::schema_id;
 use wp_codebox_proxy::preview::{
-    Counts, Forwarder, LOGIN_PARAMETER, Logins, PARAMETER, Place, Reservation, Token,
+    Counts, Forwarder, LOGIN_PARAMETER, ListenAddress, Logins, PARAMETER, Reservation, Token,
 };
 
 /// What the site is served by.
@@ -54,7 +54,7 @@ pub(in crate::run) struct Previews {
 struct Open {
     forwarder: Forwarder,
     _reservation: Option<Reservation>,
-    place: Place,
+    place: ListenAddress,
     url: String,
     local: String,
     public: Option<String>,

@@ -104,7 +104,7 @@ impl Session<'_, '_> {
         let state = &self.context.prepared.state;
         let held = self.context.prepared.preview.as_ref();
         let reservation = match held {
-            Some(held) if held.place() == wanted.place => None,
+            Some(held) if held.address() == wanted.place => None,
             Some(_) | None => Some(Reservation::of(state, wanted.place)?),
         };
         self.site_server()?;

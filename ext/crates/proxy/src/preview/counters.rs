@@ -1,30 +1,30 @@
-//! What went through a preview.
+//! Request counters of a preview.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sums.
+/// Totals of a preview.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that the guest answered.
+    /// Requests that the guest responded to.
     pub served: u64,
-    /// Requests that it never saw: of another host, without the token, malformed.
+    /// Requests refused before they reached the guest: wrong host, missing token, malformed.
     pub refused: u64,
-    /// Requests that it should have answered and did not.
+    /// Requests for which the guest sent no valid response.
     pub failed: u64,
-    /// Connections for which there was no room.
+    /// Connections closed because of the connection limit.
     pub turned_away: u64,
 }
 
-/// The same while it goes on.
+/// Live counters of a preview.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RequestCounters {
     served: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
     turned_away: AtomicU64,
 }
 
-impl Tally {
+impl RequestCounters {
     pub(super) fn served(&self) {
         self.served.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! A visitor's connection on which something must move.
+//! Stall timeout of a visitor's connection.
 //!
-//! Whoever asks for much and reads nothing would keep a process of the guest's server standing
-//! in its answer for as long as the connection may last.
+//! A visitor that requests a large response and reads nothing would otherwise occupy a worker
+//! process of the guest's server until the connection's total timeout.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,24 +10,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection whose other side must take something of what is sent to it in this time.
-pub(super) struct Patience<S> {
+/// Connection whose writes fail when the peer accepts no byte for the given time.
+pub(super) struct StallTimeout<S> {
     inner: S,
-    most: Duration,
-    /// Since nothing was taken.
+    limit: Duration,
+    /// Timer started when the peer stopped accepting bytes.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patience<S> {
-    pub(super) fn new(inner: S, most: Duration) -> Self {
+impl<S> StallTimeout<S> {
+    pub(super) fn new(inner: S, limit: Duration) -> Self {
         Self {
             inner,
-            most,
+            limit,
             stalled: None,
         }
     }
 
-    fn judged<T>(
+    fn check_stall<T>(
         &mut self,
         cx: &mut Context<'_>,
         sent: Poll<io::Result<T>>,
@@ -36,8 +36,8 @@ impl<S> Patience<S> {
             self.stalled = None;
             return sent;
         }
-        let most = self.most;
-        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(most)));
+        let limit = self.limit;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         timer
             .as_mut()
             .poll(cx)
@@ -45,7 +45,7 @@ impl<S> Patience<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -55,14 +55,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let sent = Pin::new(&mut self.inner).poll_write(cx, bytes);
-        self.judged(cx, sent)
+        self.check_stall(cx, sent)
     }
 
     fn poll_write_vectored(
@@ -71,7 +71,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let sent = Pin::new(&mut self.inner).poll_write_vectored(cx, pieces);
-        self.judged(cx, sent)
+        self.check_stall(cx, sent)
     }
 
     fn is_write_vectored(&self) -> bool {
