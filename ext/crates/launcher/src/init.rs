@@ -40,7 +40,7 @@ enum Next {
 pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is initialised by sigemptyset before any other use; the descriptor that
-    // signalfd returns is new and owned by nobody else.
+    // signalfd returns is new and owned by no other value.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);

@@ -1,4 +1,4 @@
-//! Directories that a spawner is asked to show, and the result for each.
+//! Directories that a spawner shows on request, and the result for each.
 
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
