@@ -14,8 +14,8 @@ fn main() -> io::Result<()> {
     // the extension would then run in unmapped memory.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
-    // Relative: cargo keeps what is printed here, and another checkout with the same
-    // CARGO_TARGET_DIR would look at this one's files.
+    // A relative path: cargo caches the printed path, and another checkout with the same
+    // CARGO_TARGET_DIR would otherwise read the files of this checkout.
     let schemas = Path::new("../abilities/schemas");
     println!("cargo:rerun-if-changed={}", schemas.display());
     println!(

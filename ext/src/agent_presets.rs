@@ -1,4 +1,4 @@
-//! The agent presets of the installation, for whoever lets a person choose one.
+//! Lists the agent presets of the installation for user interfaces that offer a choice.
 
 use crate::ini::Settings;
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::Path;
 use wp_codebox_policy::{MAX_PRESETS, PRESET_BYTES, check_preset_name, parse_preset};
 
-/// Every preset that can be read, by name; one that is broken is left out, the runner says why
-/// when it is asked for.
+/// Returns every readable preset by name. A broken preset is left out; the runner reports its error
+/// when a run requests it.
 pub(crate) fn list(settings: &Settings) -> Vec<Value> {
     let directory = Path::new(&settings.share_dir).join("agents");
     let mut rows: Vec<(String, Value)> = std::fs::read_dir(&directory)
@@ -34,7 +34,7 @@ fn row(settings: &Settings, directory: &Path, name: &str) -> Option<Value> {
     file.take(most).read_to_end(&mut bytes).ok()?;
     let preset = parse_preset(name, &bytes).ok()?;
     let place = Path::new(&settings.agents_dir).join(name);
-    // What PHP's user cannot see may be there all the same: the runner has the last word.
+    // PHP's user may be unable to see an installed program; the runner makes the final check.
     let installed = !settings.agents_dir.is_empty() && place.join(&preset.program).is_file();
     Some(json!({
         "name": preset.name,

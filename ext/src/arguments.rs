@@ -1,5 +1,5 @@
-//! Parameter and return types of the PHP methods: they carry the PHP type into the
-//! signature and leave the judging of contents to the method, which answers with a code.
+//! Parameter and return types of the PHP methods. They declare the PHP type in the signature; the
+//! method itself validates the content and reports error codes.
 
 use crate::convert::{ConvertError, from_zval, to_zval};
 use crate::guard::Failure;
@@ -11,24 +11,24 @@ use ext_php_rs::zend::ExecutorGlobals;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, InvalidId, SiteId};
 
-/// A string argument whose encoding is judged later, with an error code.
+/// A string argument whose encoding is validated later, with an error code.
 pub(crate) struct Text<'a>(&'a ZendStr);
 
 impl<'a> Text<'a> {
-    /// The text, or a refusal that names the parameter.
+    /// Returns the text, or an error that names the parameter.
     pub(crate) fn utf8(&self, name: &str) -> Result<&'a str, ConvertError> {
         self.0.as_str().map_err(|_| ConvertError::NotUtf8 {
             at: name.to_owned(),
         })
     }
 
-    /// The id of a site.
+    /// Returns the text as id of a site.
     pub(crate) fn site(&self) -> Result<SiteId, Failure> {
         let refused = |error: InvalidId| ErrorBody::new(ErrorCode::InputInvalid, error.to_string());
         Ok(SiteId::new(self.utf8("site")?).map_err(refused)?)
     }
 
-    /// The bytes as they are.
+    /// Returns the unmodified bytes.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0.as_bytes()
     }
@@ -41,14 +41,14 @@ impl<'a> FromZval<'a> for Text<'a> {
     }
 }
 
-/// An array argument, read only when it is used; or its default, a list of strings.
+/// An array argument, converted only when it is used; or the default, a list of strings.
 pub(crate) struct Array<'a> {
     zval: Option<&'a Zval>,
     default: &'static [&'static str],
 }
 
 impl<'a> Array<'a> {
-    /// The default of an omitted parameter.
+    /// Returns the default value of an omitted parameter.
     pub(crate) const fn default_list(default: &'static [&'static str]) -> Self {
         Self {
             zval: None,
@@ -56,7 +56,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// Any array.
+    /// Returns the array as a JSON value.
     pub(crate) fn value(&self, name: &str) -> Result<Value, ConvertError> {
         match self.zval {
             Some(zval) => from_zval(zval, name),
@@ -64,7 +64,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// An array with string keys; `[]` counts as one without members.
+    /// Returns an array with string keys; `[]` counts as an empty object.
     pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
         match self.value(name)? {
             Value::Object(map) => Ok(map),
@@ -75,7 +75,7 @@ impl<'a> Array<'a> {
         }
     }
 
-    /// A list of strings.
+    /// Returns a list of strings.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ConvertError> {
         let refused = || ConvertError::NotTexts {
             at: name.to_owned(),
@@ -109,7 +109,7 @@ impl StubLiteral for Array<'_> {
     }
 }
 
-/// A JSON object or list on its way to PHP; `array` in the signature.
+/// A JSON object or list that is returned to PHP; `array` in the signature.
 #[derive(Clone)]
 pub(crate) struct Answer(pub(crate) Value);
 
@@ -122,7 +122,7 @@ impl IntoZval for Answer {
     }
 }
 
-/// Bytes on their way to PHP; `string` in the signature.
+/// Bytes that are returned to PHP; `string` in the signature.
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl IntoZval for Bytes {
@@ -134,7 +134,7 @@ impl IntoZval for Bytes {
     }
 }
 
-/// Calls a function of PHP with one array. `name` is that of the parameter that holds the function.
+/// Calls a PHP function with one array. `name` is the parameter that holds the function.
 pub(crate) fn call(
     callable: &ZendCallable<'_>,
     name: &str,

@@ -1,14 +1,15 @@
-//! Whether the client of this request is still there, under FastCGI.
+//! Detects that the client of this FastCGI request has disconnected.
 //!
-//! PHP notices that a client hung up only when it writes to it, and a request that waits for a
-//! run writes nothing. An attached run is to end with its caller, so a wait looks itself and
-//! then does what PHP does when a write fails: it ends the script, unless `ignore_user_abort` is on.
+//! PHP notices a disconnect only when it writes to the client, and a request that waits for a run
+//! writes nothing. An attached run must end with its caller, so the wait checks the connection
+//! itself and then does what PHP does when a write fails: it ends the script unless
+//! `ignore_user_abort` is on.
 //!
-//! The connection is found without looking into the server's structures: a FastCGI worker holds
-//! its listener, and an accepted connection has the listener's name (unix) or port. It is known
-//! by its inode from then on, because `fastcgi_finish_request()` closes it and its number may
-//! come back for something else. Where it cannot be told, as in a script that accepts
-//! connections of its own, PHP's way is all there is.
+//! The connection is found without reading internal structures of the server: a FastCGI worker
+//! holds its listening socket, and an accepted connection has the same address (unix) or port. From
+//! then on its inode identifies the connection, because `fastcgi_finish_request()` closes the
+//! descriptor and its number may be reused. If the connection is not identifiable, for example in a
+//! script that accepts connections itself, only PHP's own detection remains.
 
 use ext_php_rs::ffi::{ext_php_rs_process_globals, ext_php_rs_sapi_module};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,16 +25,17 @@ unsafe extern "C" {
     fn php_handle_aborted_connection();
 }
 
-/// Connections lie low: a worker opens one before anything of the script.
+/// Highest descriptor number searched: a worker accepts its connection before the script opens
+/// files.
 const HIGHEST: RawFd = 256;
 
 #[derive(Debug, Clone, Copy)]
 enum Client {
-    /// Not looked for in this request.
+    /// Not searched yet in this request.
     Unknown,
-    /// None that can be told, or it was let go.
+    /// Not found, or no longer checked.
     None,
-    /// This descriptor, as long as it is this socket.
+    /// Descriptor of the connection, valid while it refers to this socket inode.
     Connected { fd: RawFd, inode: u64 },
 }
 
@@ -41,14 +43,14 @@ thread_local! {
     static CLIENT: Cell<Client> = const { Cell::new(Client::Unknown) };
 }
 
-/// The next request has another client. Called in RINIT.
-pub(crate) fn forget() {
+/// Resets the state for a new request. Called in RINIT.
+pub(crate) fn reset() {
     CLIENT.set(Client::Unknown);
 }
 
-/// Ends the script if its client hung up. Then it does not return: the engine jumps out, and
-/// only values in a `BailoutGuard` are dropped.
-pub(crate) fn end_if_gone() {
+/// Ends the script if its client has disconnected. Does not return in that case: the engine jumps
+/// out (longjmp), and only values in a `BailoutGuard` are dropped.
+pub(crate) fn end_if_disconnected() {
     let client = match CLIENT.get() {
         Client::Unknown => find(),
         known => known,
@@ -57,20 +59,20 @@ pub(crate) fn end_if_gone() {
     let Client::Connected { fd, inode } = client else {
         return;
     };
-    // SAFETY: used for the time of this call only; a closed number gives an error.
+    // SAFETY: the borrow ends with this call; a closed descriptor number gives an error.
     let connection = unsafe { BorrowedFd::borrow_raw(fd) };
     if fstat(connection).map_or(true, |stat| stat.st_ino != inode) {
         CLIENT.set(Client::None);
     } else if !ignored() && hung_up(connection) {
-        // Once: shutdown functions that wait for a run are not ended again.
+        // Only once, so that shutdown functions that wait for a run are not ended again.
         CLIENT.set(Client::None);
-        // SAFETY: this is the PHP thread during a request; it jumps out as the engine does
+        // SAFETY: this is the PHP thread during a request; the call jumps out as the engine does
         // when a write to the client fails.
         unsafe { php_handle_aborted_connection() };
     }
 }
 
-/// Whether the script wants to outlive its client, or has been told already.
+/// Returns whether the script continues after a disconnect, or has been aborted already.
 fn ignored() -> bool {
     // SAFETY: this is the PHP thread during a request, so the globals are set up.
     unsafe {
@@ -79,10 +81,11 @@ fn ignored() -> bool {
     }
 }
 
-/// A client that only ended its writing is still there. TCP cannot tell that from a close, and
-/// no web server does it.
+/// Returns whether the client has disconnected. A client that only shut down its sending side
+/// counts as connected on unix sockets; TCP cannot distinguish that from a close, and no web server
+/// does it.
 fn hung_up(connection: BorrowedFd<'_>) -> bool {
-    let local = getsockname(connection).is_ok_and(|name| Name::of(&name).is_local());
+    let local = getsockname(connection).is_ok_and(|name| SocketName::of(&name).is_local());
     let signs = if local {
         PollFlags::empty()
     } else {
@@ -100,17 +103,17 @@ fn find() -> Client {
     if !speaks_fastcgi() {
         return Client::None;
     }
-    // SAFETY: as in `end_if_gone`.
+    // SAFETY: same as in `end_if_disconnected`.
     let socket = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
-    let streams: Vec<(RawFd, bool, Name)> = (0..HIGHEST)
+    let streams: Vec<(RawFd, bool, SocketName)> = (0..HIGHEST)
         .filter(|fd| socket_type(socket(*fd)) == Ok(SocketType::STREAM))
         .filter_map(|fd| {
             let listens = socket_acceptconn(socket(fd)).ok()?;
-            let name = Name::of(&getsockname(socket(fd)).ok()?);
-            (name != Name::Other).then_some((fd, listens, name))
+            let name = SocketName::of(&getsockname(socket(fd)).ok()?);
+            (name != SocketName::Other).then_some((fd, listens, name))
         })
         .collect();
-    let accepted = |(_, listens, name): &&(RawFd, bool, Name)| {
+    let accepted = |(_, listens, name): &&(RawFd, bool, SocketName)| {
         !listens
             && streams
                 .iter()
@@ -129,7 +132,7 @@ fn find() -> Client {
 }
 
 fn speaks_fastcgi() -> bool {
-    // SAFETY: set up before any module; the name is NULL or NUL-terminated and static.
+    // SAFETY: set before any module starts; the name is NULL or NUL-terminated and static.
     let name = unsafe {
         let name = (*ext_php_rs_sapi_module()).name;
         if name.is_null() {
@@ -140,15 +143,15 @@ fn speaks_fastcgi() -> bool {
     matches!(name.to_bytes(), b"fpm-fcgi" | b"cgi-fcgi")
 }
 
-/// What a listener and the connections it accepted have in common.
+/// Address part that a listening socket shares with its accepted connections.
 #[derive(Debug, PartialEq, Eq)]
-enum Name {
+enum SocketName {
     Path(Vec<u8>),
     Port(u16),
     Other,
 }
 
-impl Name {
+impl SocketName {
     fn of(address: &SocketAddrAny) -> Self {
         if let Ok(address) = rustix::net::SocketAddrUnix::try_from(address.clone()) {
             return match (address.path_bytes(), address.abstract_name()) {

@@ -1,23 +1,24 @@
 //! PHP values to JSON values and back, with limits.
 //!
-//! JSON text is UTF-8: a PHP string that is not is refused by name, never repaired.
-//! A PHP array with the keys 0, 1, 2, … is a list, any other an object; both `[]` and
-//! `{}` come back to PHP as `[]`. The depth limit also catches recursive references.
+//! JSON text is UTF-8: an error names a PHP string that is not, and the string is never changed. A
+//! PHP array with the keys 0, 1, 2, … is a list, any other an object; both `[]` and `{}` become
+//! `[]` in PHP. The depth limit also stops recursive references.
 
 use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
 use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Deepest nesting accepted; leaves room for the frames around a request, which the
-/// receiver's parser bounds at 128.
+/// Largest nesting depth of one argument. The receiver's parser allows 128 levels, including those
+/// of the frame around a request.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// Most values in one argument.
+/// Largest number of values in one argument.
 pub(crate) const MAX_VALUES: usize = 500_000;
-/// Most bytes of text in one argument.
+/// Largest number of text bytes in one argument.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why a PHP value has no JSON form. `at` is the place, e.g. `request.mounts[0].source`.
+/// Reason why a PHP value has no JSON form. `at` is the path of the value, for example
+/// `request.mounts[0].source`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConvertError {
     /// A string is not UTF-8.
@@ -26,22 +27,22 @@ pub(crate) enum ConvertError {
     /// A key is not UTF-8.
     #[error("{at} has a key that is not valid UTF-8; use text keys")]
     KeyNotUtf8 { at: String },
-    /// NAN or INF.
+    /// The number is NAN or infinite.
     #[error("{at} is not a finite number")]
     NotFinite { at: String },
-    /// An object or a resource.
+    /// The value is an object or a resource.
     #[error("{at} must be null, a bool, a number, a string or an array")]
     Kind { at: String },
-    /// Too deep, or a reference to itself.
+    /// The nesting is too deep, or the value contains itself.
     #[error("{at} is nested deeper than {MAX_DEPTH} levels or contains itself")]
     TooDeep { at: String },
-    /// Too many values.
+    /// There are too many values.
     #[error("{at} holds more than {MAX_VALUES} values")]
     TooMany { at: String },
-    /// Too much text.
+    /// There is too much text.
     #[error("{at} holds more than {MAX_TEXT_BYTES} bytes of text")]
     TooLarge { at: String },
-    /// A list was given where keys are needed.
+    /// A list was given where string keys are required.
     #[error("{at} must be an array with string keys, not a list")]
     NotAnObject { at: String },
     /// A list of strings was expected.
@@ -66,13 +67,13 @@ impl From<ConvertError> for ErrorBody {
     }
 }
 
-/// One step on the way into a value. Written out only when something is refused.
+/// One step of the path into a value; formatted only for an error.
 enum Step {
     Index(usize),
     Key(String),
 }
 
-/// What is left of the limits, and where in the value we are.
+/// Remaining limits and current path of a conversion.
 struct Reader<'a> {
     name: &'a str,
     path: Vec<Step>,
@@ -168,8 +169,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the keys are 0, 1, 2, …; `next_zval` because the crate's own test panics on a
-/// key that is not UTF-8.
+/// Returns whether the keys are 0, 1, 2, …; uses `next_zval` because the check of ext-php-rs panics
+/// on a key that is not UTF-8.
 fn is_list(table: &ZendHashTable) -> bool {
     let mut rows = table.iter();
     let mut index = 0;
@@ -182,7 +183,7 @@ fn is_list(table: &ZendHashTable) -> bool {
     true
 }
 
-/// Reads a PHP value; `name` is the parameter's name and starts every error's place.
+/// Converts a PHP value; `name` is the parameter and starts the path in every error.
 pub(crate) fn from_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> {
     Reader {
         name,
@@ -193,7 +194,7 @@ pub(crate) fn from_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> 
     .value(zval)
 }
 
-/// The PHP form of a JSON value. Unsigned numbers above `PHP_INT_MAX` become floats.
+/// Converts a JSON value to PHP. Unsigned numbers above `PHP_INT_MAX` become floats.
 pub(crate) fn to_zval(value: &Value) -> Zval {
     let mut zval = Zval::new();
     match value {
@@ -207,7 +208,7 @@ pub(crate) fn to_zval(value: &Value) -> Zval {
         Value::Array(list) => {
             let mut table = ZendHashTable::with_capacity(capacity(list.len()));
             for item in list {
-                // Inserting a finished zval cannot fail: the error type is that of conversions.
+                // Inserting a finished zval cannot fail; the error type exists for conversions.
                 let _ = table.push(to_zval(item));
             }
             zval.set_hashtable(table);

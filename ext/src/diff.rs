@@ -1,6 +1,5 @@
-//! The patch of a stored bundle, for a human to look at: also of one that may not be
-//! approved, never of one that does not verify. What is shown are the bytes whose hash
-//! the verified manifest states.
+//! The patch of a stored bundle for review. A bundle that may not be approved is allowed, one that
+//! does not verify is not. The displayed bytes match the hash in the verified manifest.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -11,7 +10,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ChangedFile, ErrorBody};
 
-/// The whole patch, or the blocks of some changed paths.
+/// Returns the whole patch, or the blocks of some changed paths.
 pub(crate) fn patch(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -38,8 +37,8 @@ pub(crate) fn patch(
     filter_patch(&patch, &entries).map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
 }
 
-/// Every changed file with its blocks, in the order of `changed-files.json`. Both sides of
-/// a rename get the same block.
+/// Returns every changed file with its patch blocks, in the order of `changed-files.json`. Both
+/// sides of a rename get the same block.
 pub(crate) fn by_file(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -50,7 +49,7 @@ pub(crate) fn by_file(
     Ok(changed.into_iter().zip(parts).collect())
 }
 
-/// Changed files and patch, from a bundle that verifies.
+/// Returns changed files and patch of a bundle that verifies.
 fn verified(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -75,7 +74,7 @@ fn verified(
     Ok((changed.files, patch))
 }
 
-/// A member's bytes, when they are still the ones that were verified.
+/// Returns a member's bytes if they still match the verified hash.
 fn member(
     bundle: &StoredBundle,
     verification: &Verification,

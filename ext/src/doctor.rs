@@ -1,4 +1,4 @@
-//! Runs `<runner> doctor --json`, and asks a runner for any other document on a pipe.
+//! Runs `<runner> doctor --json`, and reads JSON documents of other runner subcommands from a pipe.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_control::wait_for;
 
-const LONGEST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// No usable answer.
+/// The runner gave no usable document.
 #[derive(Debug, thiserror::Error)]
 enum DoctorError {
-    #[error("no pipe for the runner: {errno}")]
+    #[error("a pipe for the runner could not be created: {errno}")]
     Pipe { errno: Errno },
     #[error(
         "the runner did not end `{command}` within {seconds} seconds; run `wp-codebox {command}` by hand"
@@ -53,7 +53,7 @@ impl From<DoctorError> for ErrorBody {
     }
 }
 
-/// `wp-codebox/doctor/v1`.
+/// Returns `wp-codebox/doctor/v1`.
 pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     let arguments = [
         "doctor",
@@ -71,7 +71,8 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     if answer["schema"] != schema_id::DOCTOR {
         return Err(DoctorError::Foreign.into());
     }
-    // What only this side knows: the runner has no say in how PHP reaches it.
+    // The check of the runner socket runs here, because the runner does not know how PHP connects
+    // to it.
     if !settings.runner_socket.is_empty()
         && let Some(checks) = answer["checks"].as_array_mut()
     {
@@ -85,26 +86,26 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
     Ok(answer)
 }
 
-/// What an answer may take.
+/// Limits of a runner's answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Time.
-    pub(crate) longest: Duration,
-    /// Bytes.
-    pub(crate) largest: usize,
+    /// Time limit.
+    pub(crate) timeout: Duration,
+    /// Size limit in bytes.
+    pub(crate) max_bytes: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            longest: LONGEST,
-            largest: MAX_ANSWER_BYTES,
+            timeout: TIMEOUT,
+            max_bytes: MAX_ANSWER_BYTES,
         }
     }
 }
 
-/// The document as it is, or the runner's refusal as an error. `command` is for the sentence
-/// about an answer that is neither.
+/// Returns the document if it has this schema, or the runner's error. `command` is named in the
+/// error for any other document.
 pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value, Failure> {
     if answer["schema"] == schema {
         return Ok(answer);
@@ -120,8 +121,8 @@ pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value
     Err(error.into())
 }
 
-/// Runs the runner with these arguments and answers its document. A document is an answer
-/// whatever the exit status; the caller judges it.
+/// Runs the runner with these arguments and returns its document. Returns a document at any exit
+/// status; the caller evaluates it.
 pub(crate) fn ask(
     settings: &Settings,
     arguments: &[&str],
@@ -130,7 +131,7 @@ pub(crate) fn ask(
     let command = arguments.first().copied().unwrap_or_default().to_owned();
     let slow = || DoctorError::Slow {
         command: command.clone(),
-        seconds: bounds.longest.as_secs(),
+        seconds: bounds.timeout.as_secs(),
     };
     let broken = |errno| DoctorError::Pipe { errno };
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(broken)?;
@@ -143,7 +144,7 @@ pub(crate) fn ask(
     )?);
     drop(writer);
 
-    let deadline = Instant::now() + bounds.longest;
+    let deadline = Instant::now() + bounds.timeout;
     let mut answer = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
     loop {
@@ -156,8 +157,8 @@ pub(crate) fn ask(
             }
             Err(errno) => return Err(broken(errno).into()),
         }
-        if answer.len() > bounds.largest {
-            let bytes = bounds.largest;
+        if answer.len() > bounds.max_bytes {
+            let bytes = bounds.max_bytes;
             return Err(DoctorError::TooLong { command, bytes }.into());
         }
         if Instant::now() > deadline {

@@ -1,8 +1,8 @@
-//! The border between our errors and PHP exceptions.
+//! Converts errors of the extension to PHP exceptions.
 //!
-//! The classes are registered with `ClassBuilder` and keep the engine's own object
-//! handlers, so that file, line, trace, `previous` and subclassing work as PHP users
-//! expect. Kind → class, code → properties; nothing else decides what is thrown.
+//! The classes are registered with `ClassBuilder` and use the engine's own object handlers, so
+//! file, line, trace, `previous` and subclassing work as in PHP classes. The error kind selects the
+//! class, the code sets the properties; there is no other rule.
 
 use crate::convert;
 use ext_php_rs::builders::ClassBuilder;
@@ -70,7 +70,7 @@ const fn slot(kind: ErrorKind) -> usize {
     }
 }
 
-/// Registers the exception classes, the parent first. Called once, in MINIT.
+/// Registers the exception classes, the parent first. Called once in MINIT.
 pub(crate) fn register() -> ext_php_rs::error::Result<()> {
     const RUNTIME_EXCEPTION: ClassEntryInfo = (runtime_exception, "\\RuntimeException");
     const PARENT: ClassEntryInfo = (base_class, "\\WPCodebox\\Native\\Exception");
@@ -78,7 +78,7 @@ pub(crate) fn register() -> ext_php_rs::error::Result<()> {
     ClassBuilder::new(BASE)
         .extends(RUNTIME_EXCEPTION)
         .registration(|class, methods| {
-            // No methods, but the engine may keep a pointer into the table.
+            // There are no methods, but the engine may keep a pointer to the table.
             let _ = ManuallyDrop::new(methods);
             BASE_CLASS.store(class, Ordering::Release);
         })
@@ -107,7 +107,7 @@ pub(crate) fn register() -> ext_php_rs::error::Result<()> {
     Ok(())
 }
 
-/// The class table is searched because a registration function cannot capture its index.
+/// Searches the class table, because a registration function cannot capture its index.
 fn find_registered(name: &str) -> Option<*mut ClassEntry> {
     // SAFETY: MINIT runs with the compiler globals set up; the lookup only reads the table.
     unsafe {
@@ -138,21 +138,21 @@ fn class_of(kind: ErrorKind) -> &'static ClassEntry {
     if class.is_null() {
         return base_class();
     }
-    // SAFETY: as in `base_class`.
+    // SAFETY: same as in `base_class`.
     unsafe { &*class }
 }
 
 fn declare_readonly(name: &str, type_code: u32) {
     let class = ptr::from_ref(base_class()).cast_mut();
-    // A readonly property has no default: UNDEF, not NULL.
+    // The engine requires readonly properties to have no default (UNDEF, not NULL).
     let mut undefined = Zval::new();
     undefined.u1.type_info = 0;
     let kind = zend_type {
         ptr: ptr::null_mut(),
         type_mask: 1 << type_code,
     };
-    // SAFETY: called in MINIT for a class registered just before; the interned name
-    // belongs to the engine from here on, and the default is copied.
+    // SAFETY: called in MINIT for a class registered just before; the engine takes ownership of the
+    // interned name and copies the default.
     unsafe {
         zend_declare_typed_property(
             class,
@@ -165,7 +165,7 @@ fn declare_readonly(name: &str, type_code: u32) {
     }
 }
 
-/// Builds the exception for an error. Nothing is thrown yet.
+/// Builds the exception for an error without throwing it.
 pub(crate) fn exception(body: &ErrorBody) -> PhpException {
     let class = class_of(body.code.kind());
     let mut object = class.new();
@@ -201,7 +201,7 @@ pub(crate) fn exception(body: &ErrorBody) -> PhpException {
     PhpException::from_message(body.message.clone()).with_object(zval)
 }
 
-/// Sets a property from inside its declaring class, as readonly properties demand.
+/// Sets a property in the scope of its declaring class, as readonly properties require.
 fn set(object: &mut ZendObject, scope: &ClassEntry, name: &str, value: &Value) {
     let mut name = ZendStr::new(name, false);
     let mut value = convert::to_zval(value);

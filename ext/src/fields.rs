@@ -1,13 +1,13 @@
-//! Typed reading of one JSON object: every member is either read or refused by name.
+//! Typed reading of a JSON object: every member is either read or refused by name.
 //!
-//! Error sentences name the place and what is accepted, and never quote the value: a
-//! caller may have put a secret into the wrong member. `null` counts as absent, and `[]`
-//! as an empty object, because PHP cannot tell them apart.
+//! Error messages contain the path and the accepted values, and never the given value, because a
+//! caller may have put a secret into the wrong member. `null` counts as absent, and `[]` as an
+//! empty object, because PHP cannot distinguish them.
 
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// One object and where it is.
+/// A JSON object and its path.
 #[derive(Debug)]
 pub(crate) struct Fields {
     map: Map<String, Value>,
@@ -17,7 +17,8 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Refuses members that are not in `known`. `code` is that of every refusal here.
+    /// Creates a reader; refuses members that are not in `known`. Every error of the reader has
+    /// this `code`.
     pub(crate) fn new(
         map: Map<String, Value>,
         place: &str,
@@ -42,23 +43,23 @@ impl Fields {
         Ok(Self { map, place, code })
     }
 
-    /// A refusal of one member.
+    /// Returns an error for one member.
     pub(crate) fn refuse(&self, name: &str, rule: &str) -> ErrorBody {
         let field = format!("{}{name}", self.place);
         ErrorBody::new(self.code, format!("{field} must be {rule}")).with("field", field)
     }
 
-    /// Whether a member is there and not `null`.
+    /// Returns whether a member exists and is not `null`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.map.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Takes a member as it is; `null` counts as absent.
+    /// Removes and returns a member; `null` counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.map.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// A string.
+    /// Takes a string.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -67,7 +68,7 @@ impl Fields {
         }
     }
 
-    /// A bool; absent is false.
+    /// Takes a bool; absent means false.
     pub(crate) fn flag(&mut self, name: &str) -> Result<bool, ErrorBody> {
         match self.take(name) {
             None => Ok(false),
@@ -76,7 +77,7 @@ impl Fields {
         }
     }
 
-    /// A whole number from 0.
+    /// Takes a whole number from 0.
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -87,7 +88,7 @@ impl Fields {
         }
     }
 
-    /// An object.
+    /// Takes an object.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -98,7 +99,7 @@ impl Fields {
         }
     }
 
-    /// A list.
+    /// Takes a list.
     pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, ErrorBody> {
         match self.take(name) {
             None => Ok(None),
@@ -107,7 +108,7 @@ impl Fields {
         }
     }
 
-    /// A list of strings; absent is empty.
+    /// Takes a list of strings; absent means empty.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, ErrorBody> {
         let list = self.list(name)?.unwrap_or_default();
         let mut texts = Vec::with_capacity(list.len());

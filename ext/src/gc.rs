@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorCode, SiteId, schema_id};
 
-/// Much can have piled up.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+/// Deadline of the garbage collection, which may have many files to delete.
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// `wp-codebox/gc/v1`; the runner's refusal as an error.
+/// Returns `wp-codebox/gc/v1`, or the runner's error.
 pub(crate) fn run(
     settings: &Settings,
     site: &SiteId,
@@ -42,7 +42,7 @@ pub(crate) fn run(
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let bounds = Bounds {
-        longest: LONGEST,
+        timeout: TIMEOUT,
         ..Bounds::default()
     };
     expect(ask(settings, &arguments, bounds)?, schema_id::GC, "gc")

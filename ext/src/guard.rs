@@ -1,6 +1,6 @@
-//! Runs the body of every PHP-callable method and turns each way it can end into
-//! something PHP understands: a value, an exception with a stable code, an exception
-//! that is already pending, or, for a defect of ours, an `InternalException`.
+//! Runs the body of every PHP-callable method and converts each outcome for PHP: a value, an
+//! exception with a stable code, an already pending exception, or an `InternalException` for a
+//! panic.
 
 use crate::error;
 use ext_php_rs::exception::{PhpException, PhpResult};
@@ -12,28 +12,28 @@ thread_local! {
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Why a body did not answer.
+/// Reason why a body returned no value.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error of ours.
+    /// An error of the extension.
     Error(Box<ErrorBody>),
-    /// PHP code that was called threw or exited; the engine holds the exception.
+    /// PHP code that the body called threw or exited; the engine holds the exception.
     Pending,
 }
 
-/// Every error with a stable code.
+/// Converts every error that has a stable code.
 impl<E: Into<ErrorBody>> From<E> for Failure {
     fn from(error: E) -> Self {
         Failure::Error(Box::new(error.into()))
     }
 }
 
-/// Runs `body`. A panic never leaves this function.
+/// Runs `body`; a panic does not leave this function.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, Failure>) -> PhpResult<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(Failure::Error(body))) => Err(error::exception(&body)),
-        // `PhpException::throw` leaves a pending exception alone.
+        // `PhpException::throw` keeps a pending exception.
         Ok(Err(Failure::Pending)) => Err(PhpException::from_message(String::new())),
         Err(_payload) => Err(error::exception(&defect())),
     }
@@ -49,8 +49,8 @@ fn defect() -> ErrorBody {
     )
 }
 
-/// A defect on demand: `putenv( 'WP_CODEBOX_TEST_PANIC=1' )` makes a wait panic at its next
-/// event, so that a test can see what becomes of the run and of the worker. Debug builds only.
+/// Panics on request: `putenv( 'WP_CODEBOX_TEST_PANIC=1' )` makes a wait panic at its next event,
+/// so that a test can check the run and the worker afterwards. Debug builds only.
 #[cfg(debug_assertions)]
 #[allow(clippy::panic)]
 pub(crate) fn provoked_panic() {
@@ -59,8 +59,8 @@ pub(crate) fn provoked_panic() {
     }
 }
 
-/// Replaces the default panic hook: a panic's text may quote input, and standard
-/// error of a web server is a log. Only the place in our sources is kept.
+/// Replaces the default panic hook: a panic message may quote input, and a web server logs standard
+/// error. The hook stores only the source location.
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let place = info

@@ -1,5 +1,5 @@
-//! The `wp_codebox.*` settings. All are `PHP_INI_SYSTEM`: a script cannot change
-//! which binaries run or where state is kept.
+//! The `wp_codebox.*` settings. All are `PHP_INI_SYSTEM`: a script cannot change which binaries run
+//! or where state is stored.
 
 use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
@@ -35,9 +35,9 @@ const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 const PROVIDER_KEYS: &CStr = c"wp_codebox.provider_keys";
 const PRIVATE_MODELS: &CStr = c"wp_codebox.private_models";
 
-/// Most runs of a site that a host may allow at once.
+/// Upper bound of the setting for concurrent runs of a site.
 const MOST_RUNS: u32 = 256;
-/// Most groups that a host may allow a user at once.
+/// Upper bound of the setting for concurrent groups of a user.
 const MOST_GROUPS: u32 = 64;
 
 static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
@@ -61,36 +61,36 @@ static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
     IniEntryDef::end(),
 ]);
 
-/// A setting that only the configuration of PHP can change.
+/// A setting that only PHP's configuration files can change.
 const fn setting(name: &'static CStr, default: &'static CStr) -> IniEntryDef {
     IniEntryDef::new(name, default, IniEntryPermission::System)
 }
 
-/// A setting is unusable.
+/// Error of an invalid setting.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// It is not text.
+    /// The value is not UTF-8.
     #[error("{name} is not valid UTF-8; set it in php.ini to a path")]
     NotUtf8 { name: String },
-    /// It is not an absolute path.
+    /// The value is not an absolute path.
     #[error("{name} must be an absolute path without `.` and `..` segments; set it in php.ini")]
     NotAbsolute { name: String },
-    /// It is none of the words it may be.
+    /// The value is not a known kind of process wrapper.
     #[error("{name} must be none, bubblewrap or gvisor; set it in php.ini")]
     NotAKind { name: String },
-    /// It is none of the identities.
+    /// The value is not a known identity.
     #[error("{name} must be auto, own or shared; set it in php.ini")]
     NotAnIdentity { name: String },
-    /// It is no range of ids.
+    /// The value is not a range of ids.
     #[error("{name}: {source}; set it in php.ini")]
     NotIds {
         name: String,
         source: InvalidGuestIds,
     },
-    /// It is no number of runs or groups.
+    /// The value is not a valid number of runs or groups.
     #[error("{name} must be a whole number from 1 to {most}; set it in php.ini")]
     NotACount { name: String, most: u32 },
-    /// An entry names no host, or no key where it must.
+    /// An entry has no host, or no key name where one is required.
     #[error("{name} must be a list of {form}, separated by spaces or commas; set it in php.ini")]
     NotHosts { name: String, form: &'static str },
 }
@@ -110,47 +110,48 @@ impl From<ConfigError> for ErrorBody {
     }
 }
 
-/// Registers the settings. Called once, in MINIT.
+/// Registers the settings. Called once in MINIT.
 pub(crate) fn register(module_number: i32) {
     IniEntryDef::register(ENTRIES.as_slice(), module_number);
 }
 
-/// The settings as text, unchecked, for display.
+/// The settings as unvalidated text.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Where runs, keys, bundles and the template cache live.
+    /// Directory of runs, keys, bundles and the template cache.
     pub(crate) state_dir: String,
-    /// WP-CLI, the SQLite drop-in and the guest programs.
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub(crate) share_dir: String,
-    /// The runner.
+    /// Path of the runner.
     pub(crate) runner: String,
-    /// The launcher.
+    /// Path of the launcher.
     pub(crate) launcher: String,
-    /// PHP for the guest.
+    /// Path of the PHP for guests.
     pub(crate) php_binary: String,
-    /// Cgroup directory below which runs get their groups; empty: the runner's own group.
+    /// Parent directory of the runs' cgroups; if empty, the runner's own cgroup.
     pub(crate) cgroup: String,
-    /// Whose kernel uid guests get: `auto`, `own` or `shared`.
+    /// Kernel uid of guests: `auto`, `own` or `shared`.
     pub(crate) identity: String,
-    /// `FIRST:COUNT`; empty: what the service or the default says.
+    /// `FIRST:COUNT`; if empty, the service's range or the default.
     pub(crate) guest_ids: String,
-    /// Directories below which abilities and screens may mount.
+    /// Directories below which abilities and admin screens may mount.
     pub(crate) mount_roots: Vec<String>,
-    /// Directory with the programs of agent presets; empty: none is installed.
+    /// Directory with the programs of agent presets; if empty, none is installed.
     pub(crate) agents_dir: String,
-    /// Kind of the sandbox around the launcher.
+    /// Kind of process wrapper around the launcher.
     pub(crate) outer_sandbox: String,
-    /// Its program; empty: found on the system path.
+    /// Program of the process wrapper; if empty, it is searched in the system directories.
     pub(crate) outer_sandbox_program: String,
-    /// Runs of a site that may be alive at once, as text.
+    /// Limit of concurrent runs of a site, as text.
     pub(crate) max_runs: String,
-    /// Batches and fan-outs that a user may have open at once, as text.
+    /// Limit of concurrent batches and fan-outs of a user, as text.
     pub(crate) max_groups: String,
-    /// Socket of a service that starts runners; empty: PHP spawns them.
+    /// Socket of a service that starts runners; if empty, PHP starts them.
     pub(crate) runner_socket: String,
-    /// `NAME@host[:port]`: keys of this process and where a model provider may get them.
+    /// `NAME@host[:port]`: environment variables with keys, and the model provider host that may
+    /// receive each.
     pub(crate) provider_keys: Vec<String>,
-    /// `host[:port]`: where models may lie on this host or in its private network.
+    /// `host[:port]`: allowed model hosts on this host or in its private network.
     pub(crate) private_models: Vec<String>,
 }
 
@@ -182,7 +183,7 @@ impl Settings {
         })
     }
 
-    /// Reads all settings and refuses any that cannot be what it should be.
+    /// Reads all settings and returns an error for an invalid one.
     pub(crate) fn checked() -> Result<Self, ConfigError> {
         let settings = Self::read()?;
         for (name, value) in [
@@ -233,17 +234,17 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Runs of a site that may be alive at once.
+    /// Returns the limit of concurrent runs of a site.
     pub(crate) fn max_runs(&self) -> Result<u32, ConfigError> {
         count(MAX_RUNS, &self.max_runs, MOST_RUNS)
     }
 
-    /// Batches and fan-outs that a user may have open at once.
+    /// Returns the limit of concurrent batches and fan-outs of a user.
     pub(crate) fn max_groups(&self) -> Result<u32, ConfigError> {
         count(MAX_GROUPS, &self.max_groups, MOST_GROUPS)
     }
 
-    /// Whose kernel uid guests get.
+    /// Returns the kernel uid setting of guests.
     pub(crate) fn identity(&self) -> Result<IdentityChoice, ConfigError> {
         match self.identity.as_str() {
             "auto" | "" => Ok(IdentityChoice::Auto),
@@ -255,7 +256,7 @@ impl Settings {
         }
     }
 
-    /// The ids set aside for guests.
+    /// Returns the id range for guests.
     pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ConfigError> {
         match self.guest_ids.as_str() {
             "" => Ok(None),
@@ -268,8 +269,8 @@ impl Settings {
         }
     }
 
-    /// The sandbox around the launcher. What the host's settings ask for is required: no caller
-    /// can leave it out.
+    /// Returns the process wrapper around the launcher. A wrapper in the host's settings is always
+    /// required: no caller can omit it.
     pub(crate) fn outer_sandbox(&self) -> Result<OuterSandbox, ConfigError> {
         let kind = match self.outer_sandbox.as_str() {
             "none" | "" => OuterSandboxKind::None,
@@ -308,7 +309,7 @@ fn absolute(name: &CStr, value: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// Whether a host path is absolute, without NUL, `.` and `..` segments.
+/// Returns whether a host path is absolute, without NUL, `.` and `..` segments.
 pub(crate) fn is_absolute(path: &str) -> bool {
     path.starts_with('/')
         && !path.contains('\0')
@@ -317,9 +318,9 @@ pub(crate) fn is_absolute(path: &str) -> bool {
             .all(|segment| !matches!(segment, "." | ".."))
 }
 
-/// Whether a text is `host` or `host:port` as in a URL; an IPv6 address has brackets.
+/// Returns whether a text is `host` or `host:port` as in a URL; an IPv6 address has brackets.
 fn is_host(entry: &str) -> bool {
-    // Only these characters leave nothing of a path, user or query to parse.
+    // Without these characters the text cannot contain a path, user or query.
     !entry.contains(['/', '@', '?', '#'])
         && policy::ModelBase::parse(&format!("https://{entry}")).is_ok()
 }
@@ -338,9 +339,9 @@ fn text(name: &CStr) -> String {
 }
 
 fn read(name: &CStr) -> Result<String, ConfigError> {
-    // SAFETY: the name is NUL-terminated and its length excludes the NUL. The engine
-    // answers NULL or a NUL-terminated string that lives at least until the setting
-    // changes, which cannot happen before the copy below.
+    // SAFETY: the name is NUL-terminated and its length excludes the NUL. The engine returns NULL
+    // or a NUL-terminated string that lives at least until the setting changes, which cannot happen
+    // before the copy below.
     let value = unsafe {
         let value = zend_ini_string(name.as_ptr(), name.count_bytes(), 0);
         if value.is_null() {

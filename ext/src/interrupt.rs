@@ -1,9 +1,9 @@
-//! What PHP wants while Rust waits: signal handlers, the execution time limit, and an end when
-//! the client of the request is gone.
+//! Handles PHP's pending events while Rust code waits: signal handlers, the execution time limit,
+//! and a disconnected client.
 //!
-//! The virtual machine looks at `EG(vm_interrupt)` between opcodes. Code that waits in
-//! C or Rust must look itself, or Ctrl-C and `max_execution_time` do nothing until it
-//! returns. No `RefCell` borrow may be alive across [`tick`]: it runs PHP code.
+//! The virtual machine checks `EG(vm_interrupt)` between opcodes. Native code that waits must check
+//! it too, otherwise Ctrl-C and `max_execution_time` have no effect until the code returns. No
+//! `RefCell` borrow may be active during [`tick`], because it runs PHP code.
 
 use crate::client;
 use crate::guard::Failure;
@@ -19,14 +19,14 @@ unsafe extern "C" {
     fn zend_timeout() -> !;
 }
 
-/// Serves a pending interrupt, if there is one.
+/// Handles a pending interrupt, if there is one.
 ///
-/// Fails when a signal handler threw or exited. Does not return when the time limit was
-/// reached or the client hung up: the engine jumps out, and only values in a `BailoutGuard`
-/// are dropped.
+/// Fails when a signal handler threw or exited. Does not return when the time limit was reached or
+/// the client disconnected: the engine jumps out (longjmp), and only values in a `BailoutGuard` are
+/// dropped.
 ///
-/// `max_execution_time` counts processor time on Linux (unless PHP was built with timers of its
-/// own), and a wait uses next to none: it bounds what callbacks do, not how long a wait lasts.
+/// `max_execution_time` counts CPU time on Linux (unless PHP was built with its own timers), and a
+/// wait uses almost none: the limit bounds callbacks, not the duration of a wait.
 pub(crate) fn tick() -> Result<(), Failure> {
     // SAFETY: this is the PHP thread during a request, so the globals are set up. Both
     // flags are `zend_atomic_bool`, one byte, and are written from signal handlers.
@@ -52,6 +52,6 @@ pub(crate) fn tick() -> Result<(), Failure> {
     if ExecutorGlobals::has_exception() {
         return Err(Failure::Pending);
     }
-    client::end_if_gone();
+    client::end_if_disconnected();
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! The PHP extension `wp_codebox`: a thin border between PHP and the crates.
+//! The PHP extension `wp_codebox`: a thin layer between PHP and the Rust crates.
 //!
-//! In process it validates policies and requests, computes digests, verifies bundles,
-//! runs the apply preflight and redacts. Everything that touches a sandbox happens in
-//! the runner, a separate process reached over a frame socket. Invariants: no thread, no
-//! fork of Rust code, no panic beyond [`guard`], no `RefCell` borrow across a call into
-//! PHP, and methods take `&self` because PHP code may re-enter them.
+//! In the PHP process it validates policies and requests, computes digests, verifies bundles, runs
+//! the apply preflight and redacts. Sandboxes are handled only by the runner, a separate process
+//! connected by a frame socket. Invariants: no thread, no fork of Rust code, no panic beyond
+//! [`guard`], no `RefCell` borrow across a call into PHP, and methods take `&self` because PHP code
+//! may re-enter them.
 //!
-//! `stubs/wp_codebox.stub.php` is the reference of the PHP side.
+//! `stubs/wp_codebox.stub.php` documents the PHP API.
 
 mod agent_presets;
 mod api;
@@ -40,7 +40,7 @@ mod module {
     use crate::{api, lifecycle};
     use ext_php_rs::prelude::*;
 
-    /// The module as PHP loads it.
+    /// Returns the module description that PHP loads.
     #[php_module]
     pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
         module

@@ -1,5 +1,5 @@
-//! Hooks of the engine. A panic in one of them would abort the process, so each runs
-//! in `catch_unwind`.
+//! Hooks of the PHP engine. A panic in a hook would abort the process, so each hook runs in
+//! `catch_unwind`.
 
 use crate::version::{CONTRACT_DIGEST, VERSION};
 use crate::{api, client, error, guard, ini, session};
@@ -36,7 +36,8 @@ static SENSITIVE: Once = Once::new();
 const SUCCESS: c_int = 0;
 const FAILURE: c_int = -1;
 
-/// MINIT: settings and exception classes. The other classes follow from the module builder.
+/// MINIT: registers settings and exception classes. The module builder registers the other classes
+/// later.
 pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     guard::install_panic_hook();
     let outcome = catch_unwind(|| {
@@ -54,11 +55,12 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     FAILURE
 }
 
-/// RINIT: a new client; and the first request of a process marks the parameters that may hold secrets, so
-/// that no stack trace shows them. MINIT is too early: the classes follow after it.
+/// RINIT: resets the client, and in the first request of a process marks parameters that may hold
+/// secrets as sensitive, so stack traces hide them. MINIT is too early, because the classes are
+/// registered after it.
 pub(crate) extern "C" fn request_start(_kind: c_int, _module_number: c_int) -> c_int {
     let _ = catch_unwind(|| {
-        client::forget();
+        client::reset();
         SENSITIVE.call_once(|| {
             sensitive::<api::Run>(&[
                 (c"start", 0),
@@ -91,13 +93,13 @@ fn sensitive<T: RegisteredClass>(parameters: &[(&CStr, u32)]) {
     }
 }
 
-/// RSHUTDOWN: what the request left running is cancelled, unless it was detached.
+/// RSHUTDOWN: cancels runs that the request left running, unless they were detached.
 pub(crate) extern "C" fn request_end(_kind: c_int, _module_number: c_int) -> c_int {
     let _ = catch_unwind(session::close_all);
     SUCCESS
 }
 
-/// The section of `phpinfo()` and `php --ri wp_codebox`.
+/// Prints the section of `phpinfo()` and `php --ri wp_codebox`.
 pub(crate) extern "C" fn info(module: *mut ModuleEntry) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: called by the engine during a request with its own module entry.
@@ -121,9 +123,9 @@ unsafe fn row(name: &CStr, value: &CStr) {
 }
 
 /// # Safety
-/// As [`row`].
+/// Same as [`row`].
 unsafe fn text_row(name: &CStr, value: &str) {
     let value = CString::new(value).unwrap_or_default();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     unsafe { row(name, &value) };
 }

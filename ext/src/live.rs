@@ -1,8 +1,8 @@
-//! A held sandbox of any caller, asked over the control socket of its run.
+//! Requests to a held sandbox of any caller, over the control socket of its run.
 //!
-//! The runner first settles what died and says which run is meant; then this process connects
-//! itself, so that nothing of a request stands in an argument list. A caller that goes away in
-//! the middle ends its program, as any client does.
+//! The runner first updates the records of dead runs and resolves the run reference; then this
+//! process connects itself, so that no part of a request appears in an argument list. If the caller
+//! disconnects in the middle, its program ends, as for any client of the socket.
 
 use crate::arguments::call;
 use crate::fields::Fields;
@@ -23,29 +23,33 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::{LiveClient, LiveError, StdinCredit};
 
-/// Bytes of each stream that an answer holds; a caller who wants more follows the output.
-const KEPT: usize = 8 * 1024 * 1024;
-/// Bytes of one piece of standard input.
-const PIECE: usize = 256 * 1024;
-/// Longest name of an actor, bytes.
-const ACTOR: usize = 100;
+/// Size limit of each output stream in a response, in bytes; a caller that needs more follows the
+/// output.
+const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
+/// Size of one chunk of standard input, in bytes.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Size limit of an actor's name, in bytes.
+const MAX_ACTOR_BYTES: usize = 100;
 
-/// How a request is made.
+/// Options of a request.
 #[derive(Debug)]
-pub(crate) struct Manner {
+pub(crate) struct RequestOptions {
     actor: String,
     deadline: Option<Instant>,
     stdin: Option<String>,
 }
 
-impl Manner {
-    /// `actor`, `timeout_ms`, `stdin`.
+impl RequestOptions {
+    /// Reads `actor`, `timeout_ms` and `stdin`.
     pub(crate) fn read(options: Map<String, Value>) -> Result<Self, ErrorBody> {
         const KNOWN: &[&str] = &["actor", "timeout_ms", "stdin"];
         let mut fields = Fields::new(options, "", KNOWN, ErrorCode::InputInvalid)?;
         let actor = fields.text("actor")?.unwrap_or_else(|| "php".to_owned());
-        if actor.trim().is_empty() || actor.len() > ACTOR || actor.chars().any(char::is_control) {
-            let rule = format!("a few words, at most {ACTOR} bytes");
+        if actor.trim().is_empty()
+            || actor.len() > MAX_ACTOR_BYTES
+            || actor.chars().any(char::is_control)
+        {
+            let rule = format!("a few words, at most {MAX_ACTOR_BYTES} bytes");
             return Err(fields.refuse("actor", &rule));
         }
         let deadline = fields
@@ -59,25 +63,25 @@ impl Manner {
     }
 }
 
-/// Asks, and answers what the sandbox answered; of a program how it ended and what it printed.
+/// Sends a request and returns the sandbox's response; for a program its exit and its output.
 pub(crate) fn ask(
     settings: &Settings,
     site: &SiteId,
     reference: &str,
     request: Map<String, Value>,
-    manner: &Manner,
+    options: &RequestOptions,
     on_output: Option<&ZendCallable<'_>>,
 ) -> Result<Value, Failure> {
     let mut request = parse(request)?;
     let mut input = Input::default();
     if let LiveRequest::Exec(exec) = &mut request {
         exec.stdin = StdinFlow::Credit;
-        input.rest = Some(manner.stdin.as_deref().unwrap_or_default().as_bytes());
+        input.rest = Some(options.stdin.as_deref().unwrap_or_default().as_bytes());
     }
-    let client = BailoutGuard::new(reach(settings, site, reference)?);
-    let idle = || manner.in_time().and_then(|()| tick());
-    client.call(&manner.actor, request, idle)?;
-    let mut heard = Heard::default();
+    let client = BailoutGuard::new(connect(settings, site, reference)?);
+    let idle = || options.in_time().and_then(|()| tick());
+    client.call(&options.actor, request, idle)?;
+    let mut output = ProgramOutput::default();
     loop {
         input.prepare();
         let (sent, reply) = client
@@ -88,32 +92,32 @@ pub(crate) fn ask(
             input.credit.hear(&reply);
             match reply {
                 LiveReply::Started { execution_id, .. } => {
-                    heard.id = Some(execution_id.to_string());
+                    output.id = Some(execution_id.to_string());
                 }
                 LiveReply::StdinCredit { .. } | LiveReply::StdinClosed => {}
                 LiveReply::Output {
                     stream,
                     text,
                     base64,
-                } => heard.output(stream, text, base64, on_output)?,
-                LiveReply::Exited(end) => return Ok(heard.ended(json!(end))),
+                } => output.append(stream, text, base64, on_output)?,
+                LiveReply::Exited(end) => return Ok(output.ended(json!(end))),
                 LiveReply::Answer { answer } => return Ok(answer),
                 LiveReply::Error { error } => return Err(error.into()),
                 LiveReply::Event { .. } => return Err(foreign().into()),
             }
         }
-        manner.in_time()?;
+        options.in_time()?;
         tick()?;
     }
 }
 
-/// Standard input of a program, as far as it was not sent.
+/// Unsent standard input of a program.
 #[derive(Default)]
 struct Input<'a> {
-    /// The line that is being sent, and how much of it was.
+    /// Line being sent, and how much of it was sent.
     line: Vec<u8>,
     at: usize,
-    /// Not put into a line yet; `None` when the end was, too.
+    /// Input not yet put into a line; `None` once end of file was queued.
     rest: Option<&'a [u8]>,
     credit: StdinCredit,
 }
@@ -123,21 +127,21 @@ impl Input<'_> {
         &self.line[self.at..]
     }
 
-    /// Makes the next line when the last was sent and there is credit for it.
+    /// Prepares the next line when the previous one was sent and the program has granted credit.
     fn prepare(&mut self) {
         let (true, Some(rest)) = (self.pending().is_empty(), self.rest) else {
             return;
         };
         let room = match self.credit {
             StdinCredit::NotStarted | StdinCredit::Closed => return,
-            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => credit.room(PIECE),
+            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => credit.room(CHUNK_BYTES),
         };
         let input = match rest.split_at(room.min(rest.len())) {
             ([], []) => {
                 self.rest = None;
                 LiveInput::StdinEnd
             }
-            // The program must take some first.
+            // No credit: the program must read some input first.
             ([], _) => return,
             (piece, rest) => {
                 self.rest = Some(rest);
@@ -152,7 +156,7 @@ impl Input<'_> {
     }
 }
 
-impl Manner {
+impl RequestOptions {
     fn in_time(&self) -> Result<(), Failure> {
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(ErrorBody::new(
@@ -165,8 +169,8 @@ impl Manner {
     }
 }
 
-/// A request as the sandbox takes it. PHP has one empty array for lists and objects: what is
-/// empty and may be absent is left out.
+/// Parses a request. PHP has one empty array for lists and objects, so empty optional members are
+/// removed first.
 fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     request.retain(|_, value| !value.as_array().is_some_and(Vec::is_empty));
     if request.get("type").is_some_and(|kind| kind == "events") {
@@ -176,14 +180,14 @@ fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     serde_json::from_value(Value::Object(request)).map_err(|error| {
         let message = match unknown_member(&error) {
             Some(said) => format!("the request has an {said}"),
-            // The parser's sentence could quote a value.
+            // The parser's message could quote a value.
             None => "the request must have a `type` and its members; see the documentation of Sandbox::ask()".to_owned(),
         };
         ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request")
     })
 }
 
-fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveClient, Failure> {
+fn connect(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveClient, Failure> {
     let run = runs::get(settings, site, reference)?;
     let not_held = |what: &str| {
         ErrorBody::new(
@@ -206,17 +210,17 @@ fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveClie
     })
 }
 
-/// What a program said so far.
+/// Output received so far.
 #[derive(Debug, Default)]
-struct Heard {
+struct ProgramOutput {
     id: Option<String>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     cut: bool,
 }
 
-impl Heard {
-    fn output(
+impl ProgramOutput {
+    fn append(
         &mut self,
         stream: OutputStream,
         text: Option<String>,
@@ -237,7 +241,7 @@ impl Heard {
             (None, Some(base64)) => STANDARD.decode(base64).unwrap_or_default(),
             (None, None) => Vec::new(),
         };
-        let room = KEPT.saturating_sub(kept.len());
+        let room = MAX_STREAM_BYTES.saturating_sub(kept.len());
         self.cut |= bytes.len() > room;
         kept.extend(bytes.into_iter().take(room));
         Ok(())
@@ -254,7 +258,7 @@ impl Heard {
     }
 }
 
-/// What became of a conversation, in the words of PHP.
+/// Converts a failed conversation to an error of the PHP API.
 fn failed(reference: &str, error: LiveError) -> ErrorBody {
     match error {
         LiveError::Ended => gone(reference),
@@ -266,7 +270,7 @@ fn failed(reference: &str, error: LiveError) -> ErrorBody {
 fn gone(reference: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
-        format!("{reference} ended before it answered; Runs::get() says what became of it"),
+        format!("{reference} ended before it answered; Runs::get() returns its outcome"),
     )
 }
 

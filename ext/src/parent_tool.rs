@@ -1,8 +1,8 @@
-//! Requests of the built-in agent for tools of its parent, answered by a PHP function.
+//! Tool requests of the built-in agent to its parent, answered by a PHP function.
 //!
-//! The function judges each call itself; here is only the envelope: the result belongs to the
-//! request whatever the function says of that, and what is no result is a failure, never a
-//! success.
+//! The function decides about each call; this module only handles the envelope: it sets the ids of
+//! the request in the result, whatever the function returned there, and turns an invalid result
+//! into a failure, never into a success.
 
 use crate::arguments;
 use crate::convert::from_zval;
@@ -11,7 +11,7 @@ use ext_php_rs::types::ZendCallable;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ParentToolStatus, schema_id};
 
-/// Asks the function. An exception of it leaves the wait.
+/// Calls the function. An exception of the function ends the wait.
 pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value, Failure> {
     let asked = request.clone();
     let answer = arguments::call(callable, "onToolRequest", request)?;
@@ -22,15 +22,15 @@ pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value,
     Ok(match given {
         Some(map) if is_result(&map) => addressed(map, &asked),
         Some(_) | None => {
-            let why = "the parent answered something that is no parent-tool-result/v1";
+            let why = "the parent's answer is not a parent-tool-result/v1";
             refused(&asked, "failed", "invalid-result", why)
         }
     })
 }
 
-/// What a caller without a function answers.
+/// Returns the result for a caller without a function.
 pub(crate) fn unavailable(request: &Value) -> Value {
-    let why = "the parent of this run answers no tools";
+    let why = "the parent of this run offers no tools";
     refused(request, "unavailable", "unavailable", why)
 }
 
@@ -48,7 +48,7 @@ fn is_result(map: &Map<String, Value>) -> bool {
     serde_json::from_value::<ParentToolStatus>(status).is_ok()
 }
 
-/// The result with the address of its request.
+/// Returns the result with the ids of its request.
 fn addressed(mut result: Map<String, Value>, request: &Value) -> Value {
     result.insert("schema".to_owned(), json!(schema_id::PARENT_TOOL_RESULT));
     result.insert("version".to_owned(), json!(1));

@@ -1,8 +1,8 @@
-//! From the two arrays that PHP gives to a checked `RunRequest`.
+//! Builds a validated `RunRequest` from the two arrays that PHP passes.
 //!
-//! The first array is the caller's, the second the host's; who may set a field is in
-//! `TASK_FIELDS` of the contracts crate. What the operator decides comes from the INI settings
-//! only. Whether directories exist and whose they are is left to the runner.
+//! The first array comes from the caller, the second from the host; `TASK_FIELDS` of the contracts
+//! crate lists which of them may set a field. Settings of the operator come from the INI settings
+//! only. The runner checks existence and owner of directories.
 
 use crate::ini::Settings;
 use serde_json::{Map, Value};
@@ -10,16 +10,16 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunPaths, RunRequest, SiteId, T
 use wp_codebox_control::new_run_id;
 use wp_codebox_policy::{CheckedBy, check_request, read_task};
 
-/// Whether mounts and agent must be there already.
+/// Whether mounts and agent are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// A run is about to start.
+    /// A run is about to start: both are required.
     Start,
-    /// The caller wants to know what it has got so far.
+    /// Preview of an incomplete request: both may be missing.
     Preview,
 }
 
-/// Checks a request and completes it from the settings.
+/// Validates a request and completes it from the settings.
 pub(crate) fn build(
     caller: Map<String, Value>,
     host: Map<String, Value>,
@@ -27,7 +27,7 @@ pub(crate) fn build(
     stage: Stage,
 ) -> Result<RunRequest, ErrorBody> {
     let mut task = read_task(caller, host)?;
-    // A host may want fewer runs at once than the operator allows, never more.
+    // A host may lower the operator's limit of concurrent runs, never raise it.
     let most = u64::from(settings.max_runs()?);
     task.max_runs = Some(task.max_runs.map_or(most, |wanted| wanted.min(most)));
     task.outer_sandbox = settings.outer_sandbox()?;
@@ -47,7 +47,7 @@ pub(crate) fn build(
     Ok(request)
 }
 
-/// Splits a command line as a POSIX shell would, without expansion.
+/// Splits a command line as a POSIX shell does, without expansion.
 pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
     shell_words::split(line).map_err(|_| {
         ErrorBody::new(

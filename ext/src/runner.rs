@@ -1,9 +1,9 @@
-//! How a request reaches a runner: one is spawned, or, where the host set
-//! `wp_codebox.runner_socket`, a service starts one for each connection.
+//! Connects to a runner: spawns one, or connects to a service that starts one per connection if the
+//! host set `wp_codebox.runner_socket`.
 //!
-//! The second way exists for hosts whose service manager ends everything that php-fpm
-//! started together with php-fpm. Neither way falls back to the other: which user, limits
-//! and control group a run gets is the host's choice.
+//! The service exists for hosts whose service manager ends every process that php-fpm started
+//! together with php-fpm. Neither way falls back to the other: the host decides which user, limits
+//! and cgroup a run gets.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId};
 use wp_codebox_control::{Channel, wait_for};
 
-/// How long the runner may take to come up and to accept the request.
+/// Deadline for the runner to start and to accept the request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// Opens a conversation with a runner of its own for this run.
-pub(crate) fn reach(
+/// Opens a conversation with a new runner for this run.
+pub(crate) fn connect_runner(
     settings: &Settings,
     run_id: &RunId,
     deadline: Deadline,
@@ -34,7 +34,8 @@ pub(crate) fn reach(
     }
 }
 
-/// Both ends are released even when a signal handler or the time limit bails out.
+/// Spawns a runner. Both socket ends are released even when a signal handler or the time limit
+/// bails out.
 fn spawned(
     runner: &str,
     run_id: &RunId,
@@ -48,7 +49,7 @@ fn spawned(
     Ok(channel)
 }
 
-/// Waits for the process that forks the runner. It must exit with 0.
+/// Waits for the process that forks the runner; that process must exit with 0.
 fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), Failure> {
     loop {
         let what = match child.try_wait() {
@@ -71,7 +72,7 @@ fn forked(child: &mut Child, run_id: &RunId, deadline: Deadline) -> Result<(), F
     }
 }
 
-/// The runner of a run is not there; `what` completes the sentence.
+/// Returns the error of a missing runner; `what` completes the sentence.
 pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::RunnerUnavailable,
@@ -80,17 +81,17 @@ pub(crate) fn unavailable(run_id: &RunId, what: &str) -> ErrorBody {
     .with("run_id", run_id.as_str())
 }
 
-/// Until when a runner must have accepted.
+/// Time at which a runner must have accepted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// [`HANDSHAKE`] from now.
+    /// Returns the deadline [`HANDSHAKE`] from now.
     pub(crate) fn of_handshake() -> Self {
         Self(Instant::now() + HANDSHAKE)
     }
 
-    /// Fails when it has passed.
+    /// Fails when the deadline has passed.
     pub(crate) fn check(self) -> Result<(), Failure> {
         if Instant::now() < self.0 {
             return Ok(());

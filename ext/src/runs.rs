@@ -1,7 +1,7 @@
-//! Runs of a site, whoever started them: asks `<runner> runs … --json`.
+//! All runs of a site: calls `<runner> runs … --json`.
 //!
-//! The runner settles what died before it answers, so this process needs no right to write
-//! into the state directory, and there is one reading of a record.
+//! The runner updates the records of dead runs before it answers, so this process needs no write
+//! access to the state directory, and only the runner parses the records.
 
 use crate::doctor::{Bounds, ask, expect};
 use crate::fields::Fields;
@@ -11,20 +11,20 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES, Outcome, SiteId, schema_id};
 
-/// In the words of the extension, not of the run registry.
+/// Selects the output format of this extension instead of that of the run registry.
 const VIEW: &str = "--form=view";
 
-/// Most runs of one page.
+/// Largest number of runs in one page.
 const MOST_RUNS: u64 = 200;
-/// Most events of one page.
+/// Largest number of events in one page.
 const MOST_EVENTS: i64 = 1000;
-/// A run's result is at most one frame; a page of events may be as long again.
+/// A run's result is at most one frame; a page of events may have the same size in addition.
 const BOUNDS: Bounds = Bounds {
-    longest: Duration::from_secs(60),
-    largest: 2 * MAX_FRAME_BYTES,
+    timeout: Duration::from_secs(60),
+    max_bytes: 2 * MAX_FRAME_BYTES,
 };
 
-/// `wp-codebox/run-list/v1`.
+/// Returns `wp-codebox/run-list/v1`.
 pub(crate) fn list(
     settings: &Settings,
     site: &SiteId,
@@ -51,7 +51,7 @@ pub(crate) fn list(
     runs(settings, "list", site, &arguments, schema_id::RUN_LIST)
 }
 
-/// `wp-codebox/run/v1`; of an ended run also what the outcome table says of it.
+/// Returns `wp-codebox/run/v1`; for an ended run with the values of the outcome table.
 pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result<Value, Failure> {
     let arguments = [named(reference)?];
     let mut run = runs(settings, "get", site, &arguments, schema_id::RUN)?;
@@ -66,7 +66,7 @@ pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result
             outcome.is_success(),
             outcome.exit_status(),
         ),
-        // It came to no outcome: what its error says, or a failure.
+        // No outcome: use the status `failed` and the exit status of the error's code.
         (Err(_), Ok(error)) => (
             json!(Outcome::Failed.session_status()),
             false,
@@ -84,7 +84,7 @@ pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result
     Ok(run)
 }
 
-/// `wp-codebox/run-events/v1`.
+/// Returns `wp-codebox/run-events/v1`.
 pub(crate) fn events(
     settings: &Settings,
     site: &SiteId,
@@ -112,7 +112,7 @@ pub(crate) fn events(
     runs(settings, "events", site, &arguments, schema_id::RUN_EVENTS)
 }
 
-/// `wp-codebox/run-cancellation/v1`.
+/// Returns `wp-codebox/run-cancellation/v1`.
 pub(crate) fn cancel(
     settings: &Settings,
     site: &SiteId,
@@ -148,8 +148,8 @@ fn runs(
     expect(ask(settings, &arguments, BOUNDS)?, schema, "runs")
 }
 
-/// A reference as an argument. What cannot name a run is refused here, so that it can neither
-/// be an option nor a path.
+/// Returns a reference as an argument. Refuses text that cannot be a run id, so that it can be
+/// neither an option nor a path.
 fn named(reference: &str) -> Result<String, ErrorBody> {
     let fits = !reference.is_empty()
         && reference.len() <= 64

@@ -1,15 +1,14 @@
-//! One conversation with a runner: spawn, handshake, frames, end.
+//! A conversation with a runner: start, handshake, frames, end.
 //!
-//! States: started → (events)* → finished. A session that is dropped, closed at request
-//! end or left by an exception before it finished closes its socket, which cancels an
-//! attached run. A detached run survives all of these; its session is closed when it is
-//! dropped and at request end, so that no runner talks to a caller that is gone. Nothing
-//! here calls PHP except through `tick`.
+//! States: started → (events)* → finished. An unfinished session that is dropped, closed at request
+//! end or left by an exception closes its socket, which cancels an attached run. A detached run
+//! survives all of these; its session is closed on drop and at request end, so that no runner sends
+//! to a missing caller. This module calls PHP only through `tick`.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
 use crate::interrupt::{TICK, tick};
-use crate::runner::{Deadline, reach, unavailable};
+use crate::runner::{Deadline, connect_runner, unavailable};
 use ext_php_rs::zend::BailoutGuard;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
@@ -25,43 +24,43 @@ use wp_codebox_control::{
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// `wp-codebox/run-result/v1` as the runner wrote it, and the parsed form.
+    /// `wp-codebox/run-result/v1` as the runner wrote it, and its parsed form.
     Result {
-        /// For PHP: members this version does not know stay in.
+        /// Result for PHP; members unknown to this version stay included.
         raw: Value,
-        /// What the outcome table needs.
+        /// Result for the outcome table.
         parsed: Box<RunResult>,
     },
-    /// The run came to no outcome.
+    /// The run failed without a result.
     Error(Box<ErrorBody>),
 }
 
-/// What happened next.
+/// Result of waiting for the next frame.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// A lifecycle event.
     Event(Value),
-    /// The agent asks for a tool of its parent: `parent-tool-request/v1`.
+    /// A tool request of the agent to its parent: `parent-tool-request/v1`.
     ToolRequest(Value),
-    /// One tick passed.
+    /// One tick passed without a frame.
     Nothing,
-    /// The run is over.
+    /// The run has ended.
     End(Rc<End>),
 }
 
 /// How long a caller waits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
-    /// Until the end.
+pub(crate) enum WaitLimit {
+    /// Until the run ends.
     Endless,
-    /// Not beyond this moment. What arrives later stays for the next wait.
+    /// Until this time. Later frames stay for the next wait.
     Until(Instant),
-    /// Not at all: only what the session has [gathered](Session::gather).
+    /// No waiting: only frames that the session has [gathered](Session::gather).
     None,
 }
 
-impl Patience {
-    /// Whether the time is up, after an event or a tick without one.
+impl WaitLimit {
+    /// Returns whether the time is up, after an event or a tick without one.
     pub(crate) fn is_over(self) -> bool {
         match self {
             Self::Endless | Self::None => false,
@@ -78,16 +77,16 @@ impl Patience {
     }
 }
 
-/// How far the conversation has come.
+/// State of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nobody knows the run yet.
+    /// Before the runner's acceptance: the run is not registered yet.
     Handshake,
-    /// The runner accepted, so the run can be found.
+    /// The runner accepted: the run is registered and can be looked up.
     Accepted,
 }
 
-/// A run in progress or finished.
+/// A conversation about a running or finished run.
 #[derive(Debug)]
 pub(crate) struct Session {
     run_id: RunId,
@@ -98,7 +97,7 @@ pub(crate) struct Session {
 }
 
 thread_local! {
-    /// Sessions of this request, so that request end can cancel what was left open.
+    /// Sessions of this request, which the request end closes.
     static OPEN: RefCell<Vec<Weak<Session>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -115,11 +114,11 @@ pub(crate) fn close_all() {
 }
 
 impl Session {
-    /// Reaches a runner and hands it the request. Answers when the runner accepted it.
+    /// Connects to a runner, sends the request and returns when the runner has accepted it.
     pub(crate) fn start(settings: &Settings, request: RunRequest) -> Result<Rc<Self>, Failure> {
         let asked_ns = monotonic_ns();
         let deadline = Deadline::of_handshake();
-        let channel = reach(settings, &request.run_id, deadline)?;
+        let channel = connect_runner(settings, &request.run_id, deadline)?;
         let session = Rc::new(Self {
             run_id: request.run_id.clone(),
             mode: Cell::new(request.mode),
@@ -170,17 +169,17 @@ impl Session {
         }
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub(crate) fn run_id(&self) -> &RunId {
         &self.run_id
     }
 
-    /// How the run ended, when it has.
+    /// Returns how the run ended, or `None` while it runs.
     pub(crate) fn end(&self) -> Option<Rc<End>> {
         self.end.borrow().clone()
     }
 
-    /// Reads what the runner has said so far, without waiting, for [`Patience::None`].
+    /// Reads the frames that have arrived without waiting, for [`WaitLimit::None`].
     pub(crate) fn gather(&self) -> Result<(), ErrorBody> {
         self.channel.assert_ours()?;
         match self.end() {
@@ -189,15 +188,15 @@ impl Session {
         }
     }
 
-    /// Takes the next frame; waits at most one tick for it.
-    pub(crate) fn next(&self, patience: Patience) -> Result<Step, ErrorBody> {
+    /// Returns the next frame; waits at most one tick.
+    pub(crate) fn next(&self, wait_limit: WaitLimit) -> Result<Step, ErrorBody> {
         self.channel.assert_ours()?;
         if let Some(end) = self.end() {
             return Ok(Step::End(end));
         }
-        let received = match patience {
-            Patience::None => self.channel.receive_read(),
-            Patience::Endless | Patience::Until(_) => self.channel.receive(patience.tick()),
+        let received = match wait_limit {
+            WaitLimit::None => self.channel.receive_read(),
+            WaitLimit::Endless | WaitLimit::Until(_) => self.channel.receive(wait_limit.tick()),
         };
         let end = match received {
             Ok(Received::Nothing) => return Ok(Step::Nothing),
@@ -227,7 +226,7 @@ impl Session {
         })
     }
 
-    /// Answers a request for a tool. Does nothing after the end.
+    /// Sends the result of a tool request. Does nothing after the end.
     pub(crate) fn answer_tool(&self, result: Value) -> Result<(), Failure> {
         self.channel.assert_ours()?;
         if self.end.borrow().is_some() {
@@ -236,7 +235,7 @@ impl Session {
         self.channel.send(&Frame::ToolResult { result }, tick)
     }
 
-    /// Asks the runner to stop and salvage. Does nothing after the end.
+    /// Asks the runner to stop and to write a recovery bundle. Does nothing after the end.
     pub(crate) fn cancel(&self) -> Result<(), Failure> {
         self.channel.assert_ours()?;
         if self.end.borrow().is_some() {
@@ -245,32 +244,33 @@ impl Session {
         self.channel.send(&Frame::Cancel, || Ok(()))
     }
 
-    /// From now on the run survives its caller; the conversation goes on. Does nothing
-    /// after the end.
+    /// Detaches the run: it continues when its caller ends, and so does the conversation. Does
+    /// nothing after the end.
     pub(crate) fn detach(&self) -> Result<(), Failure> {
         self.channel.assert_ours()?;
         if self.end.borrow().is_some() || self.mode.get() == RunMode::Detached {
             return Ok(());
         }
-        // Set only when the runner has all of it: until then the end of the caller cancels.
+        // Set only when the runner has received the whole frame: until then the caller's end
+        // cancels the run.
         self.channel.send(&Frame::Detach, tick)?;
         self.mode.set(RunMode::Detached);
         Ok(())
     }
 
-    /// Leaves the conversation where an attached run ends with it; a detached run and its
-    /// handle stay as they are.
-    fn leave(&self) {
+    /// Closes the conversation of an attached run, which cancels it; leaves a detached run and its
+    /// handle unchanged.
+    fn close_if_attached(&self) {
         match (self.mode.get(), self.phase.get()) {
             (RunMode::Detached, Phase::Accepted) => {}
             (RunMode::Attached | RunMode::Detached, _) => self.close(),
         }
     }
 
-    /// Ends the conversation; an unfinished attached run is cancelled by it.
+    /// Closes the conversation, which cancels an unfinished attached run.
     pub(crate) fn close(&self) {
         if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
-            // It would go on, and nobody would know of it.
+            // Otherwise the run would continue without a caller that knows of it.
             let errno = rustix::io::Errno::AGAIN;
             let _ = self
                 .channel
@@ -303,7 +303,7 @@ impl Session {
         }
     }
 
-    /// The runner hung up without a last word.
+    /// Returns the error of a runner that closed the socket without a final frame.
     fn died(&self) -> ErrorBody {
         match self.mode.get() {
             RunMode::Attached => unavailable(&self.run_id, "died before the run came to an end"),
@@ -325,7 +325,7 @@ impl Drop for Session {
     }
 }
 
-/// Leaves the session when dropped, unless disarmed.
+/// Leaves the session on drop, unless disarmed.
 #[derive(Debug)]
 pub(crate) struct CloseOnDrop {
     session: Rc<Session>,
@@ -333,7 +333,7 @@ pub(crate) struct CloseOnDrop {
 }
 
 impl CloseOnDrop {
-    /// Armed.
+    /// Creates an armed guard.
     pub(crate) fn new(session: &Rc<Session>) -> Self {
         Self {
             session: Rc::clone(session),
@@ -341,7 +341,7 @@ impl CloseOnDrop {
         }
     }
 
-    /// Leaves the session as it is.
+    /// Disarms the guard: the drop has no effect.
     pub(crate) fn disarm(&self) {
         self.armed.set(false);
     }
@@ -350,7 +350,7 @@ impl CloseOnDrop {
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if self.armed.get() {
-            self.session.leave();
+            self.session.close_if_attached();
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The socket of a service that starts a runner for each connection (`wp_codebox.runner_socket`).
 //!
-//! A request names directories and may hold secrets, so it goes only to a listener of a user
-//! who may have both: root (a service manager that listens for the service), the owner of the
-//! state directory, or this process's own user.
+//! A request names directories and may contain secrets, so it is sent only to a listener of a
+//! trusted user: root (a service manager that listens for the service), the owner of the state
+//! directory, or this process's own user.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// How long a listener with a full queue is asked again.
-const LONGEST: Duration = Duration::from_secs(5);
-/// Pause between two tries.
+/// Deadline for connecting while the listener's queue is full.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The socket cannot be used.
+/// Error of connecting to the socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SocketError {
     /// The name does not fit a socket address.
@@ -32,31 +32,31 @@ pub(crate) enum SocketError {
         "wp_codebox.runner_socket is too long for a socket ({bytes} bytes, at most 107); set a shorter path in php.ini"
     )]
     TooLong { bytes: usize },
-    /// There is no such file.
+    /// The socket file does not exist.
     #[error(
         "there is no socket at {path}; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
     )]
     Missing { path: String },
-    /// Nobody accepts.
+    /// No process listens.
     #[error(
         "nothing listens on {path}; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
     )]
     Refused { path: String },
-    /// The file system says no.
+    /// The file permissions refuse access.
     #[error(
         "user {us} may not use {path}; give the socket that group or user (SocketGroup=, SocketUser=, SocketMode=)"
     )]
     Forbidden { path: String, us: u32 },
-    /// The queue stayed full.
-    #[error("{path} did not take the connection within {} seconds; look at the service behind it", LONGEST.as_secs())]
+    /// The listener's queue stayed full.
+    #[error("{path} did not accept the connection within {} seconds; check the service behind it", CONNECT_TIMEOUT.as_secs())]
     Slow { path: String },
-    /// Somebody else listens there.
+    /// An untrusted user owns the socket.
     #[error(
         "{path} belongs to user {owner}, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service"
     )]
     Foreign { path: String, owner: u32 },
-    /// Something else failed.
-    #[error("the connection to {path} failed: {errno}; look at the service behind it")]
+    /// Another error occurred.
+    #[error("the connection to {path} failed: {errno}; check the service behind it")]
     Failed { path: String, errno: Errno },
 }
 
@@ -75,14 +75,14 @@ impl From<SocketError> for ErrorBody {
     }
 }
 
-/// Connects, and checks who listens.
+/// Connects, and checks the user that listens.
 pub(crate) fn connect(settings: &Settings) -> Result<OwnedFd, Failure> {
     let path = || settings.runner_socket.clone();
-    let deadline = Instant::now() + LONGEST;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
     loop {
         match attempt(settings) {
             Ok(stream) => return Ok(stream),
-            // A full queue: the kernel answers at once instead of blocking.
+            // With a full queue a non-blocking connect returns EAGAIN at once.
             Err(SocketError::Failed {
                 errno: Errno::AGAIN | Errno::INTR,
                 ..
@@ -137,8 +137,8 @@ fn trusted(settings: &Settings, uid: u32) -> bool {
         || stat(settings.state_dir.as_str()).is_ok_and(|state| state.st_uid == uid)
 }
 
-/// A row of `wp-codebox/doctor/v1`: whether the socket is there for this user. It does not
-/// connect, because every connection starts a runner.
+/// Returns a row of `wp-codebox/doctor/v1`: whether the socket exists and is accessible to this
+/// user. Does not connect, because every connection starts a runner.
 pub(crate) fn check(settings: &Settings) -> Value {
     let path = &settings.runner_socket;
     let problem = match (address(path), stat(path.as_str())) {

@@ -1,9 +1,9 @@
-//! Starting the runner with `posix_spawn`.
+//! Starts the runner with `posix_spawn`.
 //!
-//! The child gets an empty environment, `/` as directory, a session of its own, default
-//! signal handling, `/dev/null` on 0, 1 and 2 unless wired, and no other descriptor: a
-//! child of a web server would otherwise hold its listener and the client's socket.
-//! No Rust code runs between fork and exec.
+//! The child gets an empty environment, `/` as working directory, its own session, default signal
+//! handling, `/dev/null` on 0, 1 and 2 unless wired, and no other descriptor: a child of a web
+//! server would otherwise inherit its listening socket and the client's connection. No Rust code
+//! runs between fork and exec.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Which descriptor the child gets besides `/dev/null`.
+/// Descriptor that the child gets in addition to `/dev/null`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wiring<'fd> {
     /// A frame socket as descriptor 3.
@@ -36,8 +36,8 @@ pub(crate) enum SpawnError {
     /// An argument holds a NUL byte.
     #[error("an argument of the runner holds a NUL byte")]
     Argument,
-    /// A descriptor could not be made.
-    #[error("no descriptor for the runner: {errno}")]
+    /// A descriptor could not be duplicated.
+    #[error("a descriptor for the runner could not be duplicated: {errno}")]
     Descriptor { errno: Errno },
 }
 
@@ -60,26 +60,26 @@ pub(crate) enum Ended {
     Exit(i32),
     /// Killed by this signal.
     Killed(i32),
-    /// Somebody else reaped it: PHP code ignores SIGCHLD or waits for any child.
+    /// Another waiter reaped the child: PHP code ignores SIGCHLD or waits for any child.
     Reaped,
 }
 
-/// A child that has not been waited for. Dropping it kills it and its session, and reaps it.
+/// A child that has not been reaped. Dropping it kills the child and its session, and reaps it.
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
-    /// Absent when the child was gone before it could be opened.
+    /// Absent if the child had ended before the pidfd could be opened.
     pidfd: Option<OwnedFd>,
     waited: bool,
 }
 
 impl Child {
-    /// A descriptor that becomes readable when the child ends.
+    /// Returns a pidfd that becomes readable when the child ends.
     pub(crate) fn ended_fd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Reaps the child if it has ended.
+    /// Reaps the child if it has ended; does not block.
     pub(crate) fn try_wait(&mut self) -> Option<Ended> {
         let ended = self.wait_with(WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
         self.waited |= ended.is_some();
@@ -111,10 +111,10 @@ impl Drop for Child {
         }
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.wait_with(look) == Some(Ended::Reaped) {
-            // Reaped behind our back: the id may already belong to another process.
+            // Another waiter reaped the child: its pid may already belong to another process.
             return;
         }
-        // The session leader's group first: once the leader is reaped its id may be reused.
+        // Kill the process group before reaping: once the leader is reaped, its id may be reused.
         let _ = kill_process_group(self.pid, Signal::KILL);
         let _ = kill_process(self.pid, Signal::KILL);
         let _ = self.wait_with(WaitIdOptions::EXITED);
@@ -139,8 +139,8 @@ pub(crate) fn spawn(
     argv.push(ptr::null_mut());
     let environment: [*mut c_char; 1] = [ptr::null_mut()];
 
-    // The descriptor is moved above the ones the actions assign, or opening /dev/null
-    // on 0 could replace it in a process whose standard streams are closed.
+    // Move the descriptor above those that the actions assign: in a process whose standard streams
+    // are closed, opening /dev/null on 0 could replace it.
     let (given, target) = match wiring {
         Wiring::Frames(fd) => (fd, 3),
         Wiring::Stdout(fd) => (fd, 1),
@@ -204,7 +204,8 @@ impl Actions {
                 libc::posix_spawn_file_actions_addopen(raw, fd, NULL.as_ptr(), flags, 0)
             })?;
         }
-        // SAFETY: as above. The copy does not have close-on-exec; everything above it goes.
+        // SAFETY: initialised above. The duplicate has no close-on-exec; all descriptors above are
+        // closed.
         unsafe {
             checked(libc::posix_spawn_file_actions_adddup2(raw, given, target))?;
             checked(libc::posix_spawn_file_actions_addclosefrom_np(

@@ -1,7 +1,7 @@
-//! The state directory as this process may use it.
+//! The state directory and this process's access to it.
 //!
-//! One owner writes below it. Root acting for a site takes the owner's file identity for
-//! the time of a write, or the owner could not go on writing what root created.
+//! Only one owner writes below it. Root acting for a site switches to the owner's filesystem uid
+//! and gid during a write; otherwise the owner could not modify what root created.
 
 use crate::guard::Failure;
 use crate::ini::Settings;
@@ -11,20 +11,20 @@ use std::path::Path;
 use wp_codebox_artifacts::{Dir, HostKey, KeyError, TrustedKeys};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// The directory cannot be used.
+/// Error of an unusable state directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
-    /// It cannot be opened.
+    /// The directory cannot be opened.
     #[error(
         "the state directory cannot be opened ({errno}); create it with mode 0700 for the user that runs PHP, or set wp_codebox.state_dir"
     )]
     Open { errno: rustix::io::Errno },
-    /// It belongs to another user.
+    /// The directory belongs to another user.
     #[error(
         "the state directory belongs to user {owner}, but this process runs as {us}; use the owner, or set wp_codebox.state_dir"
     )]
     Foreign { owner: u32, us: u32 },
-    /// Group or others have a right to it.
+    /// Group or others have access to the directory.
     #[error(
         "the state directory can be entered by its group or by everybody; run `chmod 0700` on it"
     )]
@@ -42,16 +42,16 @@ impl From<StateError> for ErrorBody {
     }
 }
 
-/// The open state directory.
+/// The opened state directory.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// For the artifacts crate.
+    /// Handle for the artifacts crate.
     pub(crate) directory: Dir,
     owner: (u32, u32),
 }
 
 impl State {
-    /// Opens and checks it.
+    /// Opens the state directory and checks owner and mode.
     pub(crate) fn open(settings: &Settings) -> Result<Self, StateError> {
         let directory = Dir::open(Path::new(&settings.state_dir))
             .map_err(|errno| StateError::Open { errno })?;
@@ -72,12 +72,13 @@ impl State {
         })
     }
 
-    /// Takes the owner's file identity until the guard is dropped. No PHP code may run meanwhile.
+    /// Switches to the owner's filesystem uid and gid until the guard is dropped. No PHP code may
+    /// run in that time.
     pub(crate) fn as_owner(&self) -> OwnerScope {
         let (uid, gid) = self.owner;
         let active = geteuid().as_raw() == 0 && uid != 0;
         if active {
-            // SAFETY: changes the file identity of this thread only; undone in `drop`.
+            // SAFETY: changes the filesystem ids of this thread only; undone in `drop`.
             unsafe {
                 libc::setfsgid(gid);
                 libc::setfsuid(uid);
@@ -87,7 +88,7 @@ impl State {
     }
 }
 
-/// See [`State::as_owner`].
+/// Guard of [`State::as_owner`].
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OwnerScope {
@@ -97,7 +98,7 @@ pub(crate) struct OwnerScope {
 impl Drop for OwnerScope {
     fn drop(&mut self) {
         if self.active {
-            // SAFETY: as in `as_owner`; the effective ids have not changed.
+            // SAFETY: same as in `as_owner`; the effective ids have not changed.
             unsafe {
                 libc::setfsuid(geteuid().as_raw());
                 libc::setfsgid(getegid().as_raw());
@@ -106,7 +107,7 @@ impl Drop for OwnerScope {
     }
 }
 
-/// Whose signatures this host trusts. Without a state directory or a key: nobody's.
+/// Returns the keys whose signatures this host trusts; empty without a state directory or a key.
 pub(crate) fn trusted_keys(settings: &Settings) -> Result<TrustedKeys, Failure> {
     let Ok(directory) = Dir::open(Path::new(&settings.state_dir)) else {
         return Ok(TrustedKeys::default());

@@ -1,7 +1,7 @@
-//! Bundles in and out: archives, imports, and the patch file by file.
+//! Export and import of bundles, and the patch file by file.
 //!
-//! What is read belongs to the caller and is opened with the caller's rights; what is
-//! stored belongs to the owner of the state directory.
+//! Files to read are opened with the caller's rights; stored files belong to the owner of the state
+//! directory.
 
 use crate::diff;
 use crate::fields::Fields;
@@ -21,9 +21,9 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Most bytes of one file's patch in an answer.
+/// Size limit of one file's patch in a result, in bytes.
 const MAX_PATCH: usize = 1024 * 1024;
-/// Most bytes of an archive that goes to a file.
+/// Size limit of an archive written to a file, in bytes.
 const MAX_FILE: u64 = 1024 * 1024 * 1024;
 
 /// Writes the archive of a bundle to a new file.
@@ -48,7 +48,7 @@ pub(crate) fn to_file(
         .map_err(|source| {
             ErrorBody::new(
                 ErrorCode::ArtifactExportFailed,
-                format!("the archive's file cannot be made: {source}; name a new file in a directory you may write to"),
+                format!("the archive file cannot be created: {source}; name a new file in a directory you may write to"),
             )
         })?;
     let written = write_archive(&bundle.directory, &options, MAX_FILE, &file).and_then(|report| {
@@ -58,13 +58,13 @@ pub(crate) fn to_file(
             .map_err(|source| ArchiveError::Write { source })
     });
     written.map_err(|error| {
-        // Half an archive is none; the error that led here is the one to report.
+        // Remove the incomplete archive; report the original error.
         let _ = std::fs::remove_file(path);
         error.body().into()
     })
 }
 
-/// The archive of a bundle, in memory.
+/// Returns the archive of a bundle as bytes.
 pub(crate) fn to_memory(
     settings: &Settings,
     bundle: &StoredBundle,
@@ -84,10 +84,10 @@ fn options(settings: &Settings) -> Result<VerifyOptions, Failure> {
     })
 }
 
-/// What an import may read and must find.
+/// Options of an import.
 #[derive(Debug)]
 pub(crate) struct ImportOptions {
-    /// For the store.
+    /// Rules for the artifact store.
     pub(crate) rules: ImportRules,
     /// Directories at or below which the source must lie; absent for the operator.
     allowed_roots: Option<Vec<String>>,
@@ -124,8 +124,8 @@ pub(crate) fn import_options(
     })
 }
 
-/// Reads a bundle directory, its manifest's directory, or an archive. Where it lies is
-/// judged by what was opened, not by its name.
+/// Reads a bundle directory, the directory of a manifest, or an archive. The location check uses
+/// the opened file, not its path.
 pub(crate) fn members(
     settings: &Settings,
     path: &str,
@@ -155,13 +155,13 @@ pub(crate) fn members(
         .strip_suffix("/manifest.json")
         .filter(|directory| !directory.is_empty())
         .unwrap_or(path);
-    // Never blocking, never a controlling terminal: it may be anything.
+    // Do not block and do not acquire a controlling terminal: the source may be any kind of file.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = open(path, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?;
     let stat = fstat(&fd).map_err(|e| unreadable(e.into()))?;
     let place =
         std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(unreadable)?;
-    judge_place(settings, &place, options)?;
+    check_location(settings, &place, options)?;
     let members = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => directory(&fd),
         FileType::RegularFile => MemberSet::from_archive(File::from(fd)),
@@ -181,17 +181,18 @@ fn directory(fd: &OwnedFd) -> Result<MemberSet, MembersError> {
     MemberSet::from_directory(&directory)
 }
 
-/// From archive bytes.
+/// Reads a bundle from archive bytes.
 pub(crate) fn members_of(bytes: &[u8]) -> Result<MemberSet, Failure> {
     Ok(MemberSet::from_archive(bytes).map_err(|e| refused(&e))?)
 }
 
 fn refused(error: &MembersError) -> ErrorBody {
-    ErrorBody::new(error.code(), format!("the source is no bundle: {error}"))
+    ErrorBody::new(error.code(), format!("the source is not a bundle: {error}"))
 }
 
-/// Another site's bundles are nobody's source, and a user's source lies where users may read.
-fn judge_place(
+/// Refuses a source in the state directory, which holds other sites' bundles, and a source outside
+/// the allowed roots.
+fn check_location(
     settings: &Settings,
     place: &Path,
     options: &ImportOptions,
@@ -212,7 +213,7 @@ fn judge_place(
     }
 }
 
-/// What an import did, for PHP.
+/// Returns the result of an import for PHP.
 pub(crate) fn imported(imported: &Imported, directory: String, verification: Value) -> Value {
     json!({
         "status": imported.status,
@@ -224,7 +225,7 @@ pub(crate) fn imported(imported: &Imported, directory: String, verification: Val
     })
 }
 
-/// The changed files of a bundle, each with its part of the patch.
+/// Returns the changed files of a bundle, each with its part of the patch.
 pub(crate) fn files(settings: &Settings, bundle: &StoredBundle) -> Result<Value, Failure> {
     let rows = diff::by_file(settings, bundle)?;
     let rows = rows.into_iter().map(|(entry, patch)| {
@@ -232,7 +233,7 @@ pub(crate) fn files(settings: &Settings, bundle: &StoredBundle) -> Result<Value,
         let mut shown = patch.as_slice();
         if shown.len() > MAX_PATCH {
             let cut = shown.get(..MAX_PATCH).unwrap_or_default();
-            // Whole lines, so that the rest stays text.
+            // Cut after a whole line, so that the remaining patch stays valid text.
             let end = cut.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
             shown = cut.get(..end).unwrap_or_default();
             row["truncated"] = true.into();

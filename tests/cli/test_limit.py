@@ -238,7 +238,7 @@ def test_a_directory_of_the_operator_is_used(bench):
     finally:
         os.rmdir(parent)
     answer = bench.agent("echo x > x.txt", "--cgroup", "/tmp").expect(0)
-    must("no cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
+    must("not a cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
 
 
 def test_a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):

@@ -103,7 +103,7 @@ wp_codebox_runner_unavailable wp_codebox.runner_socket: nothing listens on DIR/l
 wp_codebox_runner_unavailable wp_codebox.runner_socket: nothing listens on DIR/file; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket must be an absolute path without `.` and `..` segments; set it in php.ini
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket (121 bytes, at most 107); set a shorter path in php.ini
-wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/deaf did not take the connection within 5 seconds; look at the service behind it
+wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/deaf did not accept the connection within 5 seconds; check the service behind it
 bool(true)
 who listens
 wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service

@@ -26,7 +26,7 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
-/// Most audit entries of one answer.
+/// Largest number of audit entries in one result.
 const MAX_AUDIT_ENTRIES: i64 = 10_000;
 
 /// Artifact bundles.
@@ -42,7 +42,7 @@ impl Artifacts {
         Self
     }
 
-    /// Canonical JSON as used by every digest.
+    /// Returns the canonical JSON of a value, as used by every digest.
     pub(crate) fn canonical_json(value: &Zval) -> PhpResult<String> {
         guard(|| {
             let value = Json::from(&convert::from_zval(value, "value")?);
@@ -51,7 +51,7 @@ impl Artifacts {
         })
     }
 
-    /// Content digest over named files.
+    /// Returns the content digest over named files of a directory.
     #[php(defaults(inputs = Array::default_list(&["files/changed-files.json", "files/patch.diff"])))]
     pub(crate) fn content_digest(directory: Text<'_>, inputs: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -67,7 +67,7 @@ impl Artifacts {
         })
     }
 
-    /// Verifies any bundle directory.
+    /// Verifies a bundle directory.
     pub(crate) fn verify(directory: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let options = VerifyOptions {
@@ -81,7 +81,7 @@ impl Artifacts {
         })
     }
 
-    /// Bundles of a site, newest first.
+    /// Lists the bundles of a site, newest first.
     pub(crate) fn list(site: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -95,7 +95,7 @@ impl Artifacts {
         })
     }
 
-    /// One bundle.
+    /// Returns one bundle.
     pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -114,7 +114,7 @@ impl Artifacts {
         })
     }
 
-    /// The patch, whole or for some paths. Only of a bundle that verifies.
+    /// Returns the patch of a bundle, whole or for some paths. Fails unless the bundle verifies.
     #[php(defaults(paths = Array::default_list(&[])))]
     pub(crate) fn diff(site: Text<'_>, reference: Text<'_>, paths: Array<'_>) -> PhpResult<Bytes> {
         guard(|| {
@@ -125,7 +125,7 @@ impl Artifacts {
         })
     }
 
-    /// Everything an apply needs.
+    /// Returns the data that an apply needs.
     pub(crate) fn preflight(
         site: Text<'_>,
         reference: Text<'_>,
@@ -145,7 +145,7 @@ impl Artifacts {
         })
     }
 
-    /// Deletes a bundle, also a broken one.
+    /// Deletes a bundle, even one that does not verify.
     pub(crate) fn discard(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -227,7 +227,7 @@ impl Artifacts {
         })
     }
 
-    /// The archive of a bundle.
+    /// Returns the archive of a bundle.
     pub(crate) fn archive(site: Text<'_>, reference: Text<'_>, maxBytes: i64) -> PhpResult<Bytes> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -240,7 +240,7 @@ impl Artifacts {
         })
     }
 
-    /// Stores a bundle from a directory or an archive.
+    /// Imports a bundle from a directory or an archive file.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn import(site: Text<'_>, path: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -251,7 +251,7 @@ impl Artifacts {
         })
     }
 
-    /// Stores a bundle from archive bytes.
+    /// Imports a bundle from archive bytes.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn import_archive(
         site: Text<'_>,
@@ -266,7 +266,7 @@ impl Artifacts {
         })
     }
 
-    /// The changed files, each with its part of the patch.
+    /// Returns the changed files of a bundle, each with its part of the patch.
     pub(crate) fn files(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let site = Site::open(&site)?;
@@ -276,7 +276,8 @@ impl Artifacts {
     }
 }
 
-/// From 0 on: what follows that record. Below 0: so many of the newest.
+/// Converts the window: `after` from 0 on selects the records after that number, below 0 that many
+/// of the newest.
 fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
     let refused = || {
         ErrorBody::new(
@@ -327,7 +328,7 @@ impl Site {
         Ok(self.store.resolve(reference).map_err(|e| e.body())?)
     }
 
-    /// What was read as the caller is stored as the owner.
+    /// Stores members that were read with the caller's rights as the owner of the state directory.
     fn import(&self, members: &MemberSet, options: &ImportOptions) -> Result<Answer, Failure> {
         let imported = {
             let state = State::open(&self.settings)?;
@@ -398,7 +399,7 @@ fn preflight_request(
     })
 }
 
-/// In the spelling of the other answers to PHP.
+/// Converts a signature report to the field names of the PHP API.
 fn signature_answer(signature: &SignatureReport) -> Value {
     let mut answer = json!({ "status": signature.status });
     if let Some(key_id) = &signature.key_id {
@@ -426,7 +427,7 @@ fn verification_answer(verification: &Verification, directory: &str) -> Value {
     answer
 }
 
-/// Now, RFC 3339, UTC, milliseconds.
+/// Returns the current time in UTC as RFC 3339 with milliseconds.
 fn now() -> Result<String, Failure> {
     let clock = || ErrorBody::new(ErrorCode::Internal, "the clock is set before 1970; set it");
     let since = SystemTime::now()
@@ -447,8 +448,8 @@ unsafe extern "C" {
 }
 
 fn format_utc(format: &std::ffi::CStr, moment: i64) -> Option<String> {
-    // SAFETY: the format is NUL-terminated and its length excludes the NUL; the answer
-    // is NULL or a string that this box owns from here on.
+    // SAFETY: the format is NUL-terminated and its length excludes the NUL; the result is NULL or a
+    // string owned by this box.
     let text = unsafe {
         let text = php_format_date(format.as_ptr(), format.count_bytes(), moment, 0);
         if text.is_null() {

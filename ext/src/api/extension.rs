@@ -25,17 +25,17 @@ impl Extension {
         Self
     }
 
-    /// Semantic version.
+    /// Returns the semantic version of the extension.
     pub(crate) fn version() -> String {
         VERSION.to_owned()
     }
 
-    /// Digest over the built-in schemas.
+    /// Returns the digest over the built-in schemas.
     pub(crate) fn contract_digest() -> String {
         CONTRACT_DIGEST.to_owned()
     }
 
-    /// Effective configuration.
+    /// Returns the effective configuration.
     pub(crate) fn info() -> PhpResult<Answer> {
         guard(|| {
             let settings = Settings::read()?;
@@ -66,12 +66,12 @@ impl Extension {
         })
     }
 
-    /// Host self-test by the runner.
+    /// Runs the host self-test in the runner and returns its report.
     pub(crate) fn doctor() -> PhpResult<Answer> {
         guard(|| doctor::run(&Settings::checked()?).map(Answer))
     }
 
-    /// Removes what runs of a site left.
+    /// Removes leftovers of a site's runs.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn gc(site: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
         guard(|| {

@@ -1,8 +1,9 @@
-//! `WPCodebox\Native\GroupSlot`: how many groups of tasks may be open at once.
+//! `WPCodebox\Native\GroupSlot`: limits how many batches and fan-outs are open at once.
 //!
-//! A batch or a fan-out holds the PHP worker that drives it. A slot is a lock on a file of
-//! `sites/<site>/slots`, so the kernel frees it with the object, the request or the process,
-//! whatever ends it. The files are empty and stay: removing one would race with its next holder.
+//! A batch or fan-out occupies the PHP worker that drives it. A slot is a lock on a file in
+//! `sites/<site>/slots`, so the kernel releases the lock when the object, the request or the
+//! process ends for any reason. The files are empty and are never removed: removing one would race
+//! with the next process that locks it.
 
 use crate::arguments::Text;
 use crate::guard::{Failure, guard};
@@ -19,12 +20,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 const DIRECTORY: &str = "slots";
 
-/// The right to have one group open.
+/// A slot that allows one open batch or fan-out.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\GroupSlot", flags = ClassFlags::Final)]
 #[derive(Debug)]
 pub(crate) struct GroupSlot {
-    /// Locks: one of the user's, one of the site's.
+    /// Locks on one file of the user and one of the site.
     #[expect(dead_code, reason = "held for its locks")]
     held: Option<[OwnedFd; 2]>,
 }
@@ -36,7 +37,7 @@ impl GroupSlot {
         Self { held: None }
     }
 
-    /// Takes a slot.
+    /// Takes a slot; throws when none is free.
     pub(crate) fn take(site: Text<'_>, user: i64) -> PhpResult<Self> {
         guard(|| {
             let site = site.site()?;
@@ -67,7 +68,7 @@ impl GroupSlot {
     }
 }
 
-/// Locks the first file of a kind that no other process holds.
+/// Locks the first file of a kind that no other process has locked.
 fn first_free(slots: &Dir, kind: &str, count: u32) -> Result<Option<OwnedFd>, Failure> {
     for number in 0..count {
         let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;

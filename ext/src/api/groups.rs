@@ -1,7 +1,7 @@
-//! `WPCodebox\Native\Batch` and `WPCodebox\Native\Fanout`: the rules of several tasks at once.
+//! `WPCodebox\Native\Batch` and `WPCodebox\Native\Fanout`: scheduling rules for several tasks.
 //!
-//! Objects without a process: they hold the plan and what was said of its tasks, and PHP drives
-//! the runs. No method calls PHP, so a borrow ends where it began.
+//! The objects start no process: they hold the plan and the results of its tasks, and PHP starts
+//! the runs. No method calls PHP, so no `RefCell` borrow is active during PHP code.
 
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::{Failure, guard};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode};
 use wp_codebox_policy as rules;
 
-/// Tasks of which none depends on another.
+/// Independent tasks.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Batch", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Batch {
         }
     }
 
-    /// Reads the tasks.
+    /// Reads the tasks and returns the batch.
     pub(crate) fn read(input: Array<'_>, session: Text<'_>) -> PhpResult<Self> {
         guard(|| {
             let input = input.object("input")?;
@@ -44,22 +44,22 @@ impl Batch {
         })
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub(crate) fn size(&self) -> PhpResult<i64> {
         guard(|| self.with(|batch| Ok(i64::try_from(batch.size()).unwrap_or(i64::MAX))))
     }
 
-    /// Input of a task.
+    /// Returns the input of a task.
     pub(crate) fn task(&self, index: i64) -> PhpResult<Answer> {
         guard(|| self.with(|batch| Ok(object(batch.task(position(index))?))))
     }
 
-    /// The row of a task that will not start.
+    /// Returns the result row of a task that will not be started, or null.
     pub(crate) fn stopped(&self) -> PhpResult<Option<Answer>> {
         guard(|| self.with(|batch| Ok(batch.stopped().map(object))))
     }
 
-    /// A task is settled.
+    /// Records the end of a task.
     pub(crate) fn settle(&self, index: i64, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let end = end.object("end")?;
@@ -68,12 +68,12 @@ impl Batch {
                 batch.task_exists(at)?;
                 let status = rules::row_status(&end);
                 batch.settle(status);
-                Ok(object(judged(batch.head(at), status)))
+                Ok(object(with_status(batch.head(at), status)))
             })
         })
     }
 
-    /// The answer.
+    /// Returns the combined result.
     pub(crate) fn answer(&self) -> PhpResult<Answer> {
         guard(|| self.with(|batch| Ok(object(batch.answer(1).0))))
     }
@@ -86,12 +86,12 @@ impl Batch {
     ) -> Result<T, Failure> {
         match self.batch.borrow_mut().as_mut() {
             Some(batch) => act(batch),
-            None => Err(unmade("Batch").into()),
+            None => Err(not_created("Batch").into()),
         }
     }
 }
 
-/// Workers that may wait for each other.
+/// Workers with dependencies on each other.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Fanout", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(crate) struct Fanout {
 #[derive(Debug)]
 struct State {
     fanout: rules::Fanout,
-    /// Changes of workers that are not settled yet.
+    /// Files changed by workers whose end is not recorded yet.
     touched: BTreeMap<usize, rules::TouchedFiles>,
 }
 
@@ -115,12 +115,12 @@ impl Fanout {
         }
     }
 
-    /// Reads the plan.
+    /// Reads the plan and returns the fan-out.
     pub(crate) fn read(input: Array<'_>, most: i64, session: Text<'_>) -> PhpResult<Self> {
         guard(|| {
             let input = input.object("input")?;
             let session = session_of(&input, &session)?;
-            // Below 1 counts as 1.
+            // Values below 1 count as 1.
             let most = u64::try_from(most).unwrap_or_default();
             let state = State {
                 fanout: rules::Fanout::read(&input, most, &session)?,
@@ -132,24 +132,24 @@ impl Fanout {
         })
     }
 
-    /// How many at once.
+    /// Returns how many workers may run at once.
     pub(crate) fn concurrency(&self) -> PhpResult<i64> {
         guard(|| {
             self.with(|state| Ok(i64::try_from(state.fanout.concurrency()).unwrap_or(i64::MAX)))
         })
     }
 
-    /// Ids of all workers.
+    /// Returns the ids of all workers.
     pub(crate) fn ids(&self) -> PhpResult<Answer> {
         guard(|| self.with(|state| Ok(state.ids(0..state.fanout.size()))))
     }
 
-    /// Input of the task of a worker.
+    /// Returns the input of a worker's task.
     pub(crate) fn task(&self, id: Text<'_>) -> PhpResult<Answer> {
         guard(|| self.at(&id, |state, at| Ok(object(state.fanout.task(at)?))))
     }
 
-    /// Workers that may start.
+    /// Returns the workers that may start now.
     pub(crate) fn ready(&self, begun: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let begun: BTreeSet<String> = begun.texts("begun")?.into_iter().collect();
@@ -157,7 +157,7 @@ impl Fanout {
         })
     }
 
-    /// Workers that can never start.
+    /// Returns the workers that can never start.
     pub(crate) fn blocked(&self) -> PhpResult<Answer> {
         guard(|| {
             self.with(|state| {
@@ -168,7 +168,7 @@ impl Fanout {
         })
     }
 
-    /// What a worker changed.
+    /// Records the files that a worker changed.
     pub(crate) fn changed(
         &self,
         id: Text<'_>,
@@ -187,14 +187,14 @@ impl Fanout {
         })
     }
 
-    /// A worker is settled.
+    /// Records the end of a worker.
     pub(crate) fn settle(&self, id: Text<'_>, end: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let mut end = end.object("end")?;
             self.at(&id, |state, at| {
                 let touched = state.touched.remove(&at).unwrap_or_default();
                 state.fanout.settle(at, &mut end, touched);
-                let mut row = judged(state.fanout.head(at), rules::row_status(&end));
+                let mut row = with_status(state.fanout.head(at), rules::row_status(&end));
                 if let Some(artifacts) = end.shift_remove("artifacts") {
                     row.insert("artifacts".to_owned(), artifacts);
                 }
@@ -203,7 +203,7 @@ impl Fanout {
         })
     }
 
-    /// The answer.
+    /// Returns the combined result.
     pub(crate) fn answer(&self) -> PhpResult<Answer> {
         guard(|| self.with(|state| Ok(object(state.fanout.answer().0))))
     }
@@ -213,7 +213,7 @@ impl Fanout {
     fn with<T>(&self, act: impl FnOnce(&mut State) -> Result<T, Failure>) -> Result<T, Failure> {
         match self.state.borrow_mut().as_mut() {
             Some(state) => act(state),
-            None => Err(unmade("Fanout").into()),
+            None => Err(not_created("Fanout").into()),
         }
     }
 
@@ -237,13 +237,14 @@ impl State {
     }
 }
 
-/// The caller's id of the call, else the one that was made for it.
+/// Returns the session id from the input, or the newly created one.
 fn session_of(input: &Map<String, Value>, new: &Text<'_>) -> Result<String, Failure> {
     let new = new.utf8("session")?;
     Ok(rules::session_id(input, || Ok(new.to_owned()))?)
 }
 
-/// Where the directories behind targets really are: two workers may name one directory in two ways.
+/// Returns the canonical directory behind each target, because two workers may name one directory
+/// differently.
 fn real_sources(sources: Map<String, Value>) -> Result<BTreeMap<String, String>, ErrorBody> {
     let rows = sources.into_iter().map(|(target, source)| {
         let Value::String(source) = source else {
@@ -257,7 +258,7 @@ fn real_sources(sources: Map<String, Value>) -> Result<BTreeMap<String, String>,
     rows.collect()
 }
 
-fn judged(mut head: Map<String, Value>, status: rules::GroupStatus) -> Map<String, Value> {
+fn with_status(mut head: Map<String, Value>, status: rules::GroupStatus) -> Map<String, Value> {
     let good = status == rules::GroupStatus::Completed;
     head.insert("success".to_owned(), good.into());
     head.insert("status".to_owned(), json!(status));
@@ -268,7 +269,7 @@ fn object(map: Map<String, Value>) -> Answer {
     Answer(Value::Object(map))
 }
 
-/// What is below 0 is no position, as is what is too high.
+/// Converts an index; a negative or too large one matches no task.
 fn position(index: i64) -> usize {
     usize::try_from(index).unwrap_or(usize::MAX)
 }
@@ -277,8 +278,8 @@ fn invalid(message: String) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-fn unmade(class: &str) -> ErrorBody {
+fn not_created(class: &str) -> ErrorBody {
     invalid(format!(
-        "this object was not made by {class}::read(); call that"
+        "this object was not created by {class}::read(); call that"
     ))
 }

@@ -1,5 +1,5 @@
-//! The PHP classes, one module each. Methods convert, call and convert back; whatever
-//! decides anything lives in the crates below or in `request` and `session`.
+//! The PHP classes, one module each. Methods convert arguments, call and convert results; all
+//! decisions are made in the other crates or in `request` and `session`.
 
 mod artifacts;
 mod extension;

@@ -21,7 +21,7 @@ impl Policy {
         Self
     }
 
-    /// The default policy for some commands.
+    /// Returns the default policy for some commands.
     #[php(defaults(commands = Array::default_list(&[])))]
     pub(crate) fn defaults(commands: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -30,7 +30,7 @@ impl Policy {
         })
     }
 
-    /// All issues of a policy document.
+    /// Returns all issues of a policy document.
     pub(crate) fn validate(policy: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
             let document = Value::Object(policy.object("policy")?);
@@ -38,7 +38,7 @@ impl Policy {
         })
     }
 
-    /// Throws unless the policy holds and lists the command.
+    /// Throws unless the policy is valid and allows the command.
     pub(crate) fn assert_command(policy: Array<'_>, command: Text<'_>) -> PhpResult<()> {
         guard(|| {
             let document = Value::Object(policy.object("policy")?);
@@ -61,7 +61,7 @@ impl Policy {
         })
     }
 
-    /// The command catalogue.
+    /// Returns the command registry.
     pub(crate) fn commands() -> PhpResult<Answer> {
         guard(|| Ok(Answer(rules::catalog())))
     }

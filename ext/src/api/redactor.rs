@@ -1,4 +1,4 @@
-//! `WPCodebox\Native\Redactor`: secrets out of text and nested data.
+//! `WPCodebox\Native\Redactor`: removes secrets from text and nested data.
 
 use crate::arguments::{Answer, Array, Bytes, Text};
 use crate::convert::ConvertError;
@@ -9,7 +9,7 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Map, Value};
 use wp_codebox_policy as rules;
 
-/// Parts of a key, in lower case, that make its value a secret.
+/// Lower-case parts of a key that mark its value as a secret.
 const SECRET_PARTS: &[&str] = &[
     "secret",
     "token",
@@ -23,7 +23,7 @@ const SECRET_PARTS: &[&str] = &[
     "apikey",
     "cookie",
 ];
-/// Keys that only name secrets.
+/// Keys whose values are names of secrets, not secrets.
 const NAMES_ONLY: &[&str] = &["secret_env", "secretenv", "secret_env_names"];
 
 /// Redaction of secrets in text and data.
@@ -39,7 +39,7 @@ impl Redactor {
         Self
     }
 
-    /// Any bytes; what is not a secret comes back unchanged.
+    /// Redacts secrets in a byte string; other bytes stay unchanged.
     #[php(defaults(values = Array::default_list(&[])))]
     pub(crate) fn text(text: Text<'_>, values: Array<'_>) -> PhpResult<Bytes> {
         guard(|| {
@@ -48,7 +48,7 @@ impl Redactor {
         })
     }
 
-    /// Nested data, keys included.
+    /// Redacts secrets in nested data, keys included.
     #[php(defaults(values = Array::default_list(&[])))]
     pub(crate) fn data(data: Array<'_>, values: Array<'_>) -> PhpResult<Answer> {
         guard(|| {

@@ -1,9 +1,9 @@
 //! `WPCodebox\Native\Run`: one run as a process handle.
 //!
-//! `wait` calls PHP, which may throw, exit, run into the time limit, suspend a fiber or
-//! use the same object again. So: `&self` only, no borrow across a call, and the session
-//! in a `BailoutGuard`, because a fatal error in the callback jumps over these frames.
-//! After a timeout and, for a detached run, after an exception the next `wait` goes on
+//! `wait` calls PHP code, which may throw, exit, exceed the time limit, suspend a fiber or use the
+//! same object again. Therefore methods take `&self`, hold no borrow across a call, and keep the
+//! session in a `BailoutGuard`, because a fatal error in the callback jumps (longjmp) over these
+//! frames. After a timeout, and for a detached run after an exception, the next `wait` continues
 //! with the next event.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
@@ -13,7 +13,7 @@ use crate::ini::Settings;
 use crate::interrupt::tick;
 use crate::parent_tool;
 use crate::request::{self, Stage};
-use crate::session::{CloseOnDrop, End, Patience, Session, Step};
+use crate::session::{CloseOnDrop, End, Session, Step, WaitLimit};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// One run: a process handle, not a job.
+/// One run: a handle of its process.
 #[php_class]
 #[php(name = "WPCodebox\\Native\\Run", flags = ClassFlags::Final)]
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Run {
         }
     }
 
-    /// Validates, starts the runner, answers a handle.
+    /// Validates the request, starts the runner and returns a handle.
     pub(crate) fn start(task: Array<'_>, host: Array<'_>) -> PhpResult<Self> {
         guard(|| {
             let settings = Settings::checked()?;
@@ -66,7 +66,7 @@ impl Run {
         })
     }
 
-    /// Judges a request and starts nothing.
+    /// Validates a request without starting a run.
     pub(crate) fn validate(task: Array<'_>, host: Array<'_>) -> PhpResult<()> {
         guard(|| {
             let settings = Settings::checked()?;
@@ -76,17 +76,17 @@ impl Run {
         })
     }
 
-    /// Splits a command line.
+    /// Splits a command line into words.
     pub(crate) fn split_command(line: Text<'_>) -> PhpResult<Answer> {
         guard(|| Ok(Answer(json!(request::split_command(line.utf8("line")?)?))))
     }
 
-    /// The run's id.
+    /// Returns the run's id.
     pub(crate) fn id(&self) -> PhpResult<String> {
         guard(|| Ok(self.session()?.run_id().to_string()))
     }
 
-    /// Waits for the end, or until the time is up.
+    /// Waits until the run ends or the timeout passes.
     pub(crate) fn wait(
         &self,
         onEvent: Option<ZendCallable<'_>>,
@@ -95,14 +95,19 @@ impl Run {
     ) -> PhpResult<Option<Answer>> {
         guard(|| {
             let session = Rc::clone(self.session()?);
-            let patience = patience(timeoutMs)?;
+            let wait_limit = wait_limit(timeoutMs)?;
             if self.waiting.replace(true) {
                 return Err(busy().into());
             }
             let reset = Reset(&self.waiting);
             let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
-            let end = follow(&session, onEvent.as_ref(), onToolRequest.as_ref(), patience);
-            // Left by an exception or a bailout: the guard cancels an attached run.
+            let end = dispatch_events(
+                &session,
+                onEvent.as_ref(),
+                onToolRequest.as_ref(),
+                wait_limit,
+            );
+            // Skipped on an exception or a bailout: the guard then cancels an attached run.
             if end.is_ok() {
                 guarded.disarm();
             }
@@ -111,12 +116,12 @@ impl Run {
         })
     }
 
-    /// From now on the run survives its caller.
+    /// Detaches the run: it continues when its caller ends.
     pub(crate) fn detach(&self) -> PhpResult<()> {
         guard(|| self.session()?.detach())
     }
 
-    /// Asks the runner to stop and salvage.
+    /// Asks the runner to stop the run and write a recovery bundle.
     pub(crate) fn cancel(&self) -> PhpResult<()> {
         guard(|| self.session()?.cancel())
     }
@@ -127,13 +132,13 @@ impl Run {
         self.session.as_ref().ok_or_else(|| {
             ErrorBody::new(
                 ErrorCode::InputInvalid,
-                "this object was not made by Run::start(); call that",
+                "this object was not created by Run::start(); call that",
             )
         })
     }
 }
 
-/// Ends the time in which a second `wait` is refused.
+/// Marks the end of the period in which a second `wait` is refused.
 struct Reset<'a>(&'a Cell<bool>);
 
 impl Drop for Reset<'_> {
@@ -142,14 +147,14 @@ impl Drop for Reset<'_> {
     }
 }
 
-fn patience(milliseconds: Option<i64>) -> Result<Patience, ErrorBody> {
+fn wait_limit(milliseconds: Option<i64>) -> Result<WaitLimit, ErrorBody> {
     match milliseconds.map(u64::try_from) {
-        None => Ok(Patience::Endless),
-        Some(Ok(0)) => Ok(Patience::None),
-        // A moment that the clock cannot express never comes.
+        None => Ok(WaitLimit::Endless),
+        Some(Ok(0)) => Ok(WaitLimit::None),
+        // A deadline beyond the range of the clock counts as no deadline.
         Some(Ok(time)) => Ok(Instant::now()
             .checked_add(Duration::from_millis(time))
-            .map_or(Patience::Endless, Patience::Until)),
+            .map_or(WaitLimit::Endless, WaitLimit::Until)),
         Some(Err(_)) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
             "timeoutMs must be a whole number from 0, or null to wait for the end",
@@ -158,22 +163,22 @@ fn patience(milliseconds: Option<i64>) -> Result<Patience, ErrorBody> {
     }
 }
 
-/// Hands out events until the end or until the time is up, whichever comes first. At least
-/// one look is taken, so that waiting in small steps always gets further.
-fn follow(
+/// Passes events to the callback until the run ends or the timeout passes. Reads at least one
+/// frame, so repeated waits with a tiny timeout make progress.
+fn dispatch_events(
     session: &Session,
     on_event: Option<&ZendCallable<'_>>,
     on_tool: Option<&ZendCallable<'_>>,
-    patience: Patience,
+    wait_limit: WaitLimit,
 ) -> Result<Option<Rc<End>>, Failure> {
     let mut on_event = on_event;
-    if matches!(patience, Patience::None) {
+    if matches!(wait_limit, WaitLimit::None) {
         session.gather()?;
     }
     loop {
-        match session.next(patience)? {
+        match session.next(wait_limit)? {
             Step::End(end) => return Ok(Some(end)),
-            Step::Nothing if matches!(patience, Patience::None) => {
+            Step::Nothing if matches!(wait_limit, WaitLimit::None) => {
                 tick()?;
                 return Ok(None);
             }
@@ -197,7 +202,7 @@ fn follow(
             }
         }
         tick()?;
-        if patience.is_over() {
+        if wait_limit.is_over() {
             return Ok(None);
         }
     }

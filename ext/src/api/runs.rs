@@ -1,4 +1,4 @@
-//! `WPCodebox\Native\Runs`: runs of a site, also those of other callers.
+//! `WPCodebox\Native\Runs`: all runs of a site, including those of other callers.
 
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::{Failure, guard};
@@ -22,7 +22,7 @@ impl Runs {
         Self
     }
 
-    /// Runs of a site, newest first.
+    /// Lists the runs of a site, newest first.
     #[php(defaults(filter = Array::default_list(&[])))]
     pub(crate) fn list(site: Text<'_>, filter: Array<'_>) -> PhpResult<Answer> {
         guard(|| {
@@ -31,7 +31,7 @@ impl Runs {
         })
     }
 
-    /// One run.
+    /// Returns one run.
     pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let (settings, site) = of(&site)?;
@@ -39,7 +39,7 @@ impl Runs {
         })
     }
 
-    /// A page of its events.
+    /// Returns one page of a run's events.
     #[php(defaults(after = 0, limit = 200))]
     pub(crate) fn events(
         site: Text<'_>,
@@ -54,7 +54,7 @@ impl Runs {
         })
     }
 
-    /// Asks its supervisor to stop and salvage.
+    /// Asks the run's supervisor to stop the run and write a recovery bundle.
     pub(crate) fn cancel(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
         guard(|| {
             let (settings, site) = of(&site)?;

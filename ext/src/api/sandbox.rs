@@ -1,10 +1,10 @@
-//! `WPCodebox\Native\Sandbox`: sandboxes that are held, also those of other callers.
+//! `WPCodebox\Native\Sandbox`: held sandboxes, including those of other callers.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
 use crate::ini::Settings;
-use crate::live::{Manner, ask};
+use crate::live::{RequestOptions, ask};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
@@ -23,7 +23,7 @@ impl Sandbox {
         Self
     }
 
-    /// Asks a sandbox for something and waits for its answer.
+    /// Sends a request to a held sandbox and returns its response.
     #[php(defaults(options = Array::default_list(&[])))]
     pub(crate) fn ask(
         site: Text<'_>,
@@ -37,13 +37,13 @@ impl Sandbox {
             let site = site.site()?;
             let reference = reference.utf8("reference")?;
             let request = request.object("request")?;
-            let manner = Manner::read(options.object("options")?)?;
+            let request_options = RequestOptions::read(options.object("options")?)?;
             ask(
                 &settings,
                 &site,
                 reference,
                 request,
-                &manner,
+                &request_options,
                 onOutput.as_ref(),
             )
             .map(Answer)

@@ -1,4 +1,4 @@
-//! One guest, one program: the smallest use of this crate, and the subject of the benchmark.
+//! Runs one program in one guest: a minimal example of this crate, also run by the benchmark.
 //!
 //! `load_wordpress STATE SHARE LAUNCHER PHP WORDPRESS` builds a guest from the cached
 //! template, loads WordPress in it and ends. It must not be run as root: the launcher

@@ -1,7 +1,8 @@
-//! One end of the SEQPACKET channel: JSON messages, descriptors beside them.
+//! The runner's end of the SEQPACKET socket to a launcher: JSON messages, with file descriptors
+//! attached (SCM_RIGHTS).
 //!
-//! What arrives is untrusted: packets have a fixed largest size, a truncated or
-//! malformed one is an error value, and descriptors nobody asked for are closed.
+//! Received packets are untrusted: their size is limited, a truncated or malformed one yields an
+//! error value, and unexpected file descriptors are closed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Waits for readability; false after `timeout`.
+/// Waits until `fd` is readable; returns false after `timeout`.
 pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
     loop {
@@ -39,62 +40,62 @@ pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
 #[cfg(test)]
 use wp_codebox_contracts::{GuestReply, GuestRequest};
 
-/// Largest packet either side accepts, bytes.
+/// Size limit of a packet in bytes, in both directions.
 pub(crate) const PACKET: usize = 256 * 1024;
-/// Most descriptors beside one packet that is accepted.
+/// Largest number of file descriptors accepted with one packet.
 const ACCEPTED: usize = 4;
-/// Most beside one that is sent: those of a launcher, and a file of members per hierarchy of its
-/// control groups.
+/// Largest number of file descriptors sent with one packet: those of a launcher and one member file
+/// per cgroup hierarchy.
 const SENT: usize = 8;
 
-/// What one receive came to.
+/// Result of one receive.
 #[derive(Debug)]
 pub(crate) enum Received<T> {
-    /// A message and its descriptors.
+    /// A message and its file descriptors.
     Message(Box<T>, Vec<OwnedFd>),
-    /// Something that is no message; its descriptors are closed.
-    Garbage,
-    /// Nothing there yet.
+    /// A malformed packet; its file descriptors are closed.
+    Malformed,
+    /// No packet yet.
     Empty,
-    /// The other side is gone.
+    /// The other end is closed.
     Closed,
 }
 
-/// Why nothing could be sent.
+/// Reason why a message could not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendFailure {
     /// The message is larger than [`PACKET`].
     TooLarge,
-    /// The other side is gone or does not read.
+    /// The other end is closed or does not read.
     Gone,
-    /// Other processes of this user have used up what passing descriptors needs; a later attempt
-    /// may succeed.
+    /// The limit of descriptors in flight of this user, or kernel memory, is used up; a later
+    /// attempt may succeed.
     Busy,
 }
 
-/// How long a request may wait for room.
-pub(crate) const ROOM: Duration = Duration::from_secs(2);
+/// Deadline for sending a request while the socket buffer is full.
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts while a budget of the user, or the kernel's memory, is used up:
-/// there is no event for its having room again.
+/// Pause between two attempts while the limit of descriptors in flight or kernel memory is used up:
+/// no event reports when that changes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What sends on a channel. Whole messages, so that several may.
+/// Sending half of a channel. It sends whole messages, so several threads may use it.
 #[derive(Debug)]
 pub(crate) struct Sender(Arc<OwnedFd>);
 
-/// The same for somebody who must not keep the channel open.
+/// Weak sending half, which does not keep the channel open.
 #[derive(Debug)]
 pub(crate) struct WeakSender(Weak<OwnedFd>);
 
 impl WeakSender {
-    /// Nothing: the channel is closed.
+    /// Returns the sender, or `None` when the channel is closed.
     pub(crate) fn upgrade(&self) -> Option<Sender> {
         self.0.upgrade().map(Sender)
     }
 }
 
-/// The runner's end.
+/// The runner's end of the channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
     sender: Sender,
@@ -106,12 +107,13 @@ impl Sender {
         WeakSender(Arc::downgrade(&self.0))
     }
 
-    /// Sends one request with descriptors; waits at most `patience` for room.
+    /// Sends one request with file descriptors; waits at most `timeout` for space in the socket
+    /// buffer.
     pub(crate) fn send(
         &self,
         request: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(), SendFailure> {
         let bytes = serde_json::to_vec(request).map_err(|_| SendFailure::TooLarge)?;
         if bytes.len() > PACKET {
@@ -122,7 +124,7 @@ impl Sender {
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(SendFailure::TooLarge);
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match sendmsg(&*self.0, &[IoSlice::new(&bytes)], &mut control, flags) {
@@ -134,12 +136,13 @@ impl Sender {
                 }
                 Err(Errno::MSGSIZE) => return Err(SendFailure::TooLarge),
                 // unix(7): ETOOMANYREFS when more descriptors of this uid are in flight than this
-                // process may open. The guest is not to blame and lives on.
+                // process may open. The guest did not cause it and keeps running.
                 Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
                     if Instant::now() >= until {
                         return Err(SendFailure::Busy);
                     }
-                    // Ends early when the other side is gone: POLLHUP needs no asking.
+                    // The sleep ends early when the other end is closed: `poll` always reports
+                    // POLLHUP.
                     let mut fds = [PollFd::new(&*self.0, PollFlags::empty())];
                     let _ = poll(&mut fds, Some(&timespec(PAUSE)));
                 }
@@ -150,7 +153,7 @@ impl Sender {
 }
 
 impl Channel {
-    /// A pair: our end, and the launcher's as a plain descriptor.
+    /// Creates a socket pair: the runner's end, and the launcher's end as a plain descriptor.
     pub(crate) fn pair() -> Result<(Self, OwnedFd), Errno> {
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -158,7 +161,8 @@ impl Channel {
             SocketFlags::CLOEXEC,
             None,
         )?;
-        // The default send buffer is smaller than the largest packet; the kernel doubles this value.
+        // The default send buffer is smaller than the largest packet; the kernel doubles the value
+        // set here.
         for end in [&ours, &theirs] {
             sockopt::set_socket_send_buffer_size(end, 2 * PACKET)?;
         }
@@ -169,20 +173,20 @@ impl Channel {
         Ok((channel, theirs))
     }
 
-    /// Sends one request with descriptors.
+    /// Sends one request with file descriptors.
     pub(crate) fn send(
         &self,
         request: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), SendFailure> {
-        self.sender.send(request, descriptors, ROOM)
+        self.sender.send(request, descriptors, SEND_TIMEOUT)
     }
 
     pub(crate) fn sender(&self) -> &Sender {
         &self.sender
     }
 
-    /// Receives without waiting.
+    /// Receives one packet without blocking.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> Received<T> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ACCEPTED))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -197,7 +201,7 @@ impl Channel {
         let message = match result {
             Ok(message) => message,
             Err(Errno::AGAIN) => return Received::Empty,
-            // The packet stays there; the other side is not gone because this host is short of memory.
+            // On ENOMEM or ENOBUFS the packet stays queued; the other end is still open.
             Err(Errno::NOBUFS | Errno::NOMEM) => {
                 let _ = poll(&mut [], Some(&timespec(PAUSE)));
                 return Received::Empty;
@@ -215,18 +219,18 @@ impl Channel {
         if message.bytes == 0 {
             return Received::Closed;
         }
-        // The control buffer is aligned, so one or two descriptors more than asked for may fit.
+        // The control buffer is aligned, so one or two more descriptors than the limit may fit.
         let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
         if message.bytes > PACKET || descriptors.len() > ACCEPTED || message.flags.intersects(cut) {
-            return Received::Garbage;
+            return Received::Malformed;
         }
         match serde_json::from_slice(&self.buffer[..message.bytes]) {
             Ok(reply) => Received::Message(Box::new(reply), descriptors),
-            Err(_) => Received::Garbage,
+            Err(_) => Received::Malformed,
         }
     }
 
-    /// Waits until something can be received or `until` has come; false when it has.
+    /// Waits until a packet can be received; returns false at `until`.
     pub(crate) fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -247,7 +251,7 @@ impl AsFd for Channel {
     }
 }
 
-/// A duration as the kernel takes it.
+/// Converts a duration to the kernel's type.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
@@ -265,11 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_told_from_messages_and_the_end() {
+    fn receive_distinguishes_messages_malformed_packets_and_close() {
         let (mut ours, theirs) = pair();
         assert!(matches!(ours.receive::<GuestReply>(), Received::Empty));
         send(&theirs, b"{\"type\":\"no\"}", SendFlags::empty()).unwrap();
-        assert!(matches!(ours.receive::<GuestReply>(), Received::Garbage));
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Malformed));
         let good = serde_json::to_vec(&GuestReply::ConnectFailed {
             ticket: 7,
             errno: 1,
@@ -294,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_over_the_limit_is_garbage_one_at_the_limit_passes_the_socket() {
+    fn packet_above_the_size_limit_is_malformed_and_one_at_the_limit_is_received() {
         let (mut ours, theirs) = pair();
         send(&theirs, &vec![b' '; PACKET + 10], SendFlags::empty()).unwrap();
-        assert!(matches!(ours.receive::<GuestReply>(), Received::Garbage));
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Malformed));
         let mut good = serde_json::to_vec(&GuestReply::ConnectFailed {
             ticket: 1,
             errno: 1,
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn more_descriptors_than_any_message_has_are_garbage() {
+    fn packet_with_too_many_descriptors_is_malformed() {
         let (mut ours, theirs) = pair();
         let layer = serde_json::to_vec(&GuestReply::ConnectFailed {
             ticket: 7,
@@ -328,22 +332,22 @@ mod tests {
             sendmsg(&theirs, &parts, &mut control, SendFlags::empty()).unwrap();
             match ours.receive::<GuestReply>() {
                 Received::Message(_, fds) => assert!(count <= 4 && fds.len() == count, "{count}"),
-                other => assert!(count > 4 && matches!(other, Received::Garbage), "{count}"),
+                other => assert!(count > 4 && matches!(other, Received::Malformed), "{count}"),
             }
         }
     }
 
     #[test]
-    fn a_reader_that_is_gone_is_an_error_not_a_signal() {
+    fn send_to_a_closed_peer_returns_an_error_without_sigpipe() {
         let (ours, theirs) = pair();
         drop(theirs);
         let sent = ours.send(&GuestRequest::Shutdown, &[]);
         assert_eq!(sent, Err(SendFailure::Gone));
     }
 
-    /// A seed that is garbage shows the fuzzer nothing of the replies.
+    /// A malformed seed would not lead the fuzzer to the parsing of replies.
     #[test]
-    fn seeds_of_the_fuzzer_are_replies_of_every_kind() {
+    fn fuzzer_seeds_cover_every_kind_of_reply() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/guest_reply"));
         let mut kinds = std::collections::BTreeSet::new();
@@ -356,7 +360,7 @@ mod tests {
                 .unwrap()
                 .split(|byte| *byte == b'\n')
             {
-                // Its first byte is the number of descriptors.
+                // The first byte of a seed is the number of descriptors.
                 let reply: GuestReply = serde_json::from_slice(&packet[1..])
                     .unwrap_or_else(|error| panic!("{:?}: {error}", seed.file_name()));
                 kinds.insert(serde_json::to_value(reply).unwrap()["type"].to_string());

@@ -1,37 +1,39 @@
-//! Connections to servers in the guest, for its owner and for whoever holds a [`Connector`].
+//! Connections to servers in the guest, opened for the owner of the [`Guest`] and for holders of a
+//! [`Connector`].
 //!
-//! Pid 1 is asked with a ticket. Its answer comes on the guest's channel, whoever happens to read
-//! that: a visitor gets a connection also while the owner waits for a program. An answer to a
-//! ticket that nobody holds is dropped with its descriptors.
+//! A request to pid 1 carries a ticket number. The reply arrives on the guest's channel, and the
+//! thread that reads the channel passes it to the requester, so a connector gets its connection
+//! also while the owner waits for a program. A reply with an unknown ticket is dropped, and its
+//! descriptors are closed.
 
-use crate::channel::{ROOM, Received};
+use crate::channel::{Received, SEND_TIMEOUT};
 use crate::guest::Guest;
-use crate::tickets::{CONNECTING, ConnectError, Tickets};
+use crate::tickets::{CONNECT_TIMEOUT, ConnectError, Tickets};
 use rustix::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use wp_codebox_runtime::Connector;
 
 impl Guest {
-    /// A connection to a port on the guest's own 127.0.0.1; its descriptor does not block.
+    /// Connects to a port on the guest's own 127.0.0.1; the returned descriptor is non-blocking.
     pub fn connect(&mut self, port: u16) -> Result<OwnedFd, ConnectError> {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (reply_sender, reply) = mpsc::sync_channel(1);
         let answer = Box::new(move |answer| {
-            // Nobody else answers, and nobody is told twice.
-            let _ = tell.try_send(answer);
+            // Sending cannot block: the queue has one slot and each ticket is answered once.
+            let _ = reply_sender.try_send(answer);
         });
-        let until = Instant::now() + CONNECTING;
+        let until = Instant::now() + CONNECT_TIMEOUT;
         let tickets = self.launched.tickets.clone();
-        tickets.ask(self.channel.sender(), ROOM, port, answer);
+        tickets.ask(self.channel.sender(), SEND_TIMEOUT, port, answer);
         loop {
-            match told.try_recv() {
+            match reply.try_recv() {
                 Ok(answer) => return answer,
                 Err(mpsc::TryRecvError::Disconnected) => return Err(ConnectError::Gone),
                 Err(mpsc::TryRecvError::Empty) => {}
             }
             match self.channel.receive() {
-                Received::Message(reply, fds) => self.launched.hear(*reply, fds),
-                Received::Garbage => {}
+                Received::Message(reply, fds) => self.launched.handle_reply(*reply, fds),
+                Received::Malformed => {}
                 Received::Closed => self.launched.all_ended(self.early_end()),
                 Received::Empty => {
                     if !self.channel.wait(until) {
@@ -45,23 +47,24 @@ impl Guest {
         }
     }
 
-    /// What asks for connections from other threads. Their answers come while this guest's
-    /// owner listens: it waits for a program, for an end, or calls [`Guest::listen`].
+    /// Returns a handle that requests connections from other threads. The replies are processed
+    /// while the owner of this guest reads the channel: while it waits for a program or an exit, or
+    /// calls [`Guest::listen`].
     pub fn connector(&self) -> Arc<dyn Connector> {
-        Arc::new(Beside {
+        Arc::new(DetachedConnector {
             sender: self.channel.sender().weak(),
             tickets: self.launched.tickets.clone(),
         })
     }
 }
 
-/// Asks without the guest. It keeps nothing of it alive.
-struct Beside {
+/// Requests connections without access to the [`Guest`] and without keeping its channel open.
+struct DetachedConnector {
     sender: crate::channel::WeakSender,
     tickets: Tickets,
 }
 
-impl Connector for Beside {
+impl Connector for DetachedConnector {
     fn ask(&self, port: u16, answer: wp_codebox_runtime::Connected) {
         let Some(sender) = self.sender.upgrade() else {
             return answer(Err(ConnectError::Gone.body()));
@@ -69,7 +72,8 @@ impl Connector for Beside {
         let answer = Box::new(|made: Result<OwnedFd, ConnectError>| {
             answer(made.map_err(|error| error.body()));
         });
-        // Whoever asks serves others as well.
+        // Do not wait for space in the socket buffer: the calling thread serves other connections
+        // as well.
         self.tickets.ask(&sender, Duration::ZERO, port, answer);
     }
 }

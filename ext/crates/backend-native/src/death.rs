@@ -12,20 +12,21 @@ use crate::spawn::ProcessEnd;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestDeath, GuestProcess};
 
-/// Time for the launcher to tell the end and to end itself. The first process is seen to be dead
-/// before that.
-const AFTERMATH: Duration = Duration::from_secs(1);
+/// Deadline for the launcher's report of the exit and for its own exit, after the guest's first
+/// process has ended.
+const EXIT_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Guest {
-    /// Why it died; the same answer at every call. Only for a guest that is dead.
+    /// Returns why the guest died; later calls return the same value. Call it only for a dead
+    /// guest.
     pub fn cause_of_death(&mut self) -> GuestDeath {
         if let Some(death) = &self.death {
             return death.clone();
         }
-        let until = Instant::now() + AFTERMATH;
-        self.hear_out(until);
+        let until = Instant::now() + EXIT_REPORT_TIMEOUT;
+        self.drain_messages(until);
         let left = until.saturating_duration_since(Instant::now());
-        // When the spawner is gone too, nothing reports the launcher's exit status.
+        // If the spawner has ended too, no process can report the launcher's exit status.
         let ended = poll_in(self.process.pidfd(), left);
         let launcher = ended.then(|| self.process.wait().ok()).flatten();
         let spawner = match launcher {
@@ -35,18 +36,18 @@ impl Guest {
         let death = GuestDeath {
             host_oom_kills: self.shared.oom_kills(),
             failure: self.launched.failure.clone(),
-            ..judge(self.launched.over, spawner, launcher)
+            ..derive_cause(self.launched.over, spawner, launcher)
         };
         self.death = Some(death.clone());
         death
     }
 
-    /// Takes every message until the channel is closed.
-    fn hear_out(&mut self, until: Instant) {
+    /// Processes messages until the channel is closed or `until` has passed.
+    fn drain_messages(&mut self, until: Instant) {
         loop {
             match self.channel.receive() {
-                Received::Message(reply, fds) => self.launched.hear(*reply, fds),
-                Received::Garbage => {}
+                Received::Message(reply, fds) => self.launched.handle_reply(*reply, fds),
+                Received::Malformed => {}
                 Received::Empty if self.channel.wait(until) => {}
                 Received::Empty | Received::Closed => return,
             }
@@ -54,7 +55,7 @@ impl Guest {
     }
 }
 
-fn judge(
+fn derive_cause(
     over: Option<(Option<i32>, Option<i32>)>,
     spawner: Option<ProcessEnd>,
     launcher: Option<ProcessEnd>,
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reported_end_decides_before_the_spawners_and_the_launchers_status() {
+    fn cause_of_death_prefers_the_report_then_spawner_then_launcher_status() {
         let killed = Some(ProcessEnd {
             code: None,
             signal: Some(9),
@@ -86,7 +87,7 @@ mod tests {
             system_us: 0,
         });
         let of = |over, spawner, launcher| {
-            let death = judge(over, spawner, launcher);
+            let death = derive_cause(over, spawner, launcher);
             (death.process, death.code, death.signal)
         };
         let failed = Some((Some(125), None));

@@ -1,47 +1,47 @@
-//! Why guests are weaker here than they should be, each cause named with its fix.
+//! Causes of weaker isolation on this host, each with its fix.
 //!
-//! Pure: a self-test in, causes out, the likeliest first. A fact of the host is no cause
-//! by itself: a setting is named only when what depends on it failed.
+//! Pure functions: they take a self-test and return causes, the most likely first. A host setting
+//! is reported as a cause only when a mechanism that depends on it failed.
 
 use crate::host_facts::{CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings};
 use crate::launch_error::hints;
 use crate::self_test::{SelfTest, Trial};
 use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationReport};
 
-/// Profile for hosts whose AppArmor restricts user namespaces.
+/// AppArmor profile for hosts that restrict user namespaces.
 const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
-/// Settings for containers.
+/// Directory with settings for containers.
 const CONTAINER_SETTINGS: &str = "packaging/container/";
 
-/// What a cause is about.
+/// Subject of a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
-    /// No guest can be built.
+    /// No guest can be built at all.
     Guest,
-    /// One axis is weaker.
+    /// One isolation axis is weaker.
     Axis(IsolationAxis),
 }
 
-/// One cause.
+/// A cause of weaker isolation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// What it is about.
+    /// Subject of the cause.
     pub concern: Concern,
-    /// One sentence.
+    /// Description, one sentence.
     pub message: String,
-    /// What to do.
+    /// Instruction for the operator.
     pub fix: String,
 }
 
 impl Cause {
-    /// Whether it explains a row of this axis.
+    /// Returns whether the cause explains the report row of this axis.
     #[must_use]
     pub fn concerns(&self, axis: IsolationAxis) -> bool {
         self.concern == Concern::Guest || self.concern == Concern::Axis(axis)
     }
 }
 
-/// Every cause that explains what the trial of `full` lacked.
+/// Returns every cause of what the trial of level `full` lacked.
 #[must_use]
 pub fn causes(test: &SelfTest) -> Vec<Cause> {
     let Some(trial) = test.trials.first() else {
@@ -51,7 +51,8 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
         return weaknesses(&test.facts, &trial.report);
     }
     let mut found = Vec::new();
-    // Without a step nothing was seen of the host, e.g. when there is no launcher.
+    // Without the name of a failed step, nothing was learned about the host, for example when the
+    // launcher is missing.
     if let Some(failed) = failed_step(trial) {
         guest(&test.facts, &failed, &mut found);
     }
@@ -106,7 +107,7 @@ fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
             let restricted = "kernel/apparmor_restrict_unprivileged_userns";
             if denied && facts.sysctl(restricted) == SettingValue::Positive {
                 add(
-                    "AppArmor takes the power out of user namespaces of programs without a profile (kernel.apparmor_restrict_unprivileged_userns).".to_owned(),
+                    "AppArmor denies capabilities in user namespaces to programs without a profile (kernel.apparmor_restrict_unprivileged_userns).".to_owned(),
                     format!("Load {APPARMOR_PROFILE}: it grants user namespaces to the launcher alone."),
                 );
             }
@@ -155,7 +156,7 @@ fn old_kernel(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
     );
 }
 
-/// A filter that was there before the launcher started.
+/// Adds the cause that a seccomp filter was active before the launcher started.
 fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut(String, String)) {
     if facts.seccomp != "2" {
         return;
@@ -173,7 +174,7 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
     add(message, fix);
 }
 
-/// Every cause that explains rows below what was asked for.
+/// Returns every cause of report rows below the requested level.
 #[must_use]
 pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
     let mut found = Vec::new();
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_forbid_user_namespaces_is_told_apart() {
+    fn each_setting_that_forbids_user_namespaces_gets_its_own_cause() {
         let apparmor = "kernel/apparmor_restrict_unprivileged_userns";
         let cases = [
             (
@@ -363,16 +364,16 @@ mod tests {
         for (name, value, errno, fix) in cases {
             let one = fixes(&unbuilt(facts(&[(name, value)]), "unshare", errno));
             assert!(one.contains(fix) && one.lines().count() == 1, "{one}");
-            // The same failure on a host without that setting names something else.
+            // On a host without that setting, the same failure has a different cause.
             let other = fixes(&unbuilt(facts(&[]), "unshare", errno));
             assert_ne!(one, other);
-            // The same setting on a host where guests are built is no cause.
+            // On a host that can build guests, the same setting is not a cause.
             assert_eq!(fixes(&test(facts(&[(name, value)]), &[], 7)), "");
         }
     }
 
     #[test]
-    fn containers_and_services_get_their_own_fix() {
+    fn fix_depends_on_container_or_systemd_service() {
         for (surroundings, filter, proc) in [
             (
                 Surroundings::Container,
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn old_kernels_and_missing_landlock_are_named() {
+    fn old_kernel_and_missing_landlock_are_reported_as_causes() {
         let old = HostFacts {
             kernel: "5.15.0".to_owned(),
             ..facts(&[])
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn polled_memory_names_the_state_of_the_groups() {
+    fn polled_memory_cause_names_the_cgroup_state() {
         let rows = [(IsolationAxis::Memory, Enforcement::BestEffort)];
         let mut facts = facts(&[]);
         assert!(fixes(&test(facts.clone(), &rows, 7)).contains("none mounted"));
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_launcher_says_nothing_about_the_host() {
+    fn missing_launcher_gives_no_cause_about_the_host() {
         let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
         let mut missing = test(facts(&[]), &rows, 0);
         assert_ne!(fixes(&missing), "");
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_without_a_fact_keeps_its_general_hint() {
+    fn failed_step_without_matching_host_fact_gives_the_general_hint() {
         let one = fixes(&unbuilt(facts(&[]), "scratch", libc::ENOMEM));
         assert!(one.contains("disk_bytes"), "{one}");
     }

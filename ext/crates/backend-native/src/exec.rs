@@ -1,8 +1,8 @@
-//! One execution in a guest: start, stream, end.
+//! Runs one program in a guest: start, output streams, exit.
 //!
-//! Output is known by the pipe it came through; only the exit comes from pid 1. All
-//! of it is untrusted: amounts are capped, unknown ids are ignored, and a guest that
-//! says nothing is ended at the deadline.
+//! Each output stream has its own pipe; only the exit status comes from pid 1. Both are untrusted:
+//! sizes are limited, unknown ids are ignored, and a guest that does not answer is killed at the
+//! deadline.
 
 use crate::channel::{Received, SendFailure, timespec};
 use crate::execution::{ExecCall, ExecEnd, ExecError, Execution};
@@ -15,17 +15,17 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecExit, GuestReply, GuestRequest, OutputStream};
 
-/// Longest sleep of the loop, so that deadline and kill are noticed.
+/// Longest sleep of the loop; bounds the delay until a deadline or a kill is noticed.
 const TICK: Duration = Duration::from_millis(250);
-/// Size of one read.
+/// Size of one read in bytes.
 const CHUNK: usize = 64 * 1024;
-/// Time for pid 1 to report the end of a program that it was told to end; after that the whole
-/// guest is killed.
-const STOPPING: Duration = Duration::from_secs(20);
-/// Time for pid 1 to report an exit when nothing else is left to wait for.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Deadline for pid 1 to report the exit of a program that it was asked to kill; afterwards the
+/// whole guest is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Deadline for the exit of a killed guest, and for reading the remaining output after an exit.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The runner's side of a running program.
+/// The runner's ends of a running program's streams.
 struct Streams<'a> {
     stdin: Option<(OwnedFd, &'a [u8])>,
     stdout: Option<OwnedFd>,
@@ -37,23 +37,24 @@ struct Streams<'a> {
 
 type Sink<'s> = &'s mut dyn FnMut(OutputStream, &[u8]);
 
-/// Lets a guest with another kernel uid open its own pipes by name, as `/dev/stderr` is. Only
-/// processes that hold a pipe have a name for it.
+/// Lets a guest with another kernel uid open its own pipes by path, as `/dev/stderr` does. Only
+/// processes that hold a pipe have such a path.
 pub(crate) fn reopenable(stdio: &[BorrowedFd<'_>; 3]) {
     for fd in stdio {
         let pipe = rustix::fs::fstat(fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
         if pipe {
-            // Of one that is not this process's the mode is its maker's.
+            // The mode of a descriptor that this process did not create is its creator's choice;
+            // ignore a failure.
             let _ = rustix::fs::fchmod(fd, Mode::from_raw_mode(0o666));
         }
     }
 }
 
 impl Guest {
-    /// Runs one program to its end. `on_output` is called on this thread, in the order in which
-    /// bytes were read. Returns when the program has exited: a process it left behind in the
-    /// background keeps running, but its later output is dropped.
+    /// Runs one program until it exits. `on_output` is called on this thread in the order in which
+    /// bytes were read. A background process that the program leaves behind keeps running, but its
+    /// later output is dropped.
     pub fn exec(
         &mut self,
         call: &ExecCall<'_>,
@@ -62,8 +63,8 @@ impl Guest {
         self.exec_until(call, call.deadline, on_output)
     }
 
-    /// The same, but at `stop_at` only this program is ended, with what it started, and the
-    /// guest lives on. At the call's deadline the whole guest is ended all the same.
+    /// Like [`Guest::exec`], but at `stop_at` only the program and its descendants are killed and
+    /// the guest keeps running. At the deadline of the call the whole guest is killed.
     pub fn exec_until(
         &mut self,
         call: &ExecCall<'_>,
@@ -71,7 +72,7 @@ impl Guest {
         on_output: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<Execution, ExecError> {
         let started = Instant::now();
-        if self.launched.knows(&call.request.id) {
+        if self.launched.is_running(&call.request.id) {
             return Err(ExecError::NotStarted {
                 program: call.request.argv.first().cloned().unwrap_or_default(),
                 step: "input".to_owned(),
@@ -96,7 +97,7 @@ impl Guest {
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
             Err(SendFailure::Busy) => return Err(ExecError::Busy),
             Err(SendFailure::Gone) => {
-                // A guest that was ended between two executions still says why.
+                // If the guest was killed between two executions, report that cause.
                 return match self.early_end() {
                     ExecEnd::GuestDied => Err(ExecError::Gone),
                     end => Ok(self.ended(end, None, started.elapsed())),
@@ -115,7 +116,7 @@ impl Guest {
         let (end, exit) = self.stream(call, stop_at, &mut streams, on_output)?;
         streams.drain(on_output);
         if let Some(layer) = self.layers.values().next() {
-            self.shared.look_at_disk(layer);
+            self.shared.measure_disk(layer);
         }
         let execution = self.ended(end, exit.as_ref(), started.elapsed());
         Ok(Execution {
@@ -125,11 +126,11 @@ impl Guest {
         })
     }
 
-    /// An execution that ended this way, without its output.
+    /// Returns the result of an execution that ended this way, with empty counters for output.
     fn ended(&self, end: ExecEnd, exit: Option<&ExecExit>, duration: Duration) -> Execution {
         let max_rss_bytes = exit.map_or(0, |exit| exit.max_rss_bytes);
         self.shared
-            .saw_memory(max_rss_bytes.min(self.limits.memory_bytes));
+            .record_memory(max_rss_bytes.min(self.limits.memory_bytes));
         let failed = !matches!(end, ExecEnd::Exited(0));
         Execution {
             end,
@@ -159,30 +160,32 @@ impl Guest {
         loop {
             if stopped_at.is_none() && stop_at < call.deadline && Instant::now() >= stop_at {
                 let id = call.request.id.clone();
-                // A guest that takes no request is ended as one that does not obey it.
+                // A failed send is ignored: the guest is killed at the same deadline as one that
+                // ignores the request.
                 let _ = self.channel.send(&GuestRequest::Stop { id }, &[]);
                 stopped_at = Some(Instant::now());
             }
-            let disobeyed = stopped_at.is_some_and(|at| at.elapsed() > STOPPING);
+            let disobeyed = stopped_at.is_some_and(|at| at.elapsed() > STOP_TIMEOUT);
             if killed_at.is_none() && (disobeyed || Instant::now() >= call.deadline) {
                 self.shared.kill(KillCause::Deadline);
                 killed_at = Some(Instant::now());
             }
-            if killed_at.is_some_and(|at| at.elapsed() > DRAIN) {
+            if killed_at.is_some_and(|at| at.elapsed() > DRAIN_TIMEOUT) {
                 return Ok((self.early_end(), None));
             }
             let left = call.deadline.saturating_duration_since(Instant::now());
             let nap = match (killed_at, stopped_at) {
-                (Some(_), _) => DRAIN,
+                (Some(_), _) => DRAIN_TIMEOUT,
                 (None, Some(_)) => left,
                 (None, None) => left.min(stop_at.saturating_duration_since(Instant::now())),
             };
             streams.wait(self.channel.as_fd(), nap.min(TICK));
             if !streams.step(on_output) {
-                // Whoever listens may have other things to do meanwhile.
+                // An empty chunk lets the callback do periodic work.
                 on_output(OutputStream::Stdout, &[]);
             }
-            // A few messages per round: output and deadline must not starve behind a flood.
+            // Read at most 16 messages per round, so a flood of messages cannot delay output and
+            // deadline.
             for _ in 0..16 {
                 match self.channel.receive() {
                     Received::Message(reply, fds) => match *reply {
@@ -202,9 +205,9 @@ impl Guest {
                                 errno,
                             });
                         }
-                        other => self.launched.hear(other, fds),
+                        other => self.launched.handle_reply(other, fds),
                     },
-                    Received::Garbage => {}
+                    Received::Malformed => {}
                     Received::Empty => break,
                     Received::Closed => {
                         self.launched.all_ended(self.early_end());
@@ -221,7 +224,7 @@ impl Guest {
             KillCause::Memory => ExecEnd::MemoryLimit,
             KillCause::Disk => ExecEnd::DiskLimit,
             KillCause::Cancelled => ExecEnd::Cancelled,
-            // The kernel can end a whole group before anybody looks.
+            // The kernel can OOM-kill the whole cgroup before this process polls.
             KillCause::None if self.shared.was_out_of_memory() => ExecEnd::MemoryLimit,
             KillCause::None | KillCause::Finished => ExecEnd::GuestDied,
         }
@@ -240,11 +243,11 @@ impl Streams<'_> {
         if let Some((fd, _)) = &self.stdin {
             fds.push(PollFd::new(fd, PollFlags::OUT));
         }
-        // An interrupted wait is a short one.
+        // An interrupted wait counts as a short one.
         let _ = poll(&mut fds, Some(&timespec(timeout)));
     }
 
-    /// One read of each stream and one write.
+    /// Reads once from each stream and writes once.
     fn step(&mut self, on_output: Sink<'_>) -> bool {
         if let Some((fd, left)) = &mut self.stdin {
             match rustix::io::write(&*fd, left) {
@@ -281,9 +284,10 @@ impl Streams<'_> {
         progress
     }
 
-    /// Reads what is already there after the end; a process left in the background cannot hold us.
+    /// Reads the bytes already in the pipes after the exit; does not wait for background processes
+    /// that keep them open.
     fn drain(&mut self, on_output: Sink<'_>) {
-        let until = Instant::now() + DRAIN;
+        let until = Instant::now() + DRAIN_TIMEOUT;
         while self.step(on_output) && Instant::now() < until {}
     }
 }

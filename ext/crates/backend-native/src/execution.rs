@@ -1,72 +1,75 @@
-//! What an execution is asked for, and how it ends.
+//! Input and result types of an execution.
 
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecRequest};
 
-/// Most launched programs at once.
-pub const LAUNCHED: usize = 64;
+/// Largest number of launched programs at once.
+pub const MAX_LAUNCHED: usize = 64;
 
-/// One execution as wanted.
+/// Parameters of one execution.
 #[derive(Debug, Clone)]
 pub struct ExecCall<'a> {
-    /// Program, environment, directory.
+    /// Program, arguments, environment and working directory.
     pub request: &'a ExecRequest,
-    /// Bytes for its standard input, which is then closed; empty: end of file at once.
+    /// Bytes for standard input, which is closed afterwards; an empty slice means immediate end of
+    /// file.
     pub stdin: &'a [u8],
-    /// When the whole guest is killed.
+    /// Time at which the whole guest is killed.
     pub deadline: Instant,
-    /// Bytes of stdout and stderr together that are passed on; the rest is read and dropped.
+    /// Limit of bytes of stdout and stderr together that are passed on; further output is read and
+    /// dropped.
     pub output_limit: u64,
 }
 
 /// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecEnd {
-    /// With this exit code.
+    /// The program exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// A signal ended the program.
     Signaled(i32),
-    /// Its own time was up, and it was killed with what it had started; the guest lives.
+    /// The execution's own deadline passed; the program and its descendants were killed, the guest
+    /// lives.
     Stopped,
-    /// The deadline passed; the guest is dead.
+    /// The deadline of the call passed; the guest is dead.
     TimedOut,
-    /// The guest was over its memory limit and is dead.
+    /// The guest exceeded its memory limit and is dead.
     MemoryLimit,
-    /// The guest wrote more than its disk limit and is dead.
+    /// The guest exceeded its disk limit and is dead.
     DiskLimit,
-    /// It was cancelled through a [`crate::GuestKiller`]; the guest is dead.
+    /// A caller cancelled the guest through a [`crate::GuestKiller`]; the guest is dead.
     Cancelled,
     /// The guest died for another reason.
     GuestDied,
 }
 
-/// What an execution came to.
+/// Result of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution {
-    /// How it ended.
+    /// How the execution ended.
     pub end: ExecEnd,
-    /// Wall clock.
+    /// Wall-clock time.
     pub duration: Duration,
-    /// User CPU, microseconds; 0 when it did not end by itself.
+    /// User CPU time in microseconds; 0 unless the program exited by itself.
     pub user_us: u64,
-    /// System CPU, microseconds.
+    /// System CPU time in microseconds.
     pub system_us: u64,
-    /// Largest resident set of a single process, bytes.
+    /// Largest resident set of a single process in bytes.
     pub max_rss_bytes: u64,
-    /// Bytes it wrote, passed on or not.
+    /// Bytes of output, including dropped ones.
     pub output_bytes: u64,
-    /// Whether it wrote more than `output_limit`.
+    /// Whether the output exceeded `output_limit`.
     pub output_truncated: bool,
-    /// Whether it failed while one of its processes was within a tenth of the memory limit (a
-    /// process that meets its data limit fails by itself, before the sum is over), or after
-    /// the kernel ended one for want of memory.
+    /// Whether the program failed while one of its processes was within a tenth of the memory
+    /// limit, or after the kernel OOM-killed one. A process that reaches its RLIMIT_DATA fails by
+    /// itself before the sum of all processes exceeds the limit.
     pub memory_pressure: bool,
-    /// Whether the scratch file system was full when it ended or while it ran.
+    /// Whether the scratch file system was full during or after the execution.
     pub disk_full: bool,
 }
 
-/// Why there is no execution.
+/// Reason why an execution could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// Arguments and environment are too large.
@@ -75,40 +78,40 @@ pub enum ExecError {
     )]
     TooLarge,
     /// The guest is dead.
-    #[error("the sandbox is gone")]
+    #[error("the sandbox has ended")]
     Gone,
-    /// Its descriptors cannot be passed now.
+    /// The program's file descriptors cannot be passed to the guest now.
     #[error(
         "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's budget for that; the sandbox lives, try again"
     )]
     Busy,
-    /// As many programs run beside each other as may.
+    /// The limit of concurrently running programs is reached.
     #[error(
         "{} programs run in the sandbox already; end one of them first",
-        LAUNCHED
+        MAX_LAUNCHED
     )]
     TooMany,
-    /// The program cannot be started.
+    /// The program could not be started.
     #[error("program {program:?} could not be started in the sandbox: {step} failed ({})", std::io::Error::from_raw_os_error(*.errno))]
     NotStarted {
-        /// Its name as given.
+        /// Program name as given.
         program: String,
         /// `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
         step: String,
-        /// errno.
+        /// Error number.
         errno: i32,
     },
-    /// The host ran out of something.
+    /// The host lacks a resource.
     #[error("an execution could not be prepared: {source}")]
     Host {
-        /// Why.
+        /// Cause.
         #[from]
         source: Errno,
     },
 }
 
 impl ExecError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -123,7 +126,7 @@ impl ExecError {
             Self::Gone | Self::NotStarted { .. } | Self::Host { .. } => ErrorCode::RunFailed,
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

@@ -1,16 +1,16 @@
-//! Putting a starting guest into its run's group, and saying in its report what came of it.
+//! Moves a starting guest into its run's cgroup and records the result in the isolation report.
 //!
-//! The launcher joins before it gets its plan. Once the guest is ready, and before any
-//! foreign program is started in it, membership is looked up in the kernel's own words. An
-//! outer sandbox that forked before it could be moved is moved then, process by process:
-//! nothing of the guest forks until the runner says so.
+//! The launcher joins the cgroup before it gets its plan. Once the guest is ready, and before the
+//! first program of the caller starts, this module checks the membership in `/proc`. A process
+//! wrapper that forked before it was moved is moved then, process by process; nothing in the guest
+//! forks before the runner requests it.
 
 use crate::cgroup::{Cgroup, Meter, RunCgroup};
 use crate::watch;
 use std::io;
 use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport};
 
-/// Puts the launcher, or its wrapper, into the group.
+/// Moves the launcher, or its process wrapper, into the cgroup.
 pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
     match cgroup {
         Cgroup::Group(group) => group.join(pid),
@@ -18,8 +18,8 @@ pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
     }
 }
 
-/// Looks whether the guest is in its group, completes the report and answers what reads
-/// the group. A guest outside its group is watched like one without, and says so.
+/// Checks that the guest is in its cgroup, completes the report and returns the cgroup's meter. A
+/// guest outside its cgroup is polled like one without, and the report states it.
 pub(crate) fn confirm(
     cgroup: &Cgroup,
     launcher: i32,
@@ -35,7 +35,7 @@ pub(crate) fn confirm(
     };
     if !group.holds(pid1) {
         for pid in watch::tree(launcher) {
-            // One that has just ended needs no group.
+            // A process that has just ended cannot be moved and does not matter.
             let _ = group.join(pid);
         }
     }

@@ -1,8 +1,8 @@
-//! One guest, from launch to death.
+//! One guest, from launch to kill.
 //!
-//! A guest that is dropped is killed; after [`Guest::kill`] no process of it is left.
-//! Layer descriptors stay usable after that: capture happens when nothing can write
-//! any more. Nothing that arrives after `Ready` is believed further than its type.
+//! Dropping a guest kills it; after [`Guest::kill`] no process of it is left. Layer descriptors
+//! stay usable afterwards, and capture runs at that time, when no process can write any more.
+//! Messages after `Ready` come from an untrusted guest; only their type is checked.
 
 use crate::channel::{Channel, poll_in};
 use crate::launch_error::LaunchError;
@@ -37,36 +37,36 @@ pub struct Guest {
     end: Option<GuestEnd>,
 }
 
-/// How a guest ended and what all of it used.
+/// Cause and resource use of a guest that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuestEnd {
-    /// Why it was ended.
+    /// Why the guest was killed.
     pub cause: KillCause,
-    /// User CPU of launcher and guest, microseconds.
+    /// User CPU time of launcher and guest in microseconds.
     pub user_us: u64,
-    /// System CPU of launcher and guest, microseconds.
+    /// System CPU time of launcher and guest in microseconds.
     pub system_us: u64,
-    /// Peaks.
+    /// Peak resource use.
     pub usage: Usage,
 }
 
-/// Ends a guest from another thread.
+/// Handle that kills a guest from another thread.
 #[derive(Debug, Clone)]
 pub struct GuestKiller {
     shared: Arc<Shared>,
 }
 
 impl GuestKiller {
-    /// Kills every process of the guest at once. The first cause given stays; calling it again,
-    /// or after the guest's death, does nothing.
+    /// Kills every process of the guest immediately. The first cause stays; further calls, and
+    /// calls after the guest's death, have no effect.
     pub fn kill(&self, cause: KillCause) {
         self.shared.kill(cause);
     }
 }
 
 impl Guest {
-    /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds,
-    /// at most `ready_timeout`. Fails closed: below the plan's level the guest is killed.
+    /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds, at most
+    /// `ready_timeout`. Kills the guest and fails when its isolation is below the plan's level.
     pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
         let Started {
@@ -113,54 +113,56 @@ impl Guest {
         Ok(guest)
     }
 
-    /// What the probes inside saw before the first foreign byte ran.
+    /// Returns the report of the probes, which ran inside the guest before the caller's first
+    /// program.
     #[must_use]
     pub fn report(&self) -> &IsolationReport {
         &self.report
     }
 
-    /// The wrapper's record.
+    /// Returns the record of the process wrapper.
     #[must_use]
     pub fn audit(&self) -> &SandboxAudit {
         &self.audit
     }
 
-    /// The upper directory of the mount with this index, readable. Walk it only after
-    /// [`Guest::kill`], with `openat2` beneath it: its names are the guest's.
+    /// Returns a readable descriptor of the upper directory of the mount with this index. Walk it
+    /// only after [`Guest::kill`] and with `openat2(RESOLVE_BENEATH)`, because the guest chose its
+    /// file names.
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.layers.get(&index).map(AsFd::as_fd)
     }
 
-    /// The sockets on which the guest's clients of the egress bridge arrive; once.
+    /// Returns the listening sockets of the egress bridge; `None` after the first call.
     pub fn take_egress(&mut self) -> Option<EgressListeners> {
         self.egress.take()
     }
 
-    /// The socket on which the guest's mail arrives; once.
+    /// Returns the listening socket for the guest's mail; `None` after the first call.
     pub fn take_mail(&mut self) -> Option<OwnedFd> {
         self.mail.take()
     }
 
-    /// Pid 1 of the guest, as this process sees it.
+    /// Returns the pid of the guest's pid 1 in this process's pid namespace.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.shared.pid
     }
 
-    /// Peaks so far.
+    /// Returns the peak resource use so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.shared.usage()
     }
 
-    /// Becomes readable when the guest's pid 1 is gone, e.g. for an event loop.
+    /// Returns a pidfd that becomes readable when the guest's pid 1 ends, for an event loop.
     #[must_use]
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.shared.pidfd.as_fd()
     }
 
-    /// A handle that ends this guest from another thread.
+    /// Returns a handle that kills this guest from another thread.
     #[must_use]
     pub fn killer(&self) -> GuestKiller {
         GuestKiller {
@@ -168,8 +170,8 @@ impl Guest {
         }
     }
 
-    /// Kills every process of the guest, waits until they are gone and the launcher is reaped.
-    /// Idempotent; the first call's cause stays unless the guest was ended before.
+    /// Kills every process of the guest, waits until they are gone and reaps the launcher.
+    /// Idempotent; the first cause stays.
     pub fn kill(&mut self, cause: KillCause) -> GuestEnd {
         if let Some(end) = self.end {
             return end;
@@ -180,24 +182,24 @@ impl Guest {
         }
         let layer = self.layers.values().next();
         if let Some(layer) = layer {
-            self.shared.look_at_disk(layer);
+            self.shared.measure_disk(layer);
         }
-        self.shared.saw_kernel_peak(layer);
+        self.shared.record_kernel_peak(layer);
         self.shared.kill(cause);
         if !poll_in(self.process.pidfd(), TEARDOWN) {
             self.process.kill();
         }
         let process = self.process.wait();
-        // A wrapper that had to be killed is gone before what it wrapped.
+        // A killed process wrapper may end before the processes inside it.
         poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }
-        // Children that die with their namespace are not waited for by anybody, so their CPU
-        // time is in nobody's account: what was seen a moment ago is added.
+        // The kernel does not add the CPU time of processes that die with their pid namespace to a
+        // parent's usage, so add the value polled a moment ago.
         let lost = alive.ticks.saturating_mul(1_000_000 / 100);
         let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
-        // A group counts them all.
+        // The cgroup counts the CPU time of all processes.
         let (user, system) = match self.shared.cpu() {
             Some((all_user, all_system)) => (user.max(all_user), system.max(all_system)),
             None => (user.saturating_add(lost), system),

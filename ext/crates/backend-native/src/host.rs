@@ -1,36 +1,36 @@
-//! What the host's system directories look like, as far as the guest repeats them.
+//! Layout of the host's system directories that the guest repeats.
 //!
-//! `/bin`, `/sbin` and `/lib*` are links into `/usr` on merged systems and directories
-//! on others; the guest follows. Probing reads names only, never contents.
+//! `/bin`, `/sbin` and `/lib*` are symbolic links into `/usr` on merged-usr systems and directories
+//! on others; the guest gets the same layout. Probing reads names only, never file contents.
 
 use std::path::Path;
 
-/// One top-level system path.
+/// A top-level system path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemEntry {
     /// Absolute path, e.g. `/lib64`.
     pub path: String,
-    /// What it is.
+    /// Type of the path.
     pub kind: SystemEntryKind,
 }
 
-/// What a top-level system path is.
+/// Type of a top-level system path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemEntryKind {
-    /// A directory, shown read-only.
+    /// A directory, mounted read-only.
     Directory,
-    /// A link; its text.
+    /// A symbolic link with its target.
     Link(String),
 }
 
 /// The part of the host that the guest sees read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostLayout {
-    /// System directories and links, in a fixed order.
+    /// System directories and symbolic links, in a fixed order.
     pub system: Vec<SystemEntry>,
-    /// Those files and directories of `/etc` that the guest gets and this host has.
+    /// Files and directories of `/etc` that exist on this host and are shown in the guest.
     pub etc: Vec<String>,
-    /// What stays hidden even below a bound directory.
+    /// Paths that stay hidden even below a directory that is shown.
     pub hidden: Vec<HiddenPath>,
 }
 
@@ -47,7 +47,8 @@ pub enum HiddenPath {
 const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32",
 ];
-/// The only things of the host's `/etc`: program alternatives, the linker's cache, CA certificates.
+/// Entries of the host's `/etc` that a guest gets: program alternatives, the linker's cache, CA
+/// certificates.
 const ETC: [&str; 6] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -58,7 +59,7 @@ const ETC: [&str; 6] = [
 ];
 
 impl HostLayout {
-    /// Looks at this host.
+    /// Reads the layout of this host.
     #[must_use]
     pub fn probe() -> Self {
         let mut layout = Self::default();
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_host_has_usr_and_no_private_directory() {
+    fn host_layout_starts_with_usr_and_contains_no_passwd_or_shadow() {
         let layout = HostLayout::probe();
         assert_eq!(layout.system[0].path, "/usr");
         assert_eq!(layout.system[0].kind, SystemEntryKind::Directory);

@@ -1,8 +1,7 @@
-//! What of this host decides whether guests can be isolated.
+//! Host facts that decide whether guests can be isolated.
 //!
-//! Read from `/proc` and `/sys`, compared as a value: when one of these facts changes,
-//! an earlier self-test says nothing any more. Facts explain what a guest saw; they never
-//! stand for it.
+//! The facts are read from `/proc` and `/sys` and compared as one value: when a fact changes, an
+//! earlier self-test is outdated. Facts explain the result of a self-test; they never replace it.
 
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
@@ -10,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Oldest kernel on which `full` is expected to work.
+/// Oldest kernel on which level `full` is expected to work.
 pub const MINIMUM_KERNEL: (u32, u32) = (6, 6);
 
-/// Settings that allow, forbid or count namespaces.
+/// Sysctls that allow, forbid or limit namespaces.
 const SYSCTLS: [&str; 10] = [
     "kernel/unprivileged_userns_clone",
     "kernel/apparmor_restrict_unprivileged_userns",
@@ -27,70 +26,70 @@ const SYSCTLS: [&str; 10] = [
     "vm/overcommit_memory",
 ];
 
-/// Facts of a host, seen by the process that starts launchers.
+/// Facts of a host, as seen by the process that starts launchers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostFacts {
     /// Kernel release.
     pub kernel: String,
-    /// Identity of the boot; empty when the host does not say.
+    /// Boot id; empty when the host does not report one.
     pub boot_id: String,
-    /// User that starts launchers.
+    /// Uid of the process that starts launchers.
     pub uid: u32,
-    /// Active security modules; empty when the host does not say.
+    /// Active security modules; empty when the host does not list them.
     pub lsm: Vec<String>,
-    /// Settings by their name below `/proc/sys`; those that do not exist are left out.
+    /// Sysctls by their path below `/proc/sys`; missing ones are left out.
     pub sysctls: BTreeMap<String, String>,
-    /// `Seccomp` of the process: 2 when a filter is on it already.
+    /// `Seccomp` field of the process status; 2 when a filter is active already.
     pub seccomp: String,
-    /// Its AppArmor label; empty when there is none.
+    /// AppArmor label of the process; empty when there is none.
     pub apparmor: String,
-    /// Its user namespace.
+    /// User namespace of the process.
     pub user_namespace: String,
-    /// What is mounted over parts of `/proc`.
+    /// Mount points that cover parts of `/proc`.
     pub covered_proc: Vec<String>,
-    /// Where the process runs.
+    /// Environment in which the process runs.
     pub surroundings: Surroundings,
-    /// Control groups, in the order of the mounts.
+    /// Cgroup hierarchies, in the order of the mounts.
     pub cgroups: Vec<CgroupHierarchy>,
 }
 
-/// What kind of place a process runs in, as far as it can tell.
+/// Kind of environment of a process, as far as it is detectable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Surroundings {
-    /// Nothing is known about it.
+    /// Neither a container nor a service was detected.
     #[default]
     Plain,
     /// A container.
     Container,
-    /// A service of systemd.
+    /// A systemd service.
     Service,
 }
 
-/// One hierarchy of control groups.
+/// A cgroup hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupHierarchy {
-    /// `v2`, or the controllers of a v1 hierarchy, e.g. `memory`.
+    /// `v2`, or the controllers of a v1 hierarchy, for example `memory`.
     pub name: String,
-    /// Whether the process could make groups in it.
+    /// Whether the process may create cgroups in it.
     pub state: CgroupState,
 }
 
-/// Whether groups can be made.
+/// Whether cgroups can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CgroupState {
-    /// The process's own group is writable for it.
+    /// The process may write its own cgroup.
     Writable,
-    /// The file system is mounted read-only.
+    /// The cgroup file system is mounted read-only.
     ReadOnly,
-    /// The group belongs to somebody else.
+    /// The cgroup belongs to another user.
     NotDelegated,
 }
 
 impl HostFacts {
-    /// Looks at this host.
+    /// Reads the facts of this host.
     #[must_use]
     pub fn read() -> Self {
         let status = text("/proc/self/status");
@@ -127,7 +126,8 @@ impl HostFacts {
         facts
     }
 
-    /// Whether the kernel is at least this; a release that cannot be read is taken as new.
+    /// Returns whether the kernel is at least this version; an unreadable release counts as new
+    /// enough.
     #[must_use]
     pub fn kernel_at_least(&self, (major, minor): (u32, u32)) -> bool {
         let mut numbers = self
@@ -140,7 +140,7 @@ impl HostFacts {
         (is, then) >= (major, minor)
     }
 
-    /// A setting as a number.
+    /// Returns a sysctl as a number.
     #[must_use]
     pub fn sysctl(&self, name: &str) -> SettingValue {
         match self.sysctls.get(name).map(|value| value.parse::<u64>()) {
@@ -151,18 +151,18 @@ impl HostFacts {
     }
 }
 
-/// What matters of a setting.
+/// Classified value of a sysctl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingValue {
-    /// 0.
+    /// The value is 0.
     Zero,
-    /// More.
+    /// The value is above 0.
     Positive,
-    /// This kernel has no such setting, or it is no number.
+    /// This kernel lacks the sysctl, or its value is not a number.
     Unknown,
 }
 
-/// A small file without its line end; empty when it cannot be read.
+/// Reads a small file without its trailing newline; empty when it cannot be read.
 fn text(path: &str) -> String {
     fs::read_to_string(path)
         .map(|text| text.trim_end_matches(['\n', '\0']).to_owned())
@@ -177,7 +177,7 @@ fn field(status: &str, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A line of `mountinfo`: mount point, options, file system, its own options.
+/// Returns mount point, options, file system type and super options of each `mountinfo` line.
 fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
     text.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -192,7 +192,7 @@ fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
 fn covered_proc(mountinfo: &str) -> Vec<String> {
     mounts(mountinfo)
         .map(|(point, ..)| point)
-        // The kernel itself mounts this one on demand.
+        // The kernel automounts this path on demand.
         .filter(|point| point.starts_with("/proc/") && *point != "/proc/sys/fs/binfmt_misc")
         .map(str::to_owned)
         .collect()
@@ -240,7 +240,7 @@ fn cgroups(
         .collect()
 }
 
-/// Directory of the process's own group.
+/// Returns the directory of the process's own cgroup.
 fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
     let path = groups.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -254,7 +254,8 @@ fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
     });
     let below = path.unwrap_or("/").trim_start_matches('/');
     let whole = Path::new(point).join(below);
-    // In a container the path may be the host's, and the mount point is the own group.
+    // In a container the path may be relative to the host's cgroup root; then the mount point is
+    // the own cgroup.
     if whole.is_dir() { whole } else { point.into() }
 }
 
@@ -271,7 +272,7 @@ mod tests {
 38 20 0:38 / /sys/fs/cgroup/unified ro,relatime - cgroup2 cgroup2 rw";
 
     #[test]
-    fn this_host_says_what_decides() {
+    fn host_facts_are_complete_and_equal_on_a_second_read() {
         let facts = HostFacts::read();
         assert!(!facts.kernel.is_empty() && !facts.boot_id.is_empty());
         assert!(facts.sysctls.contains_key("user/max_user_namespaces"));
@@ -280,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn covered_parts_of_proc_are_named() {
+    fn mounts_over_proc_are_listed() {
         assert_eq!(covered_proc(MOUNTS), ["/proc/sys"]);
     }
 
     #[test]
-    fn groups_are_writable_read_only_or_somebody_elses() {
+    fn cgroup_state_distinguishes_writable_read_only_and_not_delegated() {
         let states = |writable: bool| {
             cgroups(MOUNTS, "4:memory:/a\n0::/\n", |_| writable)
                 .into_iter()
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn surroundings_are_read_from_groups_and_root() {
+    fn container_and_systemd_service_are_detected_from_cgroup_and_root_mount() {
         let of = |groups: &str, mounts: &str| surroundings(groups, mounts);
         let plain = "20 1 8:1 / / rw - ext4 /dev/sda1 rw";
         if !Path::new("/.dockerenv").exists() && !Path::new("/run/.containerenv").exists() {
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_compared_by_number() {
+    fn kernel_versions_are_compared_numerically() {
         let kernel = |release: &str| HostFacts {
             kernel: release.to_owned(),
             ..HostFacts::default()

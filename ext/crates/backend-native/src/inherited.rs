@@ -1,17 +1,17 @@
-//! What a process gets from others without asking: a descriptor by number, the limit on
-//! descriptors, a peer's groups.
+//! Resources that a process gets from outside: inherited file descriptors, the limit on open files,
+//! the groups of a socket peer.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 
-/// Most open files that this process asks for: far more than it uses, and than all guests of its
-/// user may have in flight.
+/// Limit of open files that this process requests: far more than it uses, and more than all guests
+/// of its user may have in flight.
 const OPEN_FILES: u64 = 65_536;
 
-/// Raises the soft limit on open files to the hard one and answers it. Before it passes a
-/// descriptor, the kernel compares those that this uid has in flight with the sender's soft limit:
-/// with a higher one than guests have, guests cannot use it up.
+/// Raises the soft limit on open files to the hard limit and returns it. When a process sends a
+/// file descriptor, the kernel compares the number in flight for the uid with the sender's soft
+/// limit; with a higher limit than the guests have, guests cannot exhaust it.
 pub fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
@@ -27,8 +27,8 @@ pub fn raise_open_files() -> u64 {
     }
 }
 
-/// Takes a copy of descriptor `number`, close-on-exec, and closes the original, so that
-/// no child of this process inherits it.
+/// Duplicates descriptor `number` with close-on-exec and closes the original, so that no child of
+/// this process inherits it.
 pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
     if number <= 2 {
         return Err(io::Error::new(
@@ -36,22 +36,22 @@ pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
             "descriptors 0 to 2 are not for passing on",
         ));
     }
-    // SAFETY: the number is only looked at by `fcntl(F_DUPFD_CLOEXEC)`, which fails with
-    // EBADF when it is not open; nothing in this process owns it yet.
+    // SAFETY: `fcntl(F_DUPFD_CLOEXEC)` only reads the number and fails with EBADF when it is not
+    // open; no value in this process owns it yet.
     let passed = unsafe { BorrowedFd::borrow_raw(number) };
     let copy = rustix::io::fcntl_dupfd_cloexec(passed.as_fd(), 3)?;
-    // SAFETY: the original came from exec, so no owner of it exists in this process.
+    // SAFETY: the original was inherited through `execve`, so no value in this process owns it.
     unsafe { rustix::io::close(number) };
     Ok(copy)
 }
 
-/// Supplementary groups of the process at the other end of a unix socket, when it connected.
+/// Returns the supplementary groups of a unix socket's peer, as of its connect.
 pub fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
-    // More than NGROUPS_MAX, the kernel's limit for one process.
+    // One more than NGROUPS_MAX, the kernel's limit for one process.
     let mut groups = vec![0_u32; 65_537];
     let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the buffer has `length` bytes, which the kernel replaces by what it wrote.
+    // SAFETY: the buffer has `length` bytes; the kernel replaces `length` by the number it wrote.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

@@ -1,85 +1,85 @@
-//! Why a guest did not start, in words an operator can act on.
+//! Errors of starting a guest, with likely causes and fixes for the operator.
 //!
-//! The launcher names a step, a subject and an errno; the likely cause on this host
-//! and its fix are derived from these three and nothing else.
+//! The launcher reports a step, a subject and an errno; cause and fix are derived from these three
+//! only.
 
 use std::path::PathBuf;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
 };
 
-/// Why a guest did not start.
+/// Reason why a guest did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The launcher is no program this user can run.
+    /// This user cannot execute the launcher.
     #[error(
         "launcher {path:?} cannot be started: {source}; set wp_codebox.launcher or --launcher to the installed wp-codebox-launch, readable and executable for this user"
     )]
     Launcher {
-        /// Its path.
+        /// Path of the launcher.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The host ran out of something while the guest was prepared.
+    /// The host lacked a resource while the guest was prepared.
     #[error("the sandbox could not be prepared: {step} failed: {source}")]
     Host {
-        /// Which call.
+        /// Failed system call.
         step: &'static str,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The launcher reported a failed step.
     #[error("the sandbox could not be built: step {step} failed at {subject} ({})", errno_text(*.errno))]
     Step {
-        /// Which step.
+        /// Name of the step.
         step: String,
-        /// About what.
+        /// Guest path or mechanism.
         subject: String,
-        /// errno, 0 when none applies.
+        /// Error number; 0 when none applies.
         errno: i32,
     },
-    /// Not ready in time.
+    /// The guest was not ready before the deadline.
     #[error("the sandbox was not ready after {seconds} s; the host may be overloaded, try again")]
     Timeout {
-        /// How long it was given.
+        /// Deadline in seconds.
         seconds: u64,
     },
-    /// The launcher ended without a word.
+    /// The launcher ended without a report.
     #[error(
         "the launcher ended before the sandbox was ready ({status}); it may have been killed, or is from another version"
     )]
     Died {
-        /// Its exit.
+        /// Exit status of the launcher.
         status: String,
     },
-    /// The wrapper ended without a word of the launcher.
+    /// The process wrapper ended before the launcher reported anything.
     #[error(
         "the launcher could not build its sandbox inside the outer sandbox ({why}); the run was refused"
     )]
     Wrapper {
-        /// Which wrapper.
+        /// Kind of wrapper.
         kind: OuterSandboxKind,
-        /// What was seen of it.
+        /// Description of the wrapper's end.
         why: String,
     },
-    /// What arrived is not the protocol.
+    /// The launcher sent a message that breaks the protocol.
     #[error(
         "the launcher does not speak this protocol ({detail}); install runner and launcher from the same build"
     )]
     Protocol {
-        /// What was wrong.
+        /// What is wrong with the message.
         detail: &'static str,
     },
-    /// The probes ran, but saw less than was asked for.
+    /// The probes ran, but the observed isolation is below the requested level.
     #[error(
         "the sandbox started, but its isolation is {}, below `{}`; the run was refused",
         .report.level.as_str(), .wanted.as_str()
     )]
     Level {
-        /// What was asked for.
+        /// Requested level.
         wanted: IsolationLevel,
-        /// What was seen.
+        /// Report of the probes.
         report: Box<IsolationReport>,
     },
 }
@@ -93,8 +93,8 @@ fn errno_text(errno: i32) -> String {
 }
 
 impl LaunchError {
-    /// Whether the host forbids what only level `full` needs: namespaces and mounts. A broken
-    /// promise of a guest that was built is no such thing.
+    /// Returns whether the host forbids mechanisms that only level `full` needs: namespaces and
+    /// mounts. A guest that was built but failed a probe does not count.
     #[must_use]
     pub fn forbids_full(&self) -> bool {
         match self {
@@ -124,7 +124,7 @@ impl LaunchError {
         }
     }
 
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -143,7 +143,8 @@ impl LaunchError {
         }
     }
 
-    /// The same failure inside a wrapper: a launcher that was not heard of may never have run.
+    /// Converts the failure of a launcher inside a wrapper: a launcher that sent no message may
+    /// never have run.
     #[must_use]
     pub(crate) fn wrapped_in(self, kind: OuterSandboxKind) -> Self {
         let why = match (&self, kind) {
@@ -163,7 +164,7 @@ impl LaunchError {
         Self::Wrapper { kind, why }
     }
 
-    /// As it crosses a process border, with the likely cause and its fix as hints.
+    /// Converts the error for transfer to another process, with likely causes and fixes as hints.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code(), self.to_string());
@@ -194,8 +195,8 @@ impl LaunchError {
     }
 }
 
-/// Whether a failed step means that this host withholds a mechanism, rather than that
-/// something of this run is wrong.
+/// Returns whether a failed step shows that the host lacks or forbids a mechanism, as opposed to an
+/// error in this run's input.
 pub(crate) fn is_mechanism(step: &str) -> bool {
     matches!(
         step,
@@ -216,7 +217,7 @@ pub(crate) fn is_mechanism(step: &str) -> bool {
     )
 }
 
-/// Causes and fixes by wrapper.
+/// Causes and fixes by process wrapper.
 const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
     match kind {
         OuterSandboxKind::None => &[],
@@ -282,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forbidden_user_namespace_is_named_with_its_fix() {
+    fn unshare_eperm_error_names_user_namespaces_and_the_fix() {
         let error = LaunchError::Step {
             step: "unshare".to_owned(),
             subject: "user namespace".to_owned(),
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_forbidden_mechanism_of_full_forbids_full() {
+    fn forbids_full_is_true_only_for_missing_namespaces_and_mounts() {
         let failed = |step: &str| LaunchError::Step {
             step: step.to_owned(),
             subject: "x".to_owned(),
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_launcher_that_was_not_heard_of_is_put_down_to_the_wrapper() {
+    fn failure_is_attributed_to_the_wrapper_only_if_the_launcher_sent_no_message() {
         let died = || LaunchError::Died {
             status: "exit status 125".to_owned(),
         };
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cause_no_guess() {
+    fn failed_step_without_known_cause_gives_no_hints() {
         let error = LaunchError::Step {
             step: "hostname".to_owned(),
             subject: "x".to_owned(),

@@ -1,8 +1,8 @@
-//! Programs that run beside others.
+//! Programs of a guest that run concurrently.
 //!
-//! Their ends and everything else that pid 1 says arrive on one channel, whoever happens to
-//! read it: an end that comes while somebody waits for another program is kept until it is
-//! asked for. A message about a program that nobody launched, or that ended, changes nothing.
+//! All messages of pid 1 arrive on one channel, and the thread that happens to read it may be
+//! waiting for a different program. Such an exit is stored until its owner requests it. A message
+//! about an unknown or ended program is ignored.
 
 use crate::execution::{ExecEnd, ExecError};
 use crate::launching::cut;
@@ -14,35 +14,35 @@ use wp_codebox_contracts::{DeathFailure, ExecExit, ExecutionId, GuestReply};
 /// How a launched program ended.
 #[derive(Debug)]
 pub enum LaunchEnd {
-    /// It ran.
+    /// The program ran.
     Ended(ExecEnd),
-    /// It could not be started.
+    /// The program could not be started.
     NotStarted(ExecError),
 }
 
-/// What is known of the programs that were launched.
+/// State of the launched programs.
 #[derive(Debug, Default)]
 pub(crate) struct Launched {
-    /// Names of their programs, by id.
+    /// Program names by execution id.
     pub(crate) running: BTreeMap<ExecutionId, String>,
     pub(crate) ends: VecDeque<(ExecutionId, LaunchEnd)>,
     pub(crate) tickets: Tickets,
-    /// Whether the channel's other end is gone.
+    /// Whether the other end of the channel is closed.
     pub(crate) closed: bool,
-    /// The first failure that was told after the guest was ready.
+    /// First failure that the launcher reported after the guest was ready.
     pub(crate) failure: Option<DeathFailure>,
     /// Exit code or signal of the guest's first process.
     pub(crate) over: Option<(Option<i32>, Option<i32>)>,
 }
 
 impl Launched {
-    pub(crate) fn knows(&self, id: &ExecutionId) -> bool {
+    pub(crate) fn is_running(&self, id: &ExecutionId) -> bool {
         self.running.contains_key(id)
     }
 
-    /// A message that was meant for nobody who is waiting. Late, foreign and forged ones are
-    /// dropped, with their descriptors.
-    pub(crate) fn hear(&mut self, reply: GuestReply, descriptors: Vec<OwnedFd>) {
+    /// Processes a message for which no caller is waiting. Late, unknown and forged messages are
+    /// dropped, and their descriptors are closed.
+    pub(crate) fn handle_reply(&mut self, reply: GuestReply, descriptors: Vec<OwnedFd>) {
         match reply {
             GuestReply::Exit(exit) => {
                 if self.running.remove(&exit.id).is_some() {
@@ -86,10 +86,10 @@ impl Launched {
         }
     }
 
-    /// The guest is dead, and everything in it.
+    /// Marks all programs as ended, because the guest is dead.
     pub(crate) fn all_ended(&mut self, how: ExecEnd) {
         self.closed = true;
-        self.tickets.void();
+        self.tickets.fail_all();
         for (id, _) in std::mem::take(&mut self.running) {
             self.ends.push_back((id, LaunchEnd::Ended(how)));
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_launched_ends_and_only_once() {
+    fn exit_of_an_unknown_or_ended_program_is_ignored() {
         let mut launched = Launched::default();
         launched.running.insert(id("exec-1"), "sh".to_owned());
         for strange in [
@@ -134,11 +134,11 @@ mod tests {
             GuestReply::Egress,
             GuestReply::Mail,
         ] {
-            launched.hear(strange, Vec::new());
+            launched.handle_reply(strange, Vec::new());
         }
-        assert!(launched.ends.is_empty() && launched.knows(&id("exec-1")));
-        launched.hear(exit("exec-1", 7), Vec::new());
-        launched.hear(exit("exec-1", 8), Vec::new());
+        assert!(launched.ends.is_empty() && launched.is_running(&id("exec-1")));
+        launched.handle_reply(exit("exec-1", 7), Vec::new());
+        launched.handle_reply(exit("exec-1", 8), Vec::new());
         assert_eq!(launched.ends.len(), 1);
         let (of, end) = launched.ends.pop_front().unwrap();
         assert_eq!(of, id("exec-1"));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_after_ready_is_kept_and_the_first_one_stays() {
+    fn first_failure_after_ready_is_stored_and_later_ones_are_ignored() {
         let failed = |subject: &str| GuestReply::Failed {
             step: "channel".to_owned(),
             subject: subject.to_owned(),
@@ -158,7 +158,7 @@ mod tests {
         };
         let mut launched = Launched::default();
         for reply in [failed("po\u{1b}ll"), failed("sendmsg"), over(9), over(15)] {
-            launched.hear(reply, Vec::new());
+            launched.handle_reply(reply, Vec::new());
         }
         let failure = launched.failure.unwrap();
         assert_eq!((failure.subject.as_str(), failure.errno), ("poll", 12));
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn death_ends_all_and_nothing_twice() {
+    fn guest_death_ends_each_program_exactly_once() {
         let mut launched = Launched::default();
         for name in ["exec-1", "exec-2"] {
             launched.running.insert(id(name), "sh".to_owned());
         }
-        launched.hear(exit("exec-1", 0), Vec::new());
+        launched.handle_reply(exit("exec-1", 0), Vec::new());
         launched.all_ended(ExecEnd::GuestDied);
-        launched.hear(exit("exec-2", 0), Vec::new());
+        launched.handle_reply(exit("exec-2", 0), Vec::new());
         assert_eq!(launched.ends.len(), 2);
         assert!(matches!(
             launched.ends.back().unwrap().1,

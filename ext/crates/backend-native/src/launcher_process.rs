@@ -1,4 +1,4 @@
-//! A launcher, whoever its parent is.
+//! A launcher process: a child of this process or of a spawner.
 
 use crate::cgroup::Cgroup;
 use crate::process_sandbox::WrappedCommand;
@@ -9,14 +9,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A started launcher, not yet waited for.
+/// A started launcher that has not been reaped.
 #[derive(Debug)]
 pub(crate) enum LauncherProcess {
     /// A child of this process.
     Child(ChildProcess),
     /// A child of a spawner.
     Spawned {
-        /// Its pid, or its wrapper's.
+        /// Pid of the launcher or of its process wrapper.
         pid: i32,
         pidfd: OwnedFd,
         spawner: Arc<Spawner>,
@@ -25,7 +25,7 @@ pub(crate) enum LauncherProcess {
 }
 
 impl LauncherProcess {
-    /// Lets a spawner start one.
+    /// Asks a spawner to start a launcher.
     pub(crate) fn from_spawner(
         spawner: &Arc<Spawner>,
         command: &WrappedCommand,
@@ -41,7 +41,8 @@ impl LauncherProcess {
         })
     }
 
-    /// How the spawner that started it ended, when there is one and it ends before `until`.
+    /// Returns how the launcher's spawner ended; `None` without a spawner or when it lives beyond
+    /// `until`.
     pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
         match self {
             Self::Child(_) => None,
@@ -49,7 +50,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Its pid, or its wrapper's.
+    /// Returns the pid of the launcher or of its process wrapper.
     pub(crate) fn pid(&self) -> i32 {
         match self {
             Self::Child(child) => child.pid(),
@@ -57,7 +58,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Readable once the launcher has ended.
+    /// Returns a pidfd, readable once the launcher has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Child(child) => child.pidfd(),
@@ -65,7 +66,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Sends SIGKILL to the launcher; its guest follows by parent-death signal.
+    /// Sends SIGKILL to the launcher; the parent-death signal then ends its guest.
     pub(crate) fn kill(&self) {
         match self {
             Self::Child(child) => child.kill(),
@@ -73,7 +74,7 @@ impl LauncherProcess {
         }
     }
 
-    /// Waits for the end; the same answer when asked again.
+    /// Waits for the exit; later calls return the same result.
     pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
         match self {
             Self::Child(child) => child.wait(),

@@ -1,7 +1,7 @@
-//! From a plan to a guest that has reported, or to the reason why there is none.
+//! Launch of a guest: from a plan to a ready guest or an error.
 //!
-//! The launcher is started, put into its group, given the plan and listened to until the
-//! guest's probes have run. Whatever goes wrong on the way, nothing of it is left.
+//! Starts the launcher, moves it into its cgroup, sends the plan and reads messages until the
+//! guest's probes have run. On failure no process of the guest is left.
 
 use crate::cgroup::Cgroup;
 use crate::channel::{Channel, Received, poll_in};
@@ -25,32 +25,32 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::EgressListeners;
 
-/// Time for the kernel to tear a killed guest down before the launcher is killed too.
+/// Deadline for the kernel to end a killed guest before the launcher is killed too.
 pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
 
-/// How to start the launcher.
+/// Options for starting the launcher.
 #[derive(Clone, Copy)]
 pub struct LaunchOptions<'a> {
-    /// The launcher.
+    /// Path of the launcher.
     pub launcher: &'a Path,
-    /// A further wrapper, or [`crate::NoSandbox`].
+    /// Process wrapper around the launcher, or [`crate::NoSandbox`].
     pub sandbox: &'a dyn ProcessSandbox,
-    /// Time until the guest must be ready.
+    /// Deadline for the guest to become ready.
     pub ready_timeout: Duration,
-    /// The group that the guest shall be in, or why there is none.
+    /// Cgroup of the guest, or the reason why there is none.
     pub cgroup: &'a Cgroup,
-    /// Whose kernel uid the guest gets.
+    /// Kernel uid and gid of the guest.
     pub identity: &'a GuestIdentity,
 }
 
-/// In place of the number of a pid 1 that is gone.
+/// Stands for the pid of a pid 1 that has already ended.
 const GONE: i32 = 0;
 
-/// What the launcher sends until the guest is ready.
+/// Objects that the launcher sends before the guest is ready.
 #[derive(Default)]
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
-    /// With an identity of its own: where the layers lie.
+    /// Scratch mount that contains the layers; only for a guest with its own kernel uid.
     scratch: Option<OwnedFd>,
     directories: BTreeMap<u32, String>,
     layers: BTreeMap<u32, OwnedFd>,
@@ -59,7 +59,7 @@ struct Arrivals {
     report: Option<IsolationReport>,
 }
 
-/// A launcher whose guest has reported.
+/// A launcher whose guest is ready.
 pub(crate) struct Started {
     pub(crate) channel: Channel,
     pub(crate) process: LauncherProcess,
@@ -71,7 +71,7 @@ pub(crate) struct Started {
     pub(crate) audit: SandboxAudit,
 }
 
-/// Starts the launcher and waits for the guest's report. On failure nothing of it is left.
+/// Starts the launcher and waits for the guest's report. On failure no process of it is left.
 pub(crate) fn start(
     plan: &LaunchPlan,
     options: &LaunchOptions<'_>,
@@ -90,7 +90,7 @@ pub(crate) fn start(
     let translated = translated.transpose().map_err(host("copy"))?;
     let plan = translated.as_ref().unwrap_or(plan);
     let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
-        detail: "the plan is no JSON",
+        detail: "the plan cannot be written as JSON",
     })?;
     let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
         detail: "the launcher's path is not UTF-8",
@@ -117,7 +117,7 @@ pub(crate) fn start(
     })?;
     drop((plan_read, theirs, lifetime_read));
     let until = Instant::now() + options.ready_timeout;
-    // A user's spawner has entered it already, while the process was still the user's own.
+    // A spawner of a user joined the cgroup already, while its process still had the user's uid.
     let joined = match options.identity.store() {
         Some(_) => Ok(()),
         None => grouping::join(options.cgroup, process.pid()),
@@ -130,7 +130,8 @@ pub(crate) fn start(
     let arrivals = match begun {
         Ok(arrivals) => arrivals,
         Err(error) => {
-            // Nothing foreign has run yet; what is left dies with the launcher.
+            // No program of the caller has run yet; all processes of the guest end with the
+            // launcher.
             process.kill();
             let _ = process.wait();
             return Err(error.wrapped_in(around));
@@ -140,14 +141,14 @@ pub(crate) fn start(
         process.kill();
         let _ = process.wait();
         return Err(LaunchError::Protocol {
-            detail: "ready came before everything else",
+            detail: "`ready` arrived before other required messages",
         });
     };
     if pid == GONE {
         process.kill();
         let _ = process.wait();
         return Err(LaunchError::Protocol {
-            detail: "what came with pid 1 is no process of this host",
+            detail: "the descriptor sent with pid 1 is not a process of this host",
         });
     }
     let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
@@ -169,8 +170,9 @@ pub(crate) fn start(
 }
 
 impl Arrivals {
-    /// Opens the layers of a guest with a kernel uid of its own: through a mount in which its
-    /// files are the state owner's. No foreign code has run yet, so the names are the launcher's.
+    /// Opens the layers of a guest with its own kernel uid through an idmapped mount, in which the
+    /// state's owner owns its files. No program of the caller has run yet, so the names were chosen
+    /// by the launcher.
     fn read_through(mut self, identity: &GuestIdentity) -> Result<Self, LaunchError> {
         let (Some(spawner), Some(scratch)) = (identity.spawner(), self.scratch.take()) else {
             return Ok(self);
@@ -188,7 +190,7 @@ impl Arrivals {
     }
 }
 
-/// Completes the row of the identity from what the kernel says of pid 1, seen from outside.
+/// Completes the identity row of the report with the ids that `/proc` shows for pid 1 from outside.
 fn identified(
     identity: &GuestIdentity,
     pid: i32,
@@ -211,7 +213,7 @@ fn identified(
             }
             row.enforced = Enforcement::Enforced;
             row.by = "a kernel uid and gid that nothing else on this host has".to_owned();
-            // Without the number: the same run gives the same report.
+            // The ids are left out of the text, so that equal runs give equal reports.
             "pid 1 runs as the uid and gid that were locked for it, as the kernel shows it; no \
              process had them before"
                 .clone_into(&mut row.evidence);
@@ -220,7 +222,7 @@ fn identified(
     }
 }
 
-/// Real user and group of a process, in this process's namespace.
+/// Returns real uid and gid of a process, as numbered in this process's user namespace.
 fn kernel_ids(pid: i32) -> Option<[u32; 2]> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let first = |name: &str| {
@@ -230,7 +232,7 @@ fn kernel_ids(pid: i32) -> Option<[u32; 2]> {
     Some([first("Uid:")?, first("Gid:")?])
 }
 
-/// What the guest of a self-test reports. It is gone afterwards.
+/// Launches a guest for a self-test, returns its report and ends it.
 pub(crate) fn observe(
     plan: &LaunchPlan,
     options: &LaunchOptions<'_>,
@@ -261,7 +263,7 @@ fn await_ready(
                     });
                 }
             }
-            Received::Garbage => {
+            Received::Malformed => {
                 return Err(LaunchError::Protocol {
                     detail: "a message is malformed",
                 });
@@ -305,8 +307,8 @@ fn accept(
             Ok(())
         }
         (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
-            // The number in the message is one of the launcher's own pid namespace. A pid 1
-            // that failed may be gone already: why it did is the next message.
+            // The pid in the message belongs to the launcher's pid namespace. A pid 1 that failed
+            // may have ended already; the next message gives the cause.
             arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
             Ok(())
         }
@@ -324,7 +326,7 @@ fn accept(
                 None => arrivals.directories.insert(index, directory).is_some(),
             };
             if twice || !captures(plan).any(|wanted| wanted == index) {
-                return protocol("a layer nobody asked for arrived");
+                return protocol("an unexpected layer arrived");
             }
             Ok(())
         }
@@ -362,11 +364,11 @@ fn accept(
             | GuestReply::ConnectFailed { .. }
             | GuestReply::Exit(_),
             _,
-        ) => protocol("a message came out of turn"),
+        ) => protocol("a message arrived out of order"),
     }
 }
 
-/// The number that this process knows the process of a pidfd by.
+/// Returns the pid of a pidfd's process in this process's pid namespace.
 fn pid_here(pidfd: BorrowedFd<'_>) -> Option<i32> {
     let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;

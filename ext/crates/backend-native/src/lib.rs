@@ -1,13 +1,13 @@
-//! The native backend as a library: everything a runner needs to put WordPress into
-//! a guest built by the launcher.
+//! Library of the native backend: functions that a runner needs to run WordPress in a guest built
+//! by the launcher.
 //!
-//! The order of use is: [`PhpLayout::discover`] → [`ensure_template`] → [`build_plan`]
-//! (pure) → [`Guest::launch`] → [`Guest::exec`] as often as wanted → [`Guest::kill`] →
-//! capture from [`Guest::layer`].
+//! Order of use: [`PhpLayout::discover`] → [`ensure_template`] → [`build_plan`] (pure) →
+//! [`Guest::launch`] → [`Guest::exec`], any number of times → [`Guest::kill`] → capture from
+//! [`Guest::layer`].
 //!
-//! All calls block. A [`Guest`] may move between threads; [`Guest::killer`] gives a
-//! handle that ends it from another one. This crate makes no namespace, mount,
-//! Landlock or seccomp call: that is the launcher's work alone.
+//! All calls block. A [`Guest`] may move between threads; [`Guest::killer`] returns a handle that
+//! kills it from another thread. This crate makes no namespace, mount, Landlock or seccomp call;
+//! only the launcher does.
 
 mod cgroup;
 mod channel;
@@ -41,10 +41,11 @@ mod user_budgets;
 mod watch;
 
 pub use cgroup::{
-    Cgroup, CgroupError, CgroupPlace, Intent, LeftCgroups, RunCgroup, reap_cgroups, remove_cgroups,
+    Cgroup, CgroupError, CgroupParents, Intent, ReapedCgroups, RunCgroup, reap_cgroups,
+    remove_cgroups,
 };
 pub use diagnosis::{Cause, Concern, causes, weaknesses};
-pub use execution::{ExecCall, ExecEnd, ExecError, Execution, LAUNCHED};
+pub use execution::{ExecCall, ExecEnd, ExecError, Execution, MAX_LAUNCHED};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
 pub use host_facts::{
@@ -75,7 +76,7 @@ pub use spawner::{
     GuestIdentity, GuestStore, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 pub use template::{
-    LeftTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template,
+    StaleTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template,
     sweep_templates,
 };
 pub use tickets::ConnectError;

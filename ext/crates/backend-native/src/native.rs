@@ -1,4 +1,4 @@
-//! The native backend behind the contract of the runtime crate.
+//! Native backend: implements the `Backend` and `Runtime` traits of the runtime crate.
 
 use crate::cgroup::Cgroup;
 use crate::execution::{ExecCall, ExecEnd, ExecError};
@@ -30,54 +30,55 @@ use wp_codebox_runtime::{
     Runtime, Terminal, Usage,
 };
 
-/// Time until a guest must be ready.
-const READY: Duration = Duration::from_secs(30);
+/// Deadline for a guest to become ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Builds guests on this host.
 #[derive(Debug)]
 pub struct NativeBackend {
-    /// The launcher.
+    /// Path of the launcher.
     pub launcher: PathBuf,
     /// System directories of the host.
     pub host: HostLayout,
-    /// PHP.
+    /// PHP installation of the host.
     pub php: PhpLayout,
-    /// Wrapper around the launcher.
+    /// Process wrapper around the launcher.
     pub sandbox: Arc<dyn ProcessSandbox>,
-    /// WordPress.
+    /// WordPress template of the guests.
     pub template: Template,
     /// Host directory with WP-CLI and the guest programs.
     pub share_dir: String,
-    /// Ends guests when the run is cancelled.
+    /// Handle through which a cancelled run kills its guests.
     pub cancellation: Arc<Cancellation>,
-    /// The group of the run's guests, or why there is none.
+    /// Cgroup of the run's guests, or the reason why there is none.
     pub cgroup: Arc<Cgroup>,
-    /// Whose kernel uid the guests get; at `reduced` the runner's.
+    /// Kernel uid and gid of the guests; the runner's at level `reduced`.
     pub identity: GuestIdentity,
 }
 
-/// What one guest is made from.
+/// Specification of one guest.
 #[derive(Debug, Clone)]
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
-    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    /// Host directories layered over the template's `wp-content`, topmost first; empty in a fresh
+    /// guest.
     pub content: Vec<HostSource>,
-    /// Code of the host that the guest's WordPress loads.
+    /// Host plugins and libraries that the guest's WordPress loads.
     pub components: PlannedComponents,
-    /// Text of `/run/codebox/task.json`; empty: no such file.
+    /// Text of `/run/codebox/task.json`; no file when empty.
     pub task_json: String,
-    /// Single host files shown read-only.
+    /// Single host files that the guest sees read-only.
     pub staged: Vec<StagedFile>,
-    /// Host directories with programs, shown read-only.
+    /// Host directories with programs that the guest sees read-only.
     pub programs: Vec<ProgramDirectory>,
-    /// Limits.
+    /// Resource limits.
     pub limits: Limits,
-    /// What leaves the guest.
+    /// Network egress of the guest.
     pub egress: GuestEgress,
-    /// `full`, or `reduced` where the host forbids `full` and the caller allows less.
+    /// `full`; `reduced` only where the host forbids `full` and the caller allows `reduced`.
     pub level: IsolationLevel,
-    /// Where a guest at `reduced` gets its tree; not used at `full`. Must not exist.
+    /// Host directory for the tree of a guest at level `reduced`, unused at `full`. Must not exist.
     pub tree: PathBuf,
 }
 
@@ -116,7 +117,7 @@ impl Backend for NativeBackend {
         let options = LaunchOptions {
             launcher: &self.launcher,
             sandbox: self.sandbox.as_ref(),
-            ready_timeout: READY,
+            ready_timeout: READY_TIMEOUT,
             cgroup: &self.cgroup,
             identity: &self.identity,
         };
@@ -155,8 +156,8 @@ impl Backend for NativeBackend {
 }
 
 impl NativeBackend {
-    /// A guest with a browser instead of a WordPress, beside the one that works. It is watched by
-    /// itself: the group of the run has the limits of the guest that works.
+    /// Creates a guest that runs a browser instead of WordPress, next to the working guest. Its
+    /// memory is polled separately, because the run's cgroup has the limits of the working guest.
     pub fn create_browser(
         &self,
         directory: Option<&str>,
@@ -177,7 +178,7 @@ impl NativeBackend {
             &LaunchOptions {
                 launcher: &self.launcher,
                 sandbox: self.sandbox.as_ref(),
-                ready_timeout: READY,
+                ready_timeout: READY_TIMEOUT,
                 cgroup: &apart,
                 identity: &self.identity,
             },
@@ -202,12 +203,12 @@ impl NativeBackend {
     }
 }
 
-/// Where the guest's own directories lie.
+/// Location of the guest's own directories.
 #[derive(Debug)]
 enum View {
-    /// In mounts of its own.
+    /// In mounts of the guest's own.
     Private,
-    /// In a directory of the host.
+    /// In a directory tree on the host.
     Host(Box<GuestTree>),
 }
 
@@ -225,7 +226,7 @@ fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch,
     })
 }
 
-/// A guest behind the contract.
+/// A guest that implements the `Runtime` trait.
 #[derive(Debug)]
 struct NativeRuntime {
     guest: Guest,
@@ -419,7 +420,7 @@ fn copies<'a>(
 }
 
 impl NativeRuntime {
-    /// Whether a server in it can be reached.
+    /// Returns an error when the guest has no sockets, so no server in it can be reached.
     fn has_sockets(&self) -> Result<(), BackendError> {
         match &self.view {
             View::Private => Ok(()),
@@ -430,7 +431,7 @@ impl NativeRuntime {
         }
     }
 
-    /// A request as the guest must get it, with the environment that every program has.
+    /// Returns the request as pid 1 must get it, with the environment common to all programs.
     fn request(&self, request: ExecRequest) -> Result<ExecRequest, ErrorBody> {
         let mut env = environment();
         env.extend(self.egress.clone());

@@ -1,9 +1,8 @@
-//! Which PHP the guest runs: its paths and the extensions the host loads, in order.
+//! PHP installation for the guest: paths, and the extensions that the host loads, in order.
 //!
-//! The guest gets no `/etc/php`: its php.ini is generated, so the extensions that the
-//! host's scan directory would have loaded must be named explicitly. Our own extension,
-//! debuggers and coverage drivers are left out. The answer is cached in the state
-//! directory, keyed by what it was derived from.
+//! The guest gets no `/etc/php`: its php.ini is generated, so it must name the extensions that the
+//! host's scan directory would load. This project's own extension, debuggers and coverage drivers
+//! are left out. The result is cached in the state directory, keyed by its inputs.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -12,53 +11,53 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Extensions that never enter a guest: this project's own, and tools that change how PHP runs.
+/// Extensions that a guest never loads: this project's own, and tools that change how PHP runs.
 const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
-/// Directories from which PHP may come: the guest sees these read-only.
+/// Path prefixes allowed for PHP; the guest sees these directories read-only.
 const PREFIXES: [&str; 4] = ["/usr/", "/bin/", "/opt/", "/lib/"];
-/// Asks PHP about itself; one value per line, none of them may be absent.
+/// PHP code that prints the installation's settings, one non-empty value per line.
 const QUESTION: &str = "echo implode(\"\\n\", [PHP_VERSION, PHP_CONFIG_FILE_PATH, \
     PHP_CONFIG_FILE_SCAN_DIR, ini_get('extension_dir'), (string) php_ini_loaded_file(), \
     str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files())]);";
 
-/// One extension line.
+/// An extension line of php.ini.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhpExtension {
-    /// The value of the line: a name, a file name or a path.
+    /// Value of the line: a name, a file name or a path.
     pub file: String,
-    /// `zend_extension` rather than `extension`.
+    /// Whether the line is `zend_extension` instead of `extension`.
     pub zend: bool,
 }
 
-/// PHP as found on this host.
+/// PHP installation of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhpLayout {
-    /// Canonical path of the program; the same inside the guest.
+    /// Canonical path of the program; the same in the guest.
     pub binary: String,
     /// `PHP_VERSION`.
     pub version: String,
-    /// Where this PHP looks for php.ini.
+    /// Directory in which this PHP looks for php.ini.
     pub ini_directory: String,
-    /// Where extensions lie.
+    /// Directory of the extensions.
     pub extension_dir: String,
-    /// In load order.
+    /// Extensions in load order.
     pub extensions: Vec<PhpExtension>,
 }
 
-/// Why no PHP was found.
+/// Reason why no PHP can be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PhpError {
-    /// The path leads to no program.
+    /// The path does not lead to a readable file.
     #[error(
         "PHP {path:?} does not exist or cannot be read; set wp_codebox.php_binary or --php to an installed PHP command line program"
     )]
     Missing {
-        /// As given.
+        /// Path as given.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The guest could not see it.
+    /// The guest cannot see the path.
     #[error(
         "PHP {path:?} lies outside /usr, /bin and /opt; the guest sees only these, so choose a PHP installed there"
     )]
@@ -66,26 +65,26 @@ pub enum PhpError {
         /// Canonical path.
         path: PathBuf,
     },
-    /// It did not run.
+    /// The program did not run.
     #[error(
         "PHP {path:?} could not be asked for its settings ({detail}); check that `php -v` works for this user"
     )]
     Silent {
         /// Canonical path.
         path: PathBuf,
-        /// Exit status or what was missing.
+        /// Exit status, or what its output lacks.
         detail: String,
     },
-    /// It is too old.
+    /// The version is too old.
     #[error("PHP {version} is too old; 8.2 or newer is needed")]
     TooOld {
-        /// Its version.
+        /// Version of PHP.
         version: String,
     },
 }
 
 impl PhpError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -95,14 +94,14 @@ impl PhpError {
             | Self::TooOld { .. } => ErrorCode::ConfigInvalid,
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
 }
 
-/// What the cached answer depends on.
+/// Inputs of the cached result.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Basis {
     binary: Vec<i64>,
@@ -120,8 +119,8 @@ struct Cached {
 }
 
 impl PhpLayout {
-    /// Finds out about `php_binary`, or takes the answer cached below `state_dir` when neither
-    /// the program nor its configuration changed since. A cache that cannot be written is no error.
+    /// Queries `php_binary`, or returns the result cached below `state_dir` if neither the program
+    /// nor its configuration has changed. Ignores a failure to write the cache.
     pub fn discover(php_binary: &Path, state_dir: &Path) -> Result<Self, PhpError> {
         let missing = |source| PhpError::Missing {
             path: php_binary.to_owned(),
@@ -151,7 +150,8 @@ impl PhpLayout {
         Ok(cached.layout)
     }
 
-    /// The directory beside `/usr` that must be bound for this PHP, e.g. `/opt/php83`.
+    /// Returns the directory outside `/usr` that must be mounted for this PHP, for example
+    /// `/opt/php83`.
     #[must_use]
     pub fn extra_root(&self) -> Option<String> {
         let rest = self.binary.strip_prefix("/opt/")?;
@@ -203,7 +203,7 @@ fn write_cache(cache: &Path, cached: &Cached) {
         return;
     };
     let temporary = cache.with_extension(format!("{}.tmp", std::process::id()));
-    // Losing the cache costs 20 ms on the next run, nothing else.
+    // A missing cache costs the next run 20 ms.
     let _ = fs::create_dir_all(directory)
         .and_then(|()| fs::write(&temporary, bytes))
         .and_then(|()| fs::rename(&temporary, cache));
@@ -265,7 +265,7 @@ fn recent(version: &str) -> bool {
     }
 }
 
-/// The extension lines of one ini file that a guest gets.
+/// Returns the extension lines of one ini file that a guest gets.
 fn extension_lines(text: &str) -> Vec<PhpExtension> {
     text.lines()
         .filter_map(|line| line.split_once('='))
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extension_lines_keep_order_and_drop_our_own() {
+    fn extension_lines_keep_order_and_exclude_wp_codebox_and_debuggers() {
         let text = "; extension=no\nextension=pdo.so\n zend_extension = \"opcache.so\" ; x\n\
             extension=/a/libwp_codebox.so\nextension=wp_codebox\nzend_extension=xdebug\n\
             extension_dir=/x\nextension=mysqli";
@@ -323,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn versions() {
+    fn php_below_8_2_is_too_old() {
         assert!(recent("8.2.36") && recent("8.4.0RC1") && recent("9.0.0"));
         assert!(!recent("8.1.30") && !recent("7.4") && !recent(""));
     }
 
     #[test]
-    fn a_missing_or_foreign_php_names_the_setting() {
+    fn missing_php_or_php_outside_usr_names_the_setting() {
         let state = tempfile::tempdir().unwrap();
         let error = PhpLayout::discover(Path::new("/usr/bin/no-such-php"), state.path());
         assert_eq!(error.unwrap_err().code(), ErrorCode::ConfigInvalid);

@@ -1,9 +1,10 @@
-//! From what a run asks for to the launcher's plan. Pure: same input, same bytes.
+//! Builds the launcher's plan from a guest specification. Pure: the same input gives the same
+//! bytes.
 //!
-//! The guest's root is an empty tmpfs in which the launcher shows the host's system
-//! directories read-only, through overlays; `/etc` and php.ini are made here. What the guest may write lies on
-//! the scratch tmpfs or in an overlay's upper directory, never in a host directory.
-//! The one exception is [`TemplateAccess::Build`], with which the template is made.
+//! The guest's root is an empty tmpfs, in which the launcher mounts the host's system directories
+//! read-only through overlays. `/etc` and php.ini are generated here. Writable paths of the guest
+//! lie on the scratch tmpfs or in the upper directory of an overlay, never in a host directory. The
+//! only exception is [`TemplateAccess::Build`], which builds the template.
 
 mod browser;
 mod builder;
@@ -35,85 +36,86 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Layer index of the guest's `wp-content`; mounts use their own index from 0.
+/// Layer index of the guest's `wp-content`; mounts use their position from 0.
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// uid and gid inside the guest.
 pub const GUEST_ID: u32 = 1000;
 const STAGED: &str = "/run/codebox/staged";
-/// What covers a hidden directory.
+/// Empty directory mounted over a hidden directory.
 const EMPTY: &str = "/run/codebox/empty";
-/// What covers a hidden file.
+/// Empty file mounted over a hidden file.
 const BLANK: &str = "/run/codebox/blank";
-/// One mount, decided: sources are checked and, where needed, already copied.
+/// A resolved mount: its sources are validated and, where needed, already copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedMount {
-    /// Position in the request; the layer index under which its upper directory arrives.
+    /// Position in the request; also the layer index of its upper directory.
     pub index: u32,
-    /// Host directories, topmost first: the source, above it what hides entries of it, and
-    /// above that the captured change in a check's guest.
+    /// Host directories, topmost first: in a check's guest the captured change, then layers that
+    /// hide entries of the source, then the source.
     pub lowers: Vec<HostSource>,
-    /// Declared target.
+    /// Declared target path.
     pub target: GuestPath,
-    /// What the guest may do.
+    /// Access that the guest has.
     pub access: MountAccess,
-    /// How it is materialised; `Bind` for read-only mounts only.
+    /// How the mount is realised; `Bind` for read-only mounts only.
     pub view: MountView,
-    /// Its repository in the guest.
+    /// Git repository of the mount in the guest.
     pub git: Option<PlannedGit>,
 }
 
-/// A host directory with programs that the guest may run and nobody may write.
+/// A host directory with programs that the guest may execute; read-only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramDirectory {
-    /// Where it is.
+    /// Host directory.
     pub source: HostSource,
-    /// Where the guest sees it, one level below [`AGENTS`].
+    /// Path in the guest, one level below [`AGENTS`].
     pub target: GuestPath,
 }
 
-/// How the guest sees the template.
+/// How the template is mounted in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateAccess {
-    /// As overlay lowers; nothing of the template is writable.
+    /// As overlay lower directories; nothing of the template is writable.
     Run,
-    /// `wp-content` and the opcode cache are bound writable: only to build a template. What runs
-    /// then is the parent's WordPress core and the SQLite drop-in, no plugin and no agent, and
-    /// nothing else has these new directories open.
+    /// `wp-content` and the opcode cache are bind-mounted writable; only for building a template.
+    /// The guest then runs the parent site's WordPress core and the SQLite drop-in, no plugin and
+    /// no agent, and no other process has these new directories open.
     Build,
 }
 
-/// Everything a plan depends on.
+/// Input of [`build_plan`].
 #[derive(Debug, Clone)]
 pub struct GuestSpec<'a> {
-    /// The host's system directories.
+    /// System directories of the host.
     pub host: &'a HostLayout,
-    /// PHP.
+    /// PHP installation of the host.
     pub php: &'a PhpLayout,
     /// Host directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: &'a str,
-    /// WordPress.
+    /// WordPress template.
     pub template: &'a Template,
-    /// `Run` for every run.
+    /// `Run` for every run; `Build` for building a template.
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
-    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    /// Host directories layered over the template's `wp-content`, topmost first; empty in a fresh
+    /// guest.
     pub content: &'a [HostSource],
-    /// Code of the host that the guest's WordPress loads.
+    /// Host plugins and libraries that the guest's WordPress loads.
     pub components: &'a PlannedComponents,
-    /// Text of `/run/codebox/task.json`; empty: no such file.
+    /// Text of `/run/codebox/task.json`; no file when empty.
     pub task_json: &'a str,
-    /// Single host files shown read-only.
+    /// Single host files that the guest sees read-only.
     pub staged: &'a [StagedFile],
-    /// Directories with programs.
+    /// Host directories with programs that the guest sees read-only.
     pub programs: &'a [ProgramDirectory],
-    /// Limits.
+    /// Resource limits.
     pub limits: Limits,
-    /// What leaves the guest.
+    /// Network egress of the guest.
     pub egress: &'a GuestEgress,
 }
 
-/// Makes the plan.
+/// Builds the plan.
 pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     let targets: Vec<GuestPath> = spec.mounts.iter().map(|m| m.target.clone()).collect();
     let paths = mount_paths(&targets)?;
@@ -160,7 +162,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         calls: CallSet::Programs,
         limits: spec.limits,
         egress,
-        // What runs while a template is built sends no mail of a run.
+        // A template build sends no mail, so it needs no mail socket.
         mail: match spec.template_access {
             TemplateAccess::Run => Some(MAIL_PORT),
             TemplateAccess::Build => None,
@@ -222,7 +224,7 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     builder.scratch("/dev/shm", 0o1777)?;
     builder.directory("/workspace")?;
     builder.directory(STAGED)?;
-    // The configured PHP is `php`, whatever the host's alternatives say.
+    // `php` is the configured PHP, whatever `/etc/alternatives` of the host selects.
     builder.link(&format!("{PROGRAMS}/php"), &spec.php.binary)?;
     if let GuestEgress::Terminate { authority_pem } = spec.egress {
         builder.file(EGRESS_AUTHORITY, authority_pem.as_str())?;
@@ -233,8 +235,8 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     )
 }
 
-/// Covers what must not be seen although a directory above it is bound, e.g. a site below
-/// `/usr/share`. Nothing else of the host is bound whole.
+/// Hides paths inside a system directory that is mounted, for example a site below `/usr/share`. No
+/// other host directory is mounted as a whole.
 fn hide<'a>(
     builder: &mut Builder,
     hidden: impl Iterator<Item = &'a HiddenPath>,
@@ -302,7 +304,8 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        // A copy of the source, or the source itself: nothing is captured, so nothing is written.
+        // Read-only: the mount is a copy of the source or the source itself, and no change is
+        // captured.
         (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
         (MountAccess::Readonly, MountView::Overlay) => true,

@@ -1,4 +1,4 @@
-//! The plan of a self-test.
+//! Plan of a self-test's guest.
 
 use crate::host::{HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
@@ -6,8 +6,7 @@ use wp_codebox_contracts::{
     LaunchPurpose, Limits, PLAN_VERSION, PlanIdentity,
 };
 
-/// The smallest plan that boots: system directories and a scratch `/tmp`. What a
-/// self-test of the host launches.
+/// Returns the smallest plan that boots, for a self-test: system directories and a scratch `/tmp`.
 #[must_use]
 pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
     let mut mounts = vec![LaunchMount::Proc, LaunchMount::Dev];

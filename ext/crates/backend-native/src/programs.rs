@@ -1,8 +1,8 @@
-//! Starting, signalling and awaiting programs that run beside others.
+//! Starts, signals and awaits programs that run concurrently in a guest.
 
 use crate::channel::{Received, SendFailure, poll_in, timespec};
 use crate::exec::reopenable;
-use crate::execution::{ExecEnd, ExecError, LAUNCHED};
+use crate::execution::{ExecEnd, ExecError, MAX_LAUNCHED};
 use crate::guest::Guest;
 use crate::launched::LaunchEnd;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -10,22 +10,23 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecutionId, GuestRequest};
 
-/// Most messages taken in a row: whoever waits must not starve behind a flood.
+/// Largest number of messages read in a row, so that a flood of messages cannot starve the waiting
+/// caller.
 const ROUND: usize = 64;
 
 impl Guest {
-    /// Starts a program and does not wait for it, not even for whether it starts:
-    /// [`Guest::next_end`] tells that too. It has the three descriptors and no other.
+    /// Starts a program without waiting, not even for its `execve`: [`Guest::next_end`] also
+    /// reports a failed start. The program gets the three descriptors and no other.
     pub fn launch_program(
         &mut self,
         request: &ExecRequest,
         stdio: [OwnedFd; 3],
     ) -> Result<(), ExecError> {
         let program = request.argv.first().cloned().unwrap_or_default();
-        if self.launched.running.len() >= LAUNCHED {
+        if self.launched.running.len() >= MAX_LAUNCHED {
             return Err(ExecError::TooMany);
         }
-        if self.launched.knows(&request.id) {
+        if self.launched.is_running(&request.id) {
             return Err(ExecError::NotStarted {
                 program,
                 step: "input".to_owned(),
@@ -47,20 +48,20 @@ impl Guest {
         Ok(())
     }
 
-    /// Signals a launched program; of one that is not there, nobody.
+    /// Sends a signal to a launched program; does nothing if no such program runs.
     pub fn signal_program(&mut self, id: &ExecutionId, signal: i32) -> Result<(), ExecError> {
         let id = id.clone();
-        self.tell(id.clone(), GuestRequest::Signal { id, signal })
+        self.send_request(id.clone(), GuestRequest::Signal { id, signal })
     }
 
-    /// Kills a launched program and what it started.
+    /// Kills a launched program and its descendants.
     pub fn stop_program(&mut self, id: &ExecutionId) -> Result<(), ExecError> {
         let id = id.clone();
-        self.tell(id.clone(), GuestRequest::Stop { id })
+        self.send_request(id.clone(), GuestRequest::Stop { id })
     }
 
-    fn tell(&mut self, id: ExecutionId, request: GuestRequest) -> Result<(), ExecError> {
-        if !self.launched.knows(&id) {
+    fn send_request(&mut self, id: ExecutionId, request: GuestRequest) -> Result<(), ExecError> {
+        if !self.launched.is_running(&id) {
             return Ok(());
         }
         self.channel
@@ -71,9 +72,9 @@ impl Guest {
             })
     }
 
-    /// The end of a launched program: one that is known already, or the first that comes before
-    /// `until` and before `wake` is readable. Nothing is also answered when the guest dies
-    /// without one: see [`Guest::death`].
+    /// Returns the end of a launched program: an already stored one, or the first that arrives
+    /// before `until` and before `wake` becomes readable. Also returns `None` when the guest dies
+    /// while no program runs: see [`Guest::death`].
     pub fn next_end(
         &mut self,
         wake: BorrowedFd<'_>,
@@ -82,7 +83,7 @@ impl Guest {
         loop {
             let was_closed = self.launched.closed;
             if !was_closed {
-                self.hear_all();
+                self.handle_messages();
             }
             if let Some(end) = self.launched.ends.pop_front() {
                 return Some(end);
@@ -107,30 +108,30 @@ impl Guest {
         }
     }
 
-    /// How the guest died, when it is dead.
+    /// Returns how the guest died, or `None` while it lives.
     pub fn death(&mut self) -> Option<ExecEnd> {
         if !self.launched.closed && poll_in(self.pidfd(), Duration::ZERO) {
-            self.hear_all();
+            self.handle_messages();
             self.launched.all_ended(self.early_end());
         }
         self.launched.closed.then(|| self.early_end())
     }
 
-    fn hear_all(&mut self) {
+    fn handle_messages(&mut self) {
         for _ in 0..ROUND {
             match self.channel.receive() {
-                Received::Message(reply, fds) => self.launched.hear(*reply, fds),
-                Received::Garbage => {}
+                Received::Message(reply, fds) => self.launched.handle_reply(*reply, fds),
+                Received::Malformed => {}
                 Received::Empty => return,
                 Received::Closed => return self.launched.all_ended(self.early_end()),
             }
         }
     }
 
-    /// Takes note of what was said meanwhile; waits for nothing.
+    /// Processes the messages that have arrived; does not block.
     pub fn listen(&mut self) {
         if !self.launched.closed {
-            self.hear_all();
+            self.handle_messages();
         }
     }
 }

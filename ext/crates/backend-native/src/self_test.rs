@@ -1,9 +1,9 @@
-//! What guests of this host are worth, found out by building one of each level.
+//! Self-test of the host: builds a guest of each level and reports the isolation observed.
 //!
-//! The answer is kept in the state directory under the facts it depends on; it serves
-//! to choose a level and to tell an operator, never to attest a run: each run's guest
-//! looks for itself. A kept answer below `full` is not relied on, because the fix may be
-//! something no fact shows. A file that cannot be read is as good as none.
+//! The result is cached in the state directory together with the facts that it depends on. It helps
+//! to select a level and informs the operator; it never proves the isolation of a run, because each
+//! run's guest runs its own probes. A cached result below `full` is not used, since the fix may be
+//! a change that no fact shows. An unreadable cache file counts as missing.
 
 use crate::cgroup::Cgroup;
 use crate::host::HostLayout;
@@ -26,14 +26,14 @@ use wp_codebox_contracts::{
     IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OuterSandboxKind, schema_id,
 };
 
-/// Below the state directory.
+/// File name of the cache in the state directory.
 const FILE: &str = "self-test.json";
-/// Largest kept answer that is read.
-const LONGEST: u64 = 256 * 1024;
-/// Time a guest has to report.
-const READY: Duration = Duration::from_secs(20);
+/// Size limit of the cache file in bytes.
+const MAX_CACHE_BYTES: u64 = 256 * 1024;
+/// Deadline for a guest to report.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 const MIB: u64 = 1024 * 1024;
-/// Small enough to be reached within a moment, see the launcher's probes.
+/// Limits small enough for the launcher's probes to exhaust them quickly.
 pub const SELF_TEST_LIMITS: Limits = Limits {
     wall_clock_ms: 60_000,
     processes: 32,
@@ -42,40 +42,40 @@ pub const SELF_TEST_LIMITS: Limits = Limits {
     output_bytes: MIB,
 };
 
-/// What is tested.
+/// Input of a self-test.
 #[derive(Clone, Copy)]
 pub struct SelfTestRequest<'a> {
-    /// The launcher.
+    /// Path of the launcher.
     pub launcher: &'a Path,
-    /// What is put around it.
+    /// Process wrapper around the launcher.
     pub sandbox: &'a dyn ProcessSandbox,
-    /// The group that the guests shall be in, or why there is none.
+    /// Cgroup of the guests, or the reason why there is none.
     pub cgroup: &'a Cgroup,
-    /// Whose kernel uid the guests get.
+    /// Kernel uid and gid of the guests.
     pub identity: &'a GuestIdentity,
     /// System directories of the host.
     pub host: &'a HostLayout,
-    /// Where the answer is kept.
+    /// Directory of the cached result.
     pub state_dir: &'a Path,
 }
 
-/// What was found.
+/// Result of a self-test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfTest {
-    /// `wp-codebox/self-test/v1`.
+    /// Schema id, `wp-codebox/self-test/v1`.
     pub schema: String,
-    /// What the answer depends on.
+    /// Host facts that the result depends on.
     pub facts: HostFacts,
-    /// Which launcher.
+    /// Identity of the launcher's file.
     pub launcher: LauncherIdentity,
-    /// What was put around it.
+    /// Kind of process wrapper.
     pub outer: OuterSandboxKind,
-    /// `full` first; `reduced` only when `full` did not hold.
+    /// Trials, `full` first; `reduced` only when `full` was not reached.
     pub trials: Vec<Trial>,
 }
 
-/// The launcher's file.
+/// Identity of the launcher's file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LauncherIdentity {
@@ -83,27 +83,28 @@ pub struct LauncherIdentity {
     pub device: u64,
     /// `st_ino`.
     pub inode: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Status change, nanoseconds; changes with every write and every chmod.
+    /// Time of the last status change (ctime) in nanoseconds; every write and every chmod changes
+    /// it.
     pub changed: i128,
 }
 
-/// One level tried.
+/// Trial of one level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// What was asked for.
+    /// Requested level.
     pub level: IsolationLevel,
-    /// What was seen; all rows not enforced when no guest could be built.
+    /// Observed isolation; no axis is enforced when no guest could be built.
     pub report: IsolationReport,
-    /// Why no guest could be built.
+    /// Reason why no guest could be built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ErrorBody>,
 }
 
 impl SelfTest {
-    /// The highest level that held.
+    /// Returns the highest level reached.
     #[must_use]
     pub fn level(&self) -> IsolationLevel {
         self.trials
@@ -113,12 +114,12 @@ impl SelfTest {
             .unwrap_or(IsolationLevel::None)
     }
 
-    /// The trial that says most: the one that held, else the first.
+    /// Returns the trial that reached the highest level, otherwise the first one.
     #[must_use]
     pub fn decisive(&self) -> &Trial {
         let level = self.level();
         let held = |trial: &&Trial| level > IsolationLevel::None && trial.report.level == level;
-        // There is always a first trial; see `run`.
+        // `run` always adds a first trial.
         self.trials
             .iter()
             .find(held)
@@ -126,12 +127,13 @@ impl SelfTest {
     }
 }
 
-/// The kept answer when nothing it depends on changed and it is `full`; else a new one.
+/// Returns the cached result if its facts are unchanged and it reached `full`; otherwise runs a new
+/// test.
 #[must_use]
 pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     let facts = HostFacts::read();
     let launcher = identity(request.launcher);
-    match remembered(request.state_dir) {
+    match read_cache(request.state_dir) {
         Some(kept)
             if (&kept.facts, &kept.launcher, kept.outer)
                 == (&facts, &launcher, request.sandbox.kind())
@@ -143,7 +145,7 @@ pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     }
 }
 
-/// A new answer, kept for later.
+/// Runs a new test and caches its result.
 #[must_use]
 pub fn run_self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     run(request, HostFacts::read(), identity(request.launcher))
@@ -161,8 +163,8 @@ fn run(request: &SelfTestRequest<'_>, facts: HostFacts, launcher: LauncherIdenti
         outer: request.sandbox.kind(),
         trials,
     };
-    // Not being able to keep it costs the next caller a moment, nothing else.
-    let _ = keep(request.state_dir, &answer);
+    // Without a cached result the next caller only repeats the test.
+    let _ = write_cache(request.state_dir, &answer);
     answer
 }
 
@@ -174,7 +176,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
     let options = LaunchOptions {
         launcher: request.launcher,
         sandbox: request.sandbox,
-        ready_timeout: READY,
+        ready_timeout: READY_TIMEOUT,
         cgroup: request.cgroup,
         identity: request.identity,
     };
@@ -203,7 +205,8 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
     }
 }
 
-/// A guest at `reduced` needs its directories on the host's disk first.
+/// Runs a trial at level `reduced`, for which the guest's directories are created on the host's
+/// disk.
 fn observe_reduced(
     place: &Path,
     plan: &LaunchPlan,
@@ -212,13 +215,13 @@ fn observe_reduced(
     let seen = GuestTree::lay_out(plan, place)
         .map_err(|e| (e.to_string(), e.body()))
         .and_then(|tree| observe(tree.plan(), options).map_err(|e| (e.to_string(), e.body())));
-    // Small, and named after this process: what stays is in nobody's way.
+    // The directory is small and named after this process, so a failed removal does no harm.
     let _ = remove_tree(place);
     seen
 }
 
-/// A run's shape with small limits: system directories, scratch, and an overlay like a mount's,
-/// over a directory of the state directory.
+/// Returns a plan like a run's with small limits: system directories, scratch, and an overlay over
+/// a directory of the state directory.
 fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     let mut plan = probe_plan(host);
     plan.purpose = LaunchPurpose::Probe;
@@ -239,7 +242,8 @@ fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     plan
 }
 
-/// The report of a guest that could not be built: nothing is enforced, and why.
+/// Returns the report of a guest that could not be built: no axis is enforced, with the error as
+/// evidence.
 fn unbuilt(level: IsolationLevel, error: &str, facts: &HostFacts) -> IsolationReport {
     let rows = IsolationAxis::ALL.iter().map(|&axis| AxisReport {
         axis,
@@ -268,20 +272,21 @@ fn identity(launcher: &Path) -> LauncherIdentity {
         .unwrap_or_default()
 }
 
-fn remembered(state_dir: &Path) -> Option<SelfTest> {
+fn read_cache(state_dir: &Path) -> Option<SelfTest> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(state_dir.join(FILE), flags, Mode::empty()).ok()?;
     let mut text = String::new();
     File::from(file)
-        .take(LONGEST)
+        .take(MAX_CACHE_BYTES)
         .read_to_string(&mut text)
         .ok()?;
     let kept: SelfTest = serde_json::from_str(&text).ok()?;
     (kept.schema == schema_id::SELF_TEST && !kept.trials.is_empty()).then_some(kept)
 }
 
-/// Written whole under another name, then renamed: a reader sees all of it or the old one.
-fn keep(state_dir: &Path, answer: &SelfTest) -> std::io::Result<()> {
+/// Writes a temporary file and renames it, so a reader sees either the complete new file or the old
+/// one.
+fn write_cache(state_dir: &Path, answer: &SelfTest) -> std::io::Result<()> {
     let text = serde_json::to_vec(answer)?;
     let new: PathBuf = state_dir.join(format!(".{FILE}.{}", std::process::id()));
     let flags =
@@ -317,16 +322,16 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_kept_whole_and_a_broken_one_is_as_good_as_none() {
+    fn self_test_result_is_cached_atomically_and_a_broken_cache_is_ignored() {
         let state = tempfile::tempdir().unwrap();
-        assert_eq!(remembered(state.path()), None);
+        assert_eq!(read_cache(state.path()), None);
         let one = answer(IsolationLevel::Full);
-        keep(state.path(), &one).unwrap();
-        assert_eq!(remembered(state.path()), Some(one.clone()));
+        write_cache(state.path(), &one).unwrap();
+        assert_eq!(read_cache(state.path()), Some(one.clone()));
         let other = answer(IsolationLevel::None);
-        keep(state.path(), &other).unwrap();
-        assert_eq!(remembered(state.path()), Some(other));
-        // Nothing but the answer is left behind.
+        write_cache(state.path(), &other).unwrap();
+        assert_eq!(read_cache(state.path()), Some(other));
+        // The temporary file is gone.
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
 
         let file = state.path().join(FILE);
@@ -334,19 +339,19 @@ mod tests {
         half.truncate(half.len() / 2);
         for broken in [half, Vec::new(), b"{\"schema\":\"x\"}".to_vec()] {
             fs::write(&file, broken).unwrap();
-            assert_eq!(remembered(state.path()), None);
+            assert_eq!(read_cache(state.path()), None);
         }
         let mut empty = one;
         empty.trials.clear();
-        keep(state.path(), &empty).unwrap();
-        assert_eq!(remembered(state.path()), None);
+        write_cache(state.path(), &empty).unwrap();
+        assert_eq!(read_cache(state.path()), None);
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
-        assert_eq!(remembered(state.path()), None);
+        assert_eq!(read_cache(state.path()), None);
     }
 
     #[test]
-    fn the_decisive_trial_is_the_one_that_held_else_the_first() {
+    fn decisive_trial_is_the_one_that_reached_its_level_or_the_first() {
         let mut both = answer(IsolationLevel::None);
         assert_eq!(both.decisive().level, IsolationLevel::Full);
         let mut second = answer(IsolationLevel::Reduced).trials.remove(0);
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_guest_no_axis_is_enforced() {
+    fn report_of_an_unbuilt_guest_enforces_no_axis() {
         let report = unbuilt(
             IsolationLevel::Full,
             "step unshare failed",

@@ -1,8 +1,8 @@
-//! Starting the launcher: an empty environment, four kinds of descriptor, nothing else.
+//! Starts the launcher with an empty environment and only the descriptors that it needs.
 //!
-//! `posix_spawn` with explicit duplications is used because it needs no code between
-//! fork and exec: the runner has threads. Every other descriptor of the runner is
-//! close-on-exec, and the launcher closes what it was not given once more.
+//! Uses `posix_spawn` with explicit duplications, because the runner has threads and no code may
+//! run between fork and exec. Every other descriptor of the runner is close-on-exec, and the
+//! launcher also closes unexpected descriptors itself.
 
 use crate::channel::timespec;
 use crate::process_sandbox::WrappedCommand;
@@ -17,10 +17,10 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
-/// Descriptor numbers below this are targets; sources are moved above it first.
+/// Descriptor numbers below this are targets; source descriptors are duplicated above it first.
 const SOURCE_FLOOR: i32 = 16;
 
-/// A started child of this process, not yet waited for.
+/// A started child of this process that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct ChildProcess {
     pid: Pid,
@@ -28,21 +28,21 @@ pub(crate) struct ChildProcess {
     end: Option<ProcessEnd>,
 }
 
-/// How a process ended and what it and its waited-for children used.
+/// Exit and resource use of a process and its reaped children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessEnd {
-    /// Exit code, when it exited.
+    /// Exit code, if the process exited.
     pub(crate) code: Option<i32>,
-    /// Signal, when it was killed.
+    /// Signal number, if a signal killed it.
     pub(crate) signal: Option<i32>,
-    /// User CPU, microseconds.
+    /// User CPU time in microseconds.
     pub(crate) user_us: u64,
-    /// System CPU, microseconds.
+    /// System CPU time in microseconds.
     pub(crate) system_us: u64,
 }
 
-/// Sends the plan and closes the pipe. The launcher does nothing before it has all of it,
-/// so whatever was done to the launcher until now holds for everything it makes.
+/// Writes the plan and closes the pipe. The launcher waits for end of file, so settings applied to
+/// it before, such as its cgroup, apply to all its descendants.
 pub(crate) fn send_plan(pipe: OwnedFd, bytes: &[u8], until: Instant) -> io::Result<()> {
     rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
     let mut left = bytes;
@@ -57,7 +57,7 @@ pub(crate) fn send_plan(pipe: OwnedFd, bytes: &[u8], until: Instant) -> io::Resu
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
-            // The launcher is gone; its exit says why.
+            // The launcher has ended; its exit status gives the cause.
             Err(Errno::PIPE) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
@@ -69,7 +69,7 @@ fn lift(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, SOURCE_FLOOR)?)
 }
 
-/// Starts the launcher with its three descriptors; stdin, stdout and stderr are `/dev/null`.
+/// Starts the launcher with its three descriptors; standard streams are `/dev/null`.
 pub(crate) fn spawn(
     command: &WrappedCommand,
     plan: BorrowedFd<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn spawn(
     }
     let pid = posix_spawn(&program, &arguments, &moves)?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    // The child is ours and not waited for, so its number cannot have been reused.
+    // The child has not been reaped, so its pid cannot have been reused.
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     Ok(ChildProcess {
         pid,
@@ -153,7 +153,8 @@ fn posix_spawn(
                 let flags = libc::POSIX_SPAWN_SETSIGMASK
                     | libc::POSIX_SPAWN_SETSIGDEF
                     | libc::POSIX_SPAWN_SETPGROUP;
-                // A process group of its own: a terminal's Ctrl-C reaches the runner, which decides.
+                // Create a process group: a Ctrl-C in the terminal then signals the runner only,
+                // which ends the guest.
                 check(libc::posix_spawnattr_setflags(
                     attributes.as_mut_ptr(),
                     libc::c_short::try_from(flags).unwrap_or_default(),
@@ -177,22 +178,22 @@ fn posix_spawn(
 }
 
 impl ChildProcess {
-    /// Its pid.
+    /// Returns the pid of the child.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Readable once it has ended.
+    /// Returns a pidfd, readable once the child has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         rustix::fd::AsFd::as_fd(&self.pidfd)
     }
 
-    /// Sends SIGKILL.
+    /// Sends SIGKILL to the child.
     pub(crate) fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
     }
 
-    /// Waits for the end; the same answer when asked again.
+    /// Waits for the exit; later calls return the same result.
     pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
         if let Some(end) = self.end {
             return Ok(end);

@@ -1,6 +1,6 @@
-//! Tickets of connections that pid 1 was asked for and has not answered.
+//! Pending connection requests to pid 1, identified by ticket numbers.
 //!
-//! An answer to a ticket that nobody holds is dropped with its descriptors.
+//! A reply with an unknown ticket is dropped, and its descriptors are closed.
 
 use crate::channel::{SendFailure, Sender};
 use rustix::fd::OwnedFd;
@@ -10,38 +10,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
 
-/// Longest wait for a connection: longer than pid 1 itself takes for one.
-pub(crate) const CONNECTING: Duration = Duration::from_secs(20);
-/// Most that are waited for at once.
-const WAITING: usize = 64;
+/// Deadline for a connection; longer than pid 1's own deadline.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Largest number of pending requests.
+const MAX_PENDING: usize = 64;
 
-/// Why there is no connection.
+/// Reason why a connection failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The guest is dead.
-    #[error("the sandbox is gone")]
+    #[error("the sandbox has ended")]
     Gone,
-    /// Nothing listens there, or it is not answered.
+    /// The port is closed or does not answer.
     #[error("port {port} of the sandbox cannot be reached: {}", std::io::Error::from_raw_os_error(*.errno))]
     Refused {
-        /// Which.
+        /// Port.
         port: u16,
-        /// errno.
+        /// Error number.
         errno: i32,
     },
-    /// Pid 1 said nothing.
+    /// Pid 1 did not reply.
     #[error("the sandbox did not answer a request to connect to its port {port}")]
     Silent {
-        /// Which.
+        /// Port.
         port: u16,
     },
-    /// Too many are asked for already.
-    #[error("{WAITING} connections to the sandbox are being made already")]
+    /// Too many requests are pending.
+    #[error("{MAX_PENDING} connections to the sandbox are pending already; try again later")]
     Busy,
 }
 
 impl ConnectError {
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {
@@ -54,7 +54,7 @@ impl ConnectError {
 
 type Answer = Box<dyn FnOnce(Result<OwnedFd, ConnectError>) + Send>;
 
-/// One that is waited for.
+/// A pending request.
 struct Ticket {
     port: u16,
     until: Instant,
@@ -62,58 +62,59 @@ struct Ticket {
 }
 
 #[derive(Default)]
-struct Book {
+struct TicketTable {
     last: u64,
     waiting: BTreeMap<u64, Ticket>,
 }
 
-/// Who waits for which connection.
+/// Table of pending requests.
 #[derive(Clone, Default)]
-pub(crate) struct Tickets(Arc<Mutex<Book>>);
+pub(crate) struct Tickets(Arc<Mutex<TicketTable>>);
 
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tickets")
-            .field("waiting", &self.book().waiting.len())
+            .field("waiting", &self.table().waiting.len())
             .finish()
     }
 }
 
 impl Tickets {
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn table(&self) -> MutexGuard<'_, TicketTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, ticket: u64) -> Option<Ticket> {
-        self.book().waiting.remove(&ticket)
+        self.table().waiting.remove(&ticket)
     }
 
-    /// A ticket, unless there are too many. Whoever waited too long is told so first.
-    fn draw(&self, port: u16, answer: Answer) -> Option<u64> {
+    /// Creates a ticket, or returns `None` when too many are pending. Expired tickets are answered
+    /// first.
+    fn issue(&self, port: u16, answer: Answer) -> Option<u64> {
         let now = Instant::now();
-        let mut book = self.book();
-        let numbers = book.waiting.iter().filter(|(_, t)| t.until <= now);
+        let mut table = self.table();
+        let numbers = table.waiting.iter().filter(|(_, t)| t.until <= now);
         let numbers: Vec<u64> = numbers.map(|(number, _)| *number).collect();
         let late = numbers
             .iter()
-            .filter_map(|number| book.waiting.remove(number));
+            .filter_map(|number| table.waiting.remove(number));
         let late: Vec<Ticket> = late.collect();
-        let (drawn, refused) = if book.waiting.len() < WAITING {
-            book.last += 1;
-            let number = book.last;
-            let until = now + CONNECTING;
+        let (issued, refused) = if table.waiting.len() < MAX_PENDING {
+            table.last += 1;
+            let number = table.last;
+            let until = now + CONNECT_TIMEOUT;
             let ticket = Ticket {
                 port,
                 until,
                 answer,
             };
-            book.waiting.insert(number, ticket);
+            table.waiting.insert(number, ticket);
             (Some(number), None)
         } else {
             (None, Some(answer))
         };
-        drop(book);
-        // Never while the book is held: an answer may ask again.
+        drop(table);
+        // Called without holding the lock, because a callback may send a new request.
         for ticket in late {
             let port = ticket.port;
             (ticket.answer)(Err(ConnectError::Silent { port }));
@@ -121,16 +122,16 @@ impl Tickets {
         if let Some(answer) = refused {
             answer(Err(ConnectError::Busy));
         }
-        drawn
+        issued
     }
 
-    /// Asks pid 1, which may take `patience` to take the request.
-    pub(crate) fn ask(&self, sender: &Sender, patience: Duration, port: u16, answer: Answer) {
-        let Some(ticket) = self.draw(port, answer) else {
+    /// Sends the request to pid 1; waits at most `timeout` for space in the socket buffer.
+    pub(crate) fn ask(&self, sender: &Sender, timeout: Duration, port: u16, answer: Answer) {
+        let Some(ticket) = self.issue(port, answer) else {
             return;
         };
         let request = GuestRequest::Connect { ticket, port };
-        match sender.send(&request, &[], patience) {
+        match sender.send(&request, &[], timeout) {
             Ok(()) => {}
             Err(failure) => {
                 if let Some(ticket) = self.take(ticket) {
@@ -143,7 +144,7 @@ impl Tickets {
         }
     }
 
-    /// Pid 1 made one.
+    /// Handles pid 1's reply with a connection.
     pub(crate) fn connected(&self, ticket: u64, descriptors: Vec<OwnedFd>) {
         let Some(Ticket { port, answer, .. }) = self.take(ticket) else {
             return;
@@ -154,16 +155,16 @@ impl Tickets {
         });
     }
 
-    /// Pid 1 could not.
+    /// Handles pid 1's reply with an errno.
     pub(crate) fn failed(&self, ticket: u64, errno: i32) {
         if let Some(Ticket { port, answer, .. }) = self.take(ticket) {
             answer(Err(ConnectError::Refused { port, errno }));
         }
     }
 
-    /// The guest is dead.
-    pub(crate) fn void(&self) {
-        let waiting = std::mem::take(&mut self.book().waiting);
+    /// Fails all pending requests, because the guest is dead.
+    pub(crate) fn fail_all(&self) {
+        let waiting = std::mem::take(&mut self.table().waiting);
         for ticket in waiting.into_values() {
             (ticket.answer)(Err(ConnectError::Gone));
         }
@@ -178,16 +179,16 @@ mod tests {
     use std::sync::mpsc;
 
     fn asked(tickets: &Tickets, channel: &Channel) -> mpsc::Receiver<Result<(), ConnectError>> {
-        let (tell, told) = mpsc::channel();
+        let (reply_sender, reply) = mpsc::channel();
         let answer = Box::new(move |made: Result<OwnedFd, _>| {
-            tell.send(made.map(drop)).unwrap();
+            reply_sender.send(made.map(drop)).unwrap();
         });
         tickets.ask(channel.sender(), Duration::ZERO, 8080, answer);
-        told
+        reply
     }
 
     #[test]
-    fn a_connection_goes_to_whoever_has_its_ticket_and_once() {
+    fn connection_is_delivered_once_to_the_holder_of_its_ticket() {
         let (channel, theirs) = Channel::pair().unwrap();
         let tickets = Tickets::default();
         let (one, other) = (asked(&tickets, &channel), asked(&tickets, &channel));
@@ -209,13 +210,15 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_told_when_the_guest_dies_and_when_there_are_too_many() {
+    fn pending_connects_fail_on_guest_death_and_above_the_limit() {
         let (channel, theirs) = Channel::pair().unwrap();
         let tickets = Tickets::default();
-        let waiting: Vec<_> = (0..WAITING).map(|_| asked(&tickets, &channel)).collect();
+        let waiting: Vec<_> = (0..MAX_PENDING)
+            .map(|_| asked(&tickets, &channel))
+            .collect();
         let over = asked(&tickets, &channel);
         assert_eq!(over.try_recv().unwrap(), Err(ConnectError::Busy));
-        tickets.void();
+        tickets.fail_all();
         for one in waiting {
             assert_eq!(one.try_recv().unwrap(), Err(ConnectError::Gone));
         }

@@ -1,57 +1,57 @@
-//! What the kernel lets one user of the host have, compared with what one run could take of it.
+//! Kernel limits per host user, compared with the most that one run could use.
 //!
-//! Guests with the kernel uid of the state directory's owner share these budgets with every
-//! other process of that user: other guests, php-fpm, a web server.
+//! Guests that run as the state directory's owner share these limits with every other process of
+//! that user: other guests, php-fpm, a web server.
 
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// One run may take a quarter of a budget: several are alive at once.
+/// Divisor of a run's share: one run may use a quarter, because several run at once.
 const SHARE: u64 = 4;
-/// Kernel memory of one epoll watch, bytes: 206 on Linux 6.18.
+/// Kernel memory of one epoll watch in bytes: 206 on Linux 6.18.
 const WATCH: u64 = 200;
-/// Pages of a pipe of the size that `pipe` makes, and bytes of a page.
+/// Pages of a pipe with the default size.
 const PIPE_PAGES: u64 = 16;
 const PAGE: u64 = 4096;
 
-/// Budgets of this process's user; none where the kernel does not say.
+/// Limits of this process's user; `None` where the kernel does not report one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserBudgets {
-    /// Hard limit on open files of this process.
+    /// Hard RLIMIT_NOFILE of this process.
     pub open_files: Option<u64>,
     /// `fs.epoll.max_user_watches`.
     pub epoll_watches: Option<u64>,
     /// `fs.inotify.max_user_instances`.
     pub inotify_instances: Option<u64>,
-    /// `fs.pipe-user-pages-soft`; 0 means without limit.
+    /// `fs.pipe-user-pages-soft`; 0 means unlimited.
     pub pipe_pages: Option<u64>,
 }
 
-/// What bounds the kernel memory of a run.
+/// Limit on the kernel memory of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelMemory {
-    /// The memory limit of its group.
+    /// The memory limit of the run's cgroup counts it.
     Counted,
-    /// Nothing.
+    /// No limit counts it.
     Uncounted,
 }
 
-/// A budget of which one run could take more than its share.
+/// A limit of which one run could use more than its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverShare {
-    /// What it is a budget of.
+    /// Limited resource.
     pub what: &'static str,
-    /// Which setting raises it.
+    /// Setting that raises the limit.
     pub setting: &'static str,
-    /// The most that one run could take.
+    /// Most that one run could use.
     pub run: u64,
-    /// What the user has.
+    /// Limit of the user.
     pub budget: u64,
 }
 
 impl UserBudgets {
-    /// Looks at this host and process.
+    /// Reads the limits of this host and process.
     #[must_use]
     pub fn read() -> Self {
         let number = |name: &str| {
@@ -66,14 +66,15 @@ impl UserBudgets {
         }
     }
 
-    /// The budgets of which one run with these limits could take more than its share.
+    /// Returns the limits of which one run with these settings could use more than its share.
     #[must_use]
     pub fn over_share(&self, limits: &Limits, memory: KernelMemory) -> Vec<OverShare> {
         let bounded = |count: u64, bytes: u64| match memory {
             KernelMemory::Counted => count.min(limits.memory_bytes / bytes),
             KernelMemory::Uncounted => count,
         };
-        // Half of a process's descriptors watch the other half.
+        // Worst case: one half of a process's descriptors are epoll instances that watch the other
+        // half.
         let half = FIXED_LIMITS.open_files / 2;
         let watches = limits.processes.saturating_mul(half * half);
         let pages = limits.processes.saturating_mul(half * PIPE_PAGES);
@@ -96,7 +97,8 @@ impl UserBudgets {
                 bounded(pages, PAGE),
                 self.pipe_pages,
             ),
-            // In flight over unix sockets: compared with the sender's limit.
+            // Descriptors in flight over unix sockets; the kernel compares them with the sender's
+            // limit.
             (
                 "descriptors in flight",
                 "RLIMIT_NOFILE (LimitNOFILE=)",
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_smaller_than_four_runs_are_named_and_larger_ones_are_not() {
+    fn only_limits_below_four_runs_are_reported() {
         assert_eq!(over(LARGE, KernelMemory::Uncounted), Vec::<&str>::new());
         let small = UserBudgets {
             open_files: Some(4095),
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_kernel_memory_bounds_watches_and_uncounted_does_not() {
+    fn memory_limit_bounds_epoll_watches_only_if_it_counts_kernel_memory() {
         let budgets = UserBudgets {
             epoll_watches: Some(30_000_000),
             ..LARGE
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_says_what_its_users_have() {
+    fn user_limits_of_this_host_are_readable() {
         let budgets = UserBudgets::read();
         assert!(budgets.epoll_watches.is_some() && budgets.inotify_instances.is_some());
     }

@@ -1,9 +1,10 @@
-//! Watching a guest from outside: total memory, scratch use, and the kill.
+//! Polls a guest from outside: total memory and scratch use; kills it above a limit.
 //!
-//! A thread looks every 100 ms, records the peaks and ends a guest that is over its memory
-//! limit with its processes and what the kernel holds for them, or of which the kernel ended
-//! one for want of memory. It stops by itself when the guest's pid 1 is gone. Numbers come
-//! from the run's cgroup where there is one, else from the host's `/proc`, and from `fstatfs`; never from the guest.
+//! A thread polls every 100 ms and records the peaks. It kills the guest when the memory of its
+//! processes plus the kernel memory charged to them exceeds the limit, or after the kernel has
+//! OOM-killed one of its processes. The thread ends with the guest's pid 1. The numbers come from
+//! the run's cgroup if it has one, otherwise from the host's `/proc`, and from `fstatfs`; never
+//! from the guest.
 
 use crate::cgroup::Meter;
 use crate::channel::timespec;
@@ -19,56 +20,57 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::Limits;
 use wp_codebox_runtime::host_oom_kills;
 
-/// Time between two looks.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Time between two requests to give caches back: they cost the guest its caches.
+/// Interval between two cache reclaims, because each one slows the guest down.
 const RECLAIM: Duration = Duration::from_secs(1);
-/// Kernel memory of a tmpfs inode and its name, bytes: 958 on Linux 6.18, 1,100 with an attribute.
+/// Kernel memory of a tmpfs inode and its name in bytes: 958 on Linux 6.18, 1,100 with an extended
+/// attribute.
 const INODE: u64 = 1024;
-/// Free scratch bytes below which the disk limit counts as reached.
+/// Free bytes on the scratch below which the disk limit counts as reached.
 const DISK_FLOOR: u64 = 64 * 1024;
-/// Most processes looked at in one round; more than any `processes` limit.
+/// Largest number of processes read per poll; more than any `processes` limit.
 const PROCESSES: usize = 8192;
 
-/// Why a guest was ended before its time.
+/// Why a guest was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KillCause {
-    /// Nobody ended it early.
+    /// The guest was not killed early.
     None = 0,
     /// The deadline passed.
     Deadline = 1,
-    /// The caller cancelled.
+    /// A caller cancelled the run.
     Cancelled = 2,
-    /// It used more memory than allowed.
+    /// The guest exceeded its memory limit.
     Memory = 3,
-    /// The run is over.
+    /// The run is finished.
     Finished = 4,
-    /// It wrote more than allowed, where no file system of its own bounds it.
+    /// The guest exceeded its disk limit without a file system of its own (level `reduced`).
     Disk = 5,
 }
 
-/// What a guest used, as seen from outside.
+/// Resource use of a guest, measured from outside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Largest memory of all guest processes together, as polled, bytes; with a group also what
-    /// the kernel held for them, files on the scratch excepted.
+    /// Largest polled memory of all guest processes together in bytes; with a cgroup including
+    /// kernel memory, without files on the scratch.
     pub peak_memory_bytes: u64,
-    /// Most bytes in use on the scratch file system, as polled.
+    /// Largest polled use of the scratch file system in bytes.
     pub peak_disk_bytes: u64,
-    /// Whether the scratch file system was seen full.
+    /// Whether a poll found the scratch file system full.
     pub disk_full: bool,
 }
 
-/// What the runner's threads share about one guest.
+/// State of one guest shared by the runner's threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
-    /// While it is open, the launcher keeps the guest alive.
+    /// Write end of the lifetime pipe: the launcher kills the guest when it is closed.
     lifetime: Mutex<Option<OwnedFd>>,
     meter: Option<Meter>,
-    /// What [`host_oom_kills`] was when the guest began.
+    /// Value of [`host_oom_kills`] at the start of the guest.
     oom_kills: u64,
     cause: AtomicU8,
     memory: AtomicU64,
@@ -96,7 +98,7 @@ impl Shared {
         })
     }
 
-    /// Ends the guest; the first cause stays.
+    /// Kills the guest; the first cause stays.
     pub(crate) fn kill(&self, cause: KillCause) {
         let _ = self.cause.compare_exchange(
             KillCause::None as u8,
@@ -104,8 +106,8 @@ impl Shared {
             Ordering::SeqCst,
             Ordering::SeqCst,
         );
-        // A guest that is already gone is what we want. One with another kernel uid cannot be
-        // signalled from here: its launcher ends it when the lifetime pipe closes.
+        // Ignore errors: ESRCH means that the guest has ended. EPERM means that it has another
+        // kernel uid; its launcher kills it when the lifetime pipe closes.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let lifetime = self.lifetime.lock();
         *lifetime.unwrap_or_else(PoisonError::into_inner) = None;
@@ -130,22 +132,23 @@ impl Shared {
         }
     }
 
-    /// Whether the kernel ended a process of the guest for want of memory.
+    /// Returns whether the kernel OOM-killed a process of the guest.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         self.meter.as_ref().is_some_and(Meter::was_out_of_memory)
     }
 
-    /// Processes of the host that the kernel ended for want of memory since the guest began.
+    /// Returns how many processes the kernel has OOM-killed on the host since the guest started.
     pub(crate) fn oom_kills(&self) -> u64 {
         host_oom_kills().saturating_sub(self.oom_kills)
     }
 
-    /// User and system CPU time of all of the guest, microseconds; only a group knows it.
+    /// Returns user and system CPU time of the whole guest in microseconds; only known with a
+    /// cgroup.
     pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
         self.meter.as_ref()?.cpu()
     }
 
-    /// Memory of all processes now, bytes.
+    /// Returns the memory that all processes use now in bytes.
     fn processes_now(&self) -> u64 {
         self.meter
             .as_ref()
@@ -153,15 +156,15 @@ impl Shared {
             .unwrap_or_else(|| survey(self.pid).memory)
     }
 
-    /// Memory that the kernel holds for them now, bytes; only a group knows it. Inodes of the
-    /// scratch belong to the disk's budget.
+    /// Returns the kernel memory charged to the processes now in bytes; only known with a cgroup.
+    /// Inodes of the scratch count against the disk limit instead.
     fn kernel_now(&self, layer: Option<&OwnedFd>) -> u64 {
         let kernel = self.meter.as_ref().and_then(Meter::kernel).unwrap_or(0);
         kernel.saturating_sub(layer.map_or(0, inodes))
     }
 
-    /// Whether the guest holds more than `limit`, now. What the kernel only caches for it does
-    /// not count: it is given back first, at most once in [`RECLAIM`].
+    /// Returns whether the guest uses more than `limit` now. Kernel caches do not count: they are
+    /// reclaimed first, at most once per [`RECLAIM`].
     fn is_over(
         &self,
         limit: u64,
@@ -170,7 +173,7 @@ impl Shared {
     ) -> bool {
         let processes = self.processes_now();
         let memory = processes.saturating_add(self.kernel_now(layer));
-        self.saw_memory(memory);
+        self.record_memory(memory);
         if processes > limit || memory <= limit {
             return processes > limit;
         }
@@ -182,27 +185,27 @@ impl Shared {
         self.processes_now().saturating_add(self.kernel_now(layer)) > limit
     }
 
-    /// Records the kernel's own peak, which may lie between two looks.
-    pub(crate) fn saw_kernel_peak(&self, layer: Option<&OwnedFd>) {
+    /// Records the kernel's own peak, which may occur between two polls.
+    pub(crate) fn record_kernel_peak(&self, layer: Option<&OwnedFd>) {
         if let Some(peak) = self.meter.as_ref().and_then(Meter::peak_kernel) {
-            self.saw_memory(peak.saturating_sub(layer.map_or(0, inodes)));
+            self.record_memory(peak.saturating_sub(layer.map_or(0, inodes)));
         }
     }
 
-    pub(crate) fn saw_memory(&self, bytes: u64) {
+    pub(crate) fn record_memory(&self, bytes: u64) {
         self.memory.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Records what the guest's directories hold, and whether that is over the limit.
-    pub(crate) fn saw_disk(&self, bytes: u64, over: bool) {
+    /// Records the size of the guest's directories and whether it exceeds the limit.
+    pub(crate) fn record_disk(&self, bytes: u64, over: bool) {
         self.disk.fetch_max(bytes, Ordering::Relaxed);
         if over {
             self.full.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Looks at the scratch file system through a descriptor of a layer on it.
-    pub(crate) fn look_at_disk(&self, layer: &OwnedFd) {
+    /// Reads the use of the scratch file system through a descriptor of a layer on it.
+    pub(crate) fn measure_disk(&self, layer: &OwnedFd) {
         let Ok(stat) = rustix::fs::fstatfs(layer) else {
             return;
         };
@@ -219,9 +222,9 @@ impl Shared {
     }
 }
 
-/// Starts the watching thread; `layer` is any descriptor on the scratch file system, `spawner`
-/// is readable when the process that started the launcher is gone, without which nothing could
-/// be read of what the guest leaves.
+/// Starts the polling thread. `layer` is any descriptor on the scratch file system. `spawner`
+/// becomes readable when the process that started the launcher ends; without that process the files
+/// that the guest leaves could not be read.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
@@ -239,7 +242,7 @@ pub(crate) fn start(
                     shared.kill(KillCause::Memory);
                 }
                 if let Some(layer) = &layer {
-                    shared.look_at_disk(layer);
+                    shared.measure_disk(layer);
                 }
                 let ends = std::iter::once(&shared.pidfd).chain(&spawner);
                 let mut fds: Vec<_> = ends.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
@@ -251,7 +254,7 @@ pub(crate) fn start(
         })
 }
 
-/// Kernel memory of the files on a scratch file system, bytes, about.
+/// Returns the approximate kernel memory of the inodes on a scratch file system in bytes.
 fn inodes(layer: &OwnedFd) -> u64 {
     rustix::fs::fstatfs(layer).map_or(0, |stat| {
         stat.f_files
@@ -260,16 +263,17 @@ fn inodes(layer: &OwnedFd) -> u64 {
     })
 }
 
-/// One look at all processes of a guest.
+/// Measurement of all processes of a guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Anonymous and shared memory of all, and the largest file-backed part once, bytes.
+    /// Anonymous and shared memory of all processes, plus the largest file-backed part once, in
+    /// bytes.
     pub(crate) memory: u64,
-    /// CPU time of the processes below pid 1 that are alive, clock ticks.
+    /// CPU time of the live processes below pid 1 in clock ticks.
     pub(crate) ticks: u64,
 }
 
-/// `pid` and every process below it.
+/// Returns `pid` and all its descendants.
 pub(crate) fn tree(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     let mut parents = None;
@@ -282,7 +286,7 @@ pub(crate) fn tree(pid: i32) -> Vec<i32> {
     all
 }
 
-/// Looks at `pid` and everything below it.
+/// Measures `pid` and all its descendants.
 pub(crate) fn survey(pid: i32) -> Survey {
     let mut seen = Survey::default();
     let mut files = 0;
@@ -306,7 +310,7 @@ pub(crate) fn survey(pid: i32) -> Survey {
     seen
 }
 
-/// Anonymous plus shared, and file-backed resident bytes.
+/// Returns anonymous plus shared, and file-backed resident bytes of a process.
 fn resident(pid: i32) -> (u64, u64) {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return (0, 0);
@@ -332,7 +336,7 @@ fn ticks(pid: i32) -> u64 {
     })
 }
 
-/// The fields of `/proc/<pid>/stat` after the program's name, which may hold anything.
+/// Returns the fields of `/proc/<pid>/stat` after the program name, which may contain any byte.
 fn stat_fields(pid: i32) -> Option<Vec<String>> {
     let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
@@ -340,7 +344,8 @@ fn stat_fields(pid: i32) -> Option<Vec<String>> {
     Some(rest.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Appends the children of `pid`. Kernels without the `children` file are read through parent numbers.
+/// Appends the children of `pid`. Uses the parent pids of all processes on kernels without the
+/// `children` file.
 fn children(pid: i32, queue: &mut Vec<i32>, parents: &mut Option<HashMap<i32, Vec<i32>>>) {
     let mut listed = false;
     if let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) {
@@ -380,7 +385,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_child_and_its_memory_are_seen() {
+    fn survey_includes_child_processes_and_their_memory() {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);
@@ -398,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_uses_nothing() {
+    fn survey_of_an_ended_process_is_zero() {
         assert_eq!(survey(i32::MAX), Survey::default());
     }
 }

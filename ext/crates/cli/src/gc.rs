@@ -6,7 +6,7 @@ use super::{Settings, duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
+use wp_codebox_backend_native::{StaleTemplate, Sweep, reap_cgroups, sweep_templates};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRetainReason,
@@ -106,8 +106,8 @@ fn templates(state: &StateDir, rules: &GcRules, report: &mut GcReport) {
             .removed
             .into_iter()
             .map(|left| match left {
-                LeftTemplate::Unfinished { name } => (name, GcReason::Orphaned),
-                LeftTemplate::Unused { key } => (key, GcReason::Age),
+                StaleTemplate::Unfinished { name } => (name, GcReason::Orphaned),
+                StaleTemplate::Unused { key } => (key, GcReason::Age),
             })
             .map(|(id, reason)| GcItem {
                 kind: GcKind::Template,

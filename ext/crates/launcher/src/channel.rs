@@ -1,4 +1,5 @@
-//! The guest's end of the SEQPACKET channel: JSON messages, descriptors beside them.
+//! Pid 1's end of the SEQPACKET socket to the runner: JSON messages, with file descriptors attached
+//! (SCM_RIGHTS).
 
 use crate::error::{At, Failure, Step};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,52 +16,54 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Largest packet, bytes; the runner keeps to the same size.
+/// Largest packet in bytes; the runner uses the same limit.
 const PACKET: usize = 256 * 1024;
-/// Most descriptors beside one packet, in either direction.
+/// Largest number of file descriptors attached to one packet, in either direction.
 const DESCRIPTORS: usize = 8;
-/// Time for the budget of descriptors in flight, which all processes of a uid share, to have room.
-const SHORTAGE: Duration = Duration::from_secs(5);
-/// Time between two attempts.
-const PAUSE: Timespec = Timespec {
+/// Deadline for sending file descriptors while ETOOMANYREFS persists; all processes of a uid share
+/// that budget.
+const IN_FLIGHT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two attempts.
+const RETRY_PAUSE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
-/// Whether descriptors could not be sent for want of something that other processes of this uid
-/// use up and give back. unix(7): ETOOMANYREFS when more are in flight than the sender may open.
-pub(crate) fn is_shortage(errno: i32) -> bool {
+/// Returns whether sending file descriptors failed on a limit that other processes of this uid
+/// share. unix(7): ETOOMANYREFS when more descriptors are in flight than RLIMIT_NOFILE of the
+/// sender allows.
+pub(crate) fn is_in_flight_limit(errno: i32) -> bool {
     matches!(
         errno,
         libc::ETOOMANYREFS | libc::ENOBUFS | libc::ENOMEM | libc::EMFILE | libc::ENFILE
     )
 }
 
-/// `poll`, to which a signal or want of memory is an event like the end of its time: nothing is
-/// ready. Waits a little for memory, by a call that needs none.
-pub(crate) fn poll_patiently(
+/// Calls `poll`; EINTR and ENOMEM count as a timeout, so no descriptor is reported ready. After
+/// ENOMEM sleeps briefly with a call that allocates nothing.
+pub(crate) fn poll_retrying(
     fds: &mut [PollFd<'_>],
     timeout: Option<&Timespec>,
 ) -> Result<(), Errno> {
     match poll(fds, timeout) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(Errno::NOMEM) => {
-            let _ = poll(&mut [], Some(&PAUSE));
+            let _ = poll(&mut [], Some(&RETRY_PAUSE));
             Ok(())
         }
         Err(errno) => Err(errno),
     }
 }
 
-/// What arrived.
+/// Result of one receive.
 pub(crate) enum Incoming<T> {
-    /// A request and its descriptors.
+    /// A request and its file descriptors.
     Request(T, Vec<OwnedFd>),
-    /// Something that is no request; its descriptors are closed.
+    /// A packet that is not a valid request; its file descriptors are closed.
     Malformed,
-    /// The kernel had no memory for it just now; the socket stays readable.
+    /// The kernel had no memory for the packet (ENOMEM); the socket stays readable.
     Nothing,
-    /// The runner is gone.
+    /// The runner closed its end.
     Closed,
 }
 
@@ -74,24 +77,26 @@ impl Channel {
         Self { socket }
     }
 
-    /// Sends a message, waiting for room, and for memory: a guest must not end because this host
-    /// was short of it for a moment. Fails when the other end is closed.
+    /// Sends a message. Waits while the socket buffer is full or the kernel has no memory, because
+    /// a short ENOMEM on the host must not end the guest. Fails when the other end is closed.
     pub(crate) fn send(&self, reply: &impl Serialize) -> Result<(), Failure> {
         loop {
             match self.send_with(reply, &[]) {
-                Err(failure) if is_shortage(failure.errno) && !self.is_closed_after_pause() => {}
+                Err(failure)
+                    if is_in_flight_limit(failure.errno) && !self.is_closed_after_pause() => {}
                 other => return other,
             }
         }
     }
 
-    /// Waits for [`PAUSE`], or until the other end is closed: POLLHUP comes without being asked for.
+    /// Waits for [`RETRY_PAUSE`], or until the other end is closed: `poll` reports POLLHUP without
+    /// being asked for it.
     fn is_closed_after_pause(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
-        matches!(poll(&mut fds, Some(&PAUSE)), Ok(ready) if ready > 0)
+        matches!(poll(&mut fds, Some(&RETRY_PAUSE)), Ok(ready) if ready > 0)
     }
 
-    /// Sends a message with descriptors.
+    /// Sends a message with file descriptors.
     pub(crate) fn send_with(
         &self,
         reply: &impl Serialize,
@@ -100,8 +105,8 @@ impl Channel {
         self.send_once(reply, descriptors, SendFlags::NOSIGNAL)
     }
 
-    /// Sends a message when there is room for it now: a runner that does not read must not keep
-    /// this process.
+    /// Sends a message only if the socket buffer has room now, so a runner that does not read
+    /// cannot block this process.
     pub(crate) fn send_now(&self, reply: &impl Serialize) -> Result<(), Failure> {
         self.send_once(reply, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
     }
@@ -113,7 +118,7 @@ impl Channel {
         flags: SendFlags,
     ) -> Result<(), Failure> {
         let bytes = serde_json::to_vec(reply)
-            .map_err(|_| Failure::rule(Step::Channel, "a message that is no JSON"))?;
+            .map_err(|_| Failure::rule(Step::Channel, "a message cannot be written as JSON"))?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
@@ -127,20 +132,21 @@ impl Channel {
         .at(Step::Channel, "sendmsg")
     }
 
-    /// The same while the guest is built: waits for room in the shared budget, at most
-    /// [`SHORTAGE`], and gives up early when `lifetime` says that the runner is gone.
+    /// Sends a message with file descriptors during the launch. Retries for at most
+    /// [`IN_FLIGHT_TIMEOUT`] while too many descriptors are in flight, and gives up early when
+    /// `lifetime` shows that the runner has ended.
     pub(crate) fn send_building(
         &self,
         reply: &GuestReply,
         descriptors: &[BorrowedFd<'_>],
         lifetime: &OwnedFd,
     ) -> Result<(), Failure> {
-        let until = Instant::now() + SHORTAGE;
+        let until = Instant::now() + IN_FLIGHT_TIMEOUT;
         loop {
             match self.send_with(reply, descriptors) {
-                Err(failure) if is_shortage(failure.errno) && Instant::now() < until => {
+                Err(failure) if is_in_flight_limit(failure.errno) && Instant::now() < until => {
                     let mut fds = [PollFd::new(lifetime, PollFlags::IN)];
-                    if matches!(poll(&mut fds, Some(&PAUSE)), Ok(ready) if ready > 0) {
+                    if matches!(poll(&mut fds, Some(&RETRY_PAUSE)), Ok(ready) if ready > 0) {
                         return Err(failure);
                     }
                 }
@@ -149,7 +155,7 @@ impl Channel {
         }
     }
 
-    /// Receives one packet; called when the socket is readable.
+    /// Receives one packet; the caller has seen the socket readable.
     pub(crate) fn receive<T: DeserializeOwned>(&self, buffer: &mut Vec<u8>) -> Incoming<T> {
         buffer.resize(PACKET + 1, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -168,9 +174,9 @@ impl Channel {
         };
         let message = match result {
             Ok(message) => message,
-            Err(errno) if is_shortage(errno.raw_os_error()) => {
+            Err(errno) if is_in_flight_limit(errno.raw_os_error()) => {
                 // The socket stays readable, so the next poll of the caller returns at once.
-                let _ = poll(&mut [], Some(&PAUSE));
+                let _ = poll(&mut [], Some(&RETRY_PAUSE));
                 return Incoming::Nothing;
             }
             Err(_) => return Incoming::Closed,
@@ -186,7 +192,8 @@ impl Channel {
         if message.bytes == 0 {
             return Incoming::Closed;
         }
-        // A request whose descriptors did not fit is refused by its id, where they are needed.
+        // A packet with truncated file descriptors still yields its request, so the handler can
+        // answer with the request's id and an error.
         let whole = message.bytes <= PACKET && !message.flags.contains(ReturnFlags::TRUNC);
         match buffer.get(..message.bytes).map(serde_json::from_slice) {
             Some(Ok(request)) if whole => Incoming::Request(request, descriptors),
@@ -208,7 +215,7 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::sync::mpsc;
 
-    /// What this test answers in the kernel's place.
+    /// The result that this test gives a trapped system call in place of the kernel.
     #[derive(Clone, Copy)]
     enum Kernel {
         Fails(i32),
@@ -219,7 +226,8 @@ mod tests {
     const RECEIVE: u64 = 0xC050_2100;
     const ANSWER: u64 = 0xC018_2101;
 
-    /// From now on this thread's calls with one of these numbers wait for [`answer`].
+    /// Installs a seccomp filter on this thread: calls with these numbers block until [`answer`]
+    /// answers them.
     fn trap(calls: [i64; 2]) -> OwnedFd {
         let rule = |code: u32, jt, jf, k| libc::sock_filter {
             code: u16::try_from(code).unwrap(),
@@ -242,7 +250,7 @@ mod tests {
             filter: rules.as_mut_ptr(),
         };
         // SAFETY: `program` and its rules live until the call returns, which gives a new
-        // descriptor; the filter is this thread's alone.
+        // descriptor; the filter applies to this thread only.
         unsafe {
             assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
             let fd = libc::syscall(
@@ -256,10 +264,10 @@ mod tests {
         }
     }
 
-    /// Waits for one call of the trapped thread, whose number it returns.
+    /// Waits for one call of the trapped thread, answers it, and returns its number.
     fn answer(trap: &OwnedFd, kernel: Kernel) -> i64 {
-        // SAFETY: zeroed is valid for both, they are as large as the numbers of the calls say,
-        // and they live until the calls return.
+        // SAFETY: zeroed is valid for both structures, their sizes match those encoded in the ioctl
+        // numbers, and they live until the calls return.
         unsafe {
             let mut call: libc::seccomp_notif = std::mem::zeroed();
             let got = libc::ioctl(trap.as_raw_fd(), RECEIVE, &raw mut call);
@@ -276,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Runs `work` in a thread of its own, whose calls `kernel` answers.
+    /// Runs `work` in a new thread whose system calls are answered by `kernel`.
     fn with<T: Send + 'static>(
         calls: [i64; 2],
         work: impl FnOnce() -> T + Send + 'static,
@@ -303,7 +311,7 @@ mod tests {
     const POLLING: [i64; 2] = [libc::SYS_poll, libc::SYS_ppoll];
 
     #[test]
-    fn a_message_waits_until_the_kernel_has_memory_for_it() {
+    fn send_retries_while_the_kernel_returns_enomem() {
         let (ours, theirs) = pair();
         let sent = with(
             SENDING,
@@ -322,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_waited_for_when_the_other_end_is_closed_or_another_error_comes() {
+    fn send_fails_at_once_when_the_peer_is_closed_or_the_errno_is_not_enomem() {
         let (ours, theirs) = pair();
         let sent = with(
             SENDING,
@@ -344,9 +352,9 @@ mod tests {
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
     }
 
-    /// The socket stays readable meanwhile, so a caller without a pause would spin.
+    /// Without the pause the caller would spin, because the socket stays readable.
     #[test]
-    fn a_message_that_the_kernel_has_no_memory_for_is_taken_after_a_pause() {
+    fn receive_pauses_after_enomem_and_then_returns_the_message() {
         let (ours, theirs) = pair();
         Channel::new(theirs).send(&GuestReply::Egress).unwrap();
         let mut calls = Vec::new();
@@ -374,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn polling_outlasts_want_of_memory_and_no_other_error() {
+    fn poll_treats_enomem_as_timeout_and_returns_other_errors() {
         let poll_of = |errno, goes_on: bool| {
             let (ours, theirs) = pair();
             drop(theirs);
@@ -382,12 +390,12 @@ mod tests {
                 POLLING,
                 move || {
                     let mut fds = [PollFd::new(&ours, PollFlags::IN)];
-                    let polled = poll_patiently(&mut fds, None);
+                    let polled = poll_retrying(&mut fds, None);
                     (polled, fds[0].revents().is_empty())
                 },
                 move |trap| {
                     answer(trap, Kernel::Fails(errno));
-                    // The pause.
+                    // The sleep after ENOMEM.
                     if goes_on {
                         answer(trap, Kernel::GoesOn);
                     }

@@ -1,11 +1,11 @@
-//! Connections from outside to a server in the guest, made by pid 1.
+//! Connections from the runner to a server in the guest, opened by pid 1.
 //!
-//! A socket belongs to the network namespace in which it was made: one that is made here and
-//! handed to the runner is a way in without the runner ever entering the namespace. Pid 1
-//! waits for nothing: a connection that does not come about at once is looked at again beside
-//! everything else, and given up after a while.
+//! A socket belongs to the network namespace in which it was created. Pid 1 creates and connects a
+//! socket here and sends it to the runner, so the runner never enters the namespace. Connects are
+//! non-blocking: pid 1 polls pending ones together with its other descriptors and drops them after
+//! [`CONNECT_TIMEOUT`].
 
-use crate::channel::{Channel, is_shortage};
+use crate::channel::{Channel, is_in_flight_limit};
 use crate::error::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -15,26 +15,26 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::GuestReply;
 
-/// Connections that may be on their way at once.
+/// Largest number of pending connects.
 const PENDING: usize = 32;
-/// How long one may be on its way: a server whose queue is full answers nothing.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Deadline for one connect: a server with a full accept queue does not answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// One that is on its way.
+/// A connect in progress.
 struct Pending {
     ticket: u64,
     socket: OwnedFd,
     until: Instant,
 }
 
-/// All that are on their way.
+/// All connects in progress.
 #[derive(Default)]
 pub(crate) struct Connections {
     pending: Vec<Pending>,
 }
 
 impl Connections {
-    /// Begins one; its end is told as soon as it is known.
+    /// Starts a connect; the result is sent to the runner as soon as it is known.
     pub(crate) fn begin(
         &mut self,
         channel: &Channel,
@@ -42,50 +42,50 @@ impl Connections {
         port: u16,
     ) -> Result<(), Failure> {
         if self.pending.len() >= PENDING {
-            return tell(channel, ticket, Err(Errno::AGAIN));
+            return report_result(channel, ticket, Err(Errno::AGAIN));
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = match socket_with(AddressFamily::INET, SocketType::STREAM, flags, None) {
             Ok(socket) => socket,
-            Err(errno) => return tell(channel, ticket, Err(errno)),
+            Err(errno) => return report_result(channel, ticket, Err(errno)),
         };
         match connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)) {
-            Ok(()) => tell(channel, ticket, Ok(&socket)),
+            Ok(()) => report_result(channel, ticket, Ok(&socket)),
             Err(Errno::INPROGRESS | Errno::INTR) => {
                 self.pending.push(Pending {
                     ticket,
                     socket,
-                    until: Instant::now() + PATIENCE,
+                    until: Instant::now() + CONNECT_TIMEOUT,
                 });
                 Ok(())
             }
-            Err(errno) => tell(channel, ticket, Err(errno)),
+            Err(errno) => report_result(channel, ticket, Err(errno)),
         }
     }
 
-    /// What to wait for.
+    /// Returns the descriptors to poll.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.pending
             .iter()
             .map(|one| PollFd::new(&one.socket, PollFlags::OUT))
     }
 
-    /// When the first of them is given up.
+    /// Returns the earliest deadline of the pending connects.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.pending.iter().map(|one| one.until).min()
     }
 
-    /// Tells of those that came to an end.
+    /// Sends the runner the results of connects that finished or timed out.
     pub(crate) fn settle(&mut self, channel: &Channel) -> Result<(), Failure> {
         let mut left = Vec::new();
         for one in self.pending.drain(..) {
             if done(&one.socket) {
                 match sockopt::socket_error(&one.socket) {
-                    Ok(Ok(())) => tell(channel, one.ticket, Ok(&one.socket))?,
-                    Ok(Err(errno)) | Err(errno) => tell(channel, one.ticket, Err(errno))?,
+                    Ok(Ok(())) => report_result(channel, one.ticket, Ok(&one.socket))?,
+                    Ok(Err(errno)) | Err(errno) => report_result(channel, one.ticket, Err(errno))?,
                 }
             } else if Instant::now() >= one.until {
-                tell(channel, one.ticket, Err(Errno::TIMEDOUT))?;
+                report_result(channel, one.ticket, Err(Errno::TIMEDOUT))?;
             } else {
                 left.push(one);
             }
@@ -104,13 +104,18 @@ fn done(socket: &OwnedFd) -> bool {
     matches!(poll(&mut fds, Some(&now)), Ok(ready) if ready > 0)
 }
 
-fn tell(channel: &Channel, ticket: u64, end: Result<&OwnedFd, Errno>) -> Result<(), Failure> {
+fn report_result(
+    channel: &Channel,
+    ticket: u64,
+    end: Result<&OwnedFd, Errno>,
+) -> Result<(), Failure> {
     let errno = match end {
         Ok(socket) => {
             let sent = channel.send_with(&GuestReply::Connected { ticket }, &[socket.as_fd()]);
             match sent {
-                // Other processes of this uid used the budget up: this connection fails, not the guest.
-                Err(failure) if is_shortage(failure.errno) => failure.errno,
+                // Other processes of this uid used up the limit of descriptors in flight: fail this
+                // connection, not the guest.
+                Err(failure) if is_in_flight_limit(failure.errno) => failure.errno,
                 other => return other,
             }
         }

@@ -1,9 +1,9 @@
 //! The listening sockets through which a guest reaches the egress bridge and the mail capture.
 //!
-//! A listening socket belongs to the network namespace and the file system in which it
-//! was made, whoever accepts on it. Made here, inside the guest, and given to the
-//! runner, they are a way out of an otherwise empty network without anything of the
-//! host being bound in and without a helper process in the guest.
+//! A listening socket belongs to the network namespace and the file system in which it was created,
+//! no matter which process accepts on it. The launcher creates the sockets inside the guest and
+//! sends them to the runner. They are the only way out of an otherwise empty network; neither a
+//! bind mount of a host path nor a helper process in the guest is needed.
 
 use crate::error::{At, Failure, Step};
 use crate::mounting::Tree;
@@ -15,23 +15,23 @@ use rustix::net::{
 use std::net::{Ipv4Addr, SocketAddrV4};
 use wp_codebox_contracts::{EgressSockets, LaunchPlan};
 
-/// Connections that wait until the bridge takes them.
+/// Length of the accept queue.
 const BACKLOG: i32 = 128;
-/// Every user of the guest may connect.
+/// File mode of the unix socket: every user of the guest may connect.
 const MODE: u32 = 0o666;
 
 /// State of a listening socket in the kernel's TCP tables.
 const LISTEN: &str = "0A";
-/// Flags of a listening socket in its table of unix sockets.
+/// Flags of a listening socket in `/proc/net/unix`.
 const ACCEPTING: &str = "00010000";
 
-/// Both sockets, listening.
+/// The two listening sockets for the egress bridge.
 pub(crate) struct Listeners {
     pub(crate) unix: OwnedFd,
     pub(crate) tcp: OwnedFd,
 }
 
-/// Makes the sockets; called while the tree can still be written and `lo` is up.
+/// Creates the sockets; called while the tree is still writable and `lo` is up.
 pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, Failure> {
     Ok(Listeners {
         unix: unix(sockets, tree)?,
@@ -42,7 +42,8 @@ pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, 
 fn unix(sockets: &EgressSockets, tree: &Tree) -> Result<OwnedFd, Failure> {
     let path = sockets.socket.as_str();
     let socket = stream(AddressFamily::UNIX).at(Step::Egress, path)?;
-    // From within its directory: no link of the tree is followed, and the name is short.
+    // `parent` is opened without following links, and binding relative to it keeps the socket path
+    // below 108 bytes.
     let parent = tree.parent(&sockets.socket)?;
     rustix::process::fchdir(&parent).at(Step::Egress, path)?;
     let name = sockets.socket.name();
@@ -67,13 +68,14 @@ fn stream(family: AddressFamily) -> Result<OwnedFd, rustix::io::Errno> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// Makes the socket for mail. Its port may be below 1024: this process still has every capability
-/// over its network namespace.
+/// Creates the listening socket for mail. Its port may be below 1024: this process still has every
+/// capability over its network namespace.
 pub(crate) fn listen_for_mail(port: u16) -> Result<OwnedFd, Failure> {
     tcp(port)
 }
 
-/// What listens in this namespace, in words; it must be what the plan asked for and no more.
+/// Describes the listening sockets of this namespace; fails unless they are exactly the planned
+/// ones.
 pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
     let mut tcp: Vec<String> = ["tcp", "tcp6"]
         .into_iter()
@@ -131,7 +133,7 @@ fn listening(family: &str) -> Result<Vec<String>, Failure> {
     Ok(rows.collect())
 }
 
-/// A table of this namespace; a family that the kernel lacks has none.
+/// Reads a socket table of this network namespace; empty when the kernel lacks the family.
 fn table(family: &str) -> Result<String, Failure> {
     let path = format!("/proc/self/net/{family}");
     match std::fs::read_to_string(&path) {

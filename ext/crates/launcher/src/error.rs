@@ -1,8 +1,7 @@
-//! One variant per step of building a guest.
+//! Errors of the launcher: one [`Step`] per step of building a guest.
 //!
-//! A failure names its step, a subject that is a guest path or a mechanism (never a
-//! host path) and the errno. Every one of them ends the launcher: nothing is retried
-//! with less.
+//! A failure names its step, a subject (a guest path or a mechanism, never a host path) and the
+//! errno. Every failure ends the launcher; no step is retried with weaker isolation.
 
 use rustix::io::Errno;
 use wp_codebox_contracts::GuestReply;
@@ -26,15 +25,15 @@ macro_rules! steps {
 }
 
 steps! {
-    /// No guest id is free, or their locks cannot be kept.
+    /// No guest id is free, or its lock file is unusable.
     GuestIds = "guest_ids";
-    /// A view of a host directory for guests with a kernel uid of their own.
+    /// A mount of a host directory for guests that have their own kernel uid.
     View = "view";
-    /// Root could not be given up for good.
+    /// The process could not drop root permanently.
     GiveUpRoot = "give_up_root";
-    /// Started as root: a guest is never mapped to host uid 0.
+    /// The launcher was started as root; a guest is never mapped to host uid 0.
     Root = "root";
-    /// Descriptors beyond the three given could not be closed.
+    /// Inherited file descriptors other than the three expected ones could not be closed.
     Descriptors = "descriptors";
     /// The plan is unreadable or breaks a rule.
     Plan = "plan";
@@ -46,51 +45,51 @@ steps! {
     UidMap = "uid_map";
     /// The gid map could not be written.
     GidMap = "gid_map";
-    /// Pid 1 could not be made.
+    /// Pid 1 could not be forked.
     Fork = "fork";
     /// The parent-death signal could not be set, or the parent is already dead.
     ParentDeath = "parent_death";
-    /// The UTS name.
+    /// The hostname could not be set.
     Hostname = "hostname";
     /// Mounts could not be made private.
     Propagation = "propagation";
-    /// The root file system.
+    /// The root file system could not be mounted.
     RootMount = "root_mount";
-    /// The scratch file system.
+    /// The scratch file system could not be mounted.
     Scratch = "scratch";
-    /// A mount point could not be made.
+    /// A mount point could not be created.
     Target = "target";
-    /// A directory, file or link of the root.
+    /// A directory, file or symbolic link of the root could not be created.
     Entry = "entry";
-    /// A bind mount.
+    /// A bind mount failed.
     Bind = "bind";
-    /// An overlay.
+    /// An overlay mount failed.
     Overlay = "overlay";
-    /// `/proc`.
+    /// `/proc` could not be mounted.
     Proc = "proc";
-    /// `/dev`.
+    /// `/dev` could not be built.
     Dev = "dev";
-    /// The listening sockets for the egress bridge and for mail.
+    /// The listening sockets for the egress bridge or for mail could not be created.
     Egress = "egress";
-    /// `pivot_root` and what belongs to it.
+    /// `pivot_root`, or a mount operation around it, failed.
     PivotRoot = "pivot_root";
-    /// The loopback interface.
+    /// The loopback interface could not be brought up.
     Loopback = "loopback";
-    /// A resource limit.
+    /// A resource limit could not be set.
     Limits = "limits";
-    /// Capabilities or securebits.
+    /// Capabilities or securebits could not be dropped.
     Capabilities = "capabilities";
-    /// `no_new_privs`.
+    /// `no_new_privs` could not be set.
     NoNewPrivs = "no_new_privs";
-    /// The dumpable flag.
+    /// The dumpable flag could not be cleared.
     Dumpable = "dumpable";
-    /// Landlock.
+    /// The Landlock rules could not be enforced.
     Landlock = "landlock";
-    /// A seccomp filter.
+    /// A seccomp filter could not be installed.
     Seccomp = "seccomp";
-    /// A probe saw something that must not be.
+    /// A probe observed a state that the isolation level forbids.
     Probe = "probe";
-    /// The channel broke or a descriptor could not be sent.
+    /// The channel to the runner broke, or a file descriptor could not be sent.
     Channel = "channel";
 }
 
@@ -104,7 +103,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure without errno: a rule was broken.
+    /// Creates a failure without errno: input or state breaks a rule.
     pub(crate) fn rule(step: Step, subject: impl Into<String>) -> Self {
         Self {
             step,
@@ -113,7 +112,7 @@ impl Failure {
         }
     }
 
-    /// As the runner hears it.
+    /// Returns the message that reports this failure to the runner.
     pub(crate) fn reply(&self) -> GuestReply {
         GuestReply::Failed {
             step: self.step.name().to_owned(),
@@ -125,7 +124,7 @@ impl Failure {
 
 /// Attaches step and subject to a system call's error.
 pub(crate) trait At<T> {
-    /// The same result with its place.
+    /// Returns the same result with `step` and `subject` added to the error.
     fn at(self, step: Step, subject: &str) -> Result<T, Failure>;
 }
 

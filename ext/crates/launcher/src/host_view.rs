@@ -1,10 +1,10 @@
-//! What a guest sees of the host's own files: overlays and copies, never the host's inode.
+//! Host files in the guest: overlays and copies, never the host's own inode.
 //!
-//! Through a bind mount `flock`, POSIX locks, leases and inotify act on the inode that the
-//! host's programs use, a socket or FIFO made there later leads to the host program behind
-//! it, and `fsync` reaches the disk. An overlay has inodes, sockets and FIFOs of its own and
-//! does not sync a lower layer, so a directory becomes the lower of a read-only overlay. A
-//! single file is copied into the root tmpfs.
+//! Through a bind mount, `flock`, POSIX locks, leases and inotify act on the inode that the host's
+//! programs use; a socket or FIFO that the host creates there later connects to the host program
+//! behind it; and `fsync` reaches the disk. An overlay has its own inodes, sockets and FIFOs and
+//! does not sync a lower layer, so each host directory is shown as the lower directory of a
+//! read-only overlay. A single file is copied into the root tmpfs.
 
 use crate::error::{At, Failure, Step};
 use crate::mounting::{READ_ONLY, clone_tree, link, new_mount, set_attributes};
@@ -16,21 +16,22 @@ use std::fs::File;
 use std::io::{self, Read};
 use wp_codebox_contracts::HostSource;
 
-/// Largest file that is copied, bytes. Staged files are no larger.
+/// Size limit of one copied file, in bytes. Staged files are no larger.
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// All copied files of a guest together, bytes: they are memory.
+/// Size limit of all copied files of a guest, in bytes: a tmpfs holds them in memory.
 const FILES_BYTES: u64 = 256 * 1024 * 1024;
-/// Memory that one file takes beyond its bytes: the rest of its last page.
+/// Upper bound of the memory that a file takes beyond its size: the unused part of its last page.
 const PAGE: u64 = 4096;
 
-/// A file of the host, open to be copied.
+/// A host file opened for copying.
 pub(crate) struct Copied {
     file: File,
     size: u64,
     mode: u32,
 }
 
-/// Bytes of the root tmpfs that copied files need; refuses more than a guest may have.
+/// Returns how many bytes of the root tmpfs the copied files need; fails with EFBIG above
+/// [`FILES_BYTES`].
 pub(crate) fn copied_bytes<'a>(files: impl Iterator<Item = &'a Copied>) -> Result<u64, Failure> {
     let total = files.map(|file| file.size + PAGE).sum();
     if total > FILES_BYTES {
@@ -39,7 +40,7 @@ pub(crate) fn copied_bytes<'a>(files: impl Iterator<Item = &'a Copied>) -> Resul
     Ok(total)
 }
 
-/// Opens a regular file to be copied; `None` when the descriptor shows a directory.
+/// Opens a regular file for copying; returns `None` when the descriptor refers to a directory.
 pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
     let stat = rustix::fs::fstat(path)?;
     match FileType::from_raw_mode(stat.st_mode) {
@@ -56,7 +57,8 @@ pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
     if size > FILE_BYTES {
         return Err(Errno::FBIG);
     }
-    // The descriptor has no right to read; this opens the same inode again with it.
+    // An O_PATH descriptor cannot be read; opening its `/proc/self/fd` link opens the same inode
+    // for reading.
     let file = rustix::fs::open(link(path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(Some(Copied {
         file: File::from(file),
@@ -66,7 +68,8 @@ pub(crate) fn copied(path: &OwnedFd) -> Result<Option<Copied>, Errno> {
 }
 
 impl Copied {
-    /// Copies the file into a new one, no further than it was when the root's size was computed.
+    /// Copies the file into `target`, at most the size used for sizing the root tmpfs: the file may
+    /// have grown since.
     pub(crate) fn write_to(self, mut target: File) -> io::Result<()> {
         io::copy(&mut self.file.take(self.size), &mut target)?;
         rustix::fs::fchmod(&target, Mode::from_raw_mode(self.mode))?;
@@ -74,19 +77,20 @@ impl Copied {
     }
 }
 
-/// How a directory of the host is seen.
+/// How a host directory is mounted in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Through an overlay.
+    /// As the lower directory of an overlay.
     Overlay,
-    /// By a plain bind, because no overlay over it can be made.
+    /// By a plain bind mount, because no overlay over it is possible.
     Bind,
 }
 
-/// A detached read-only mount that shows `lowers`, topmost first, as one directory, and which
-/// kind it is. `host` names one that is shown alone.
+/// Returns a detached read-only mount that merges `lowers`, topmost first, and the kind of mount
+/// used. `host` is set when a single host directory is shown.
 ///
-/// `empty` is an empty directory: the kernel refuses an overlay of one lower without an upper.
+/// `empty` is an empty directory used as a second lower: the kernel refuses an overlay with one
+/// lower and no upper.
 pub(crate) fn directories(
     lowers: &[OwnedFd],
     empty: &OwnedFd,
@@ -103,12 +107,13 @@ pub(crate) fn directories(
     let overlay = new_mount("overlay", &[("lowerdir", &all)], &["userxattr"], quiet);
     match (overlay, system) {
         (Ok(mount), _) => Ok((mount, View::Overlay)),
-        // EINVAL: other mounts lie below the directory, which a mount namespace of a user
-        // namespace may not uncover; or it lies on two overlays already, the deepest stack
-        // there is; or its file system cannot be a lower.
+        // EINVAL has three causes: other mounts lie below the directory, and a mount namespace
+        // owned by a user namespace may not uncover what they hide; the directory already lies on
+        // two stacked overlays, the kernel's maximum depth; or its file system cannot be a lower
+        // layer.
         (Err(Errno::INVAL), Some(directory)) => {
             let tree = clone_tree(directory.as_fd()).at(Step::Bind, target)?;
-            // Before it is attached: there is no moment at which it is writable in the tree.
+            // Set read-only before attaching, so the mount is never writable in the tree.
             set_attributes(tree.as_fd(), READ_ONLY, true).at(Step::Bind, target)?;
             Ok((tree, View::Bind))
         }
@@ -116,8 +121,8 @@ pub(crate) fn directories(
     }
 }
 
-/// Whether a step shows a directory of the system, which only root can change, at its own path.
-/// Directories of sites and of the state directory are never shown by a bind.
+/// Returns whether a mount step shows a system directory, which only root can change, at its own
+/// path. Site and state directories are never bind-mounted.
 fn is_system(host: &HostSource, target: &str) -> bool {
     host.inode.is_none() && host.path == target
 }

@@ -1,11 +1,11 @@
-//! Guest pid 1: starts programs on request, reaps everything, ends when told or left alone.
+//! Guest pid 1: starts programs on request, reaps children, ends on request or when the runner
+//! ends.
 //!
-//! It runs with capabilities, Landlock and seccomp already in force, and no program of
-//! the guest can look into it. Programs get three descriptors and nothing else: not the
-//! channel, not the lifetime pipe. A request that makes no sense is answered, never
-//! obeyed halfway.
+//! Pid 1 runs with capabilities dropped and Landlock and seccomp in force; no program of the guest
+//! can trace it. Programs inherit three file descriptors only, neither the channel nor the lifetime
+//! pipe. An invalid request gets an error reply and has no partial effect.
 
-use crate::channel::{Channel, Incoming, poll_patiently};
+use crate::channel::{Channel, Incoming, poll_retrying};
 use crate::connect::Connections;
 use crate::error::{At, Failure, Step};
 use crate::program::{Progress, Starting};
@@ -16,13 +16,13 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
 
-/// A program that was started and has not ended.
+/// A started program that has not ended.
 struct Running {
     pid: i32,
     id: ExecutionId,
 }
 
-/// What pid 1 keeps in mind.
+/// State of pid 1.
 #[derive(Default)]
 struct Service {
     starting: Vec<Starting>,
@@ -30,17 +30,17 @@ struct Service {
     connections: Connections,
 }
 
-/// Why pid 1 ends.
+/// Reason for pid 1 to end.
 enum Next {
     Continue,
     End,
 }
 
-/// A descriptor that becomes readable when a child ends; SIGCHLD stays blocked from here on.
+/// Returns a signalfd that becomes readable when a child ends; SIGCHLD stays blocked from here on.
 pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is initialised by sigemptyset before any other use; the descriptor that
-    // signalfd returns is new and owned by nobody else.
+    // signalfd returns is new and owned by no other value.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -53,7 +53,7 @@ pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Serves requests until the runner says that it is done, or one of `ends` becomes readable.
+/// Serves requests until the runner asks pid 1 to end, or one of `ends` becomes readable.
 pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut service = Service::default();
@@ -69,7 +69,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
         fds.extend(service.connections.awaited());
         let reports = service.starting.iter();
         fds.extend(reports.map(|one| PollFd::new(&one.report, PollFlags::IN)));
-        poll_patiently(&mut fds, service.patience().as_ref()).at(Step::Channel, "poll")?;
+        poll_retrying(&mut fds, service.poll_timeout().as_ref()).at(Step::Channel, "poll")?;
         let Some([request, runner, launcher, child]) = fds
             .first_chunk::<4>()
             .map(|fixed| fixed.each_ref().map(|fd| fd.revents()))
@@ -88,7 +88,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
             service.reap(channel)?;
         }
         if !request.is_empty() {
-            match obey(channel, &mut service, channel.receive(&mut buffer))? {
+            match handle_request(channel, &mut service, channel.receive(&mut buffer))? {
                 Next::Continue => {}
                 Next::End => return Ok(()),
             }
@@ -96,7 +96,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
     }
 }
 
-fn obey(
+fn handle_request(
     channel: &Channel,
     service: &mut Service,
     incoming: Incoming<GuestRequest>,
@@ -113,7 +113,7 @@ fn obey(
             service.start(channel, &request, descriptors)?;
         }
         Incoming::Request(GuestRequest::Stop { id }, _) => {
-            // One that ended meanwhile has been reported, or is about to be.
+            // A program that ended meanwhile has no pid here; its exit was or will be reported.
             if let Some(pid) = service.pid(&id) {
                 stop::end_session(pid);
             }
@@ -139,7 +139,7 @@ fn refuse(channel: &Channel, id: ExecutionId, step: &str, errno: i32) -> Result<
 }
 
 impl Service {
-    /// The child or program of an execution that has not ended.
+    /// Returns the pid of an execution that has not ended, before or after its `execve`.
     fn pid(&self, id: &ExecutionId) -> Option<i32> {
         let starting = self.starting.iter().map(|one| (&one.id, one.pid));
         let running = self.running.iter().map(|one| (&one.id, one.pid));
@@ -147,8 +147,8 @@ impl Service {
         all.find_map(|(known, pid)| (known == id).then_some(pid))
     }
 
-    /// How long to wait at most; nothing: as long as it takes.
-    fn patience(&self) -> Option<Timespec> {
+    /// Returns the longest time to poll; `None` means without limit.
+    fn poll_timeout(&self) -> Option<Timespec> {
         let starts = self.starting.iter().map(Starting::due);
         let until = starts.chain(self.connections.due()).min()?;
         let left = until.saturating_duration_since(Instant::now());
@@ -180,12 +180,12 @@ impl Service {
         }
     }
 
-    /// Tells of the children that reached their program or failed to, and attends to the others.
+    /// Reports children that reached or failed `execve`, and resumes or kills those still pending.
     fn settle_starts(&mut self, channel: &Channel) -> Result<(), Failure> {
         let mut left = Vec::new();
         for mut one in std::mem::take(&mut self.starting) {
             let progress = match one.progress() {
-                Progress::Pending => one.attend(Instant::now()),
+                Progress::Pending => one.resume_or_kill(Instant::now()),
                 known => known,
             };
             match progress {
@@ -216,7 +216,7 @@ impl Service {
         }
     }
 
-    /// Takes every child that has ended: started programs and whatever they left behind.
+    /// Reaps every ended child: started programs and orphans they left behind.
     fn reap(&mut self, channel: &Channel) -> Result<(), Failure> {
         loop {
             let mut status = 0;
@@ -229,8 +229,9 @@ impl Service {
             }
             // SAFETY: zeroed is a valid value, and wait4 filled it.
             let usage = unsafe { usage.assume_init() };
-            // It may have reported and ended after its report was looked at: `Started` comes
-            // before `Exit`. A dead child's report is complete.
+            // The child may have reported and ended after the last read of its report pipe. Read
+            // the pipe again now, so `Started` is sent before `Exit`; a dead child's report is
+            // complete.
             if let Some(position) = self.starting.iter().position(|one| one.pid == pid) {
                 let one = self.starting.swap_remove(position);
                 let progress = one.progress();
@@ -255,7 +256,7 @@ impl Service {
     }
 }
 
-/// Microseconds of a time that the kernel counted.
+/// Converts a kernel time value to microseconds.
 pub(crate) fn micros(time: libc::timeval) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds
@@ -263,20 +264,19 @@ pub(crate) fn micros(time: libc::timeval) -> u64 {
         .saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
-/// Does nothing until the runner is gone or one of the others it follows: what a self-test
-/// looks at from outside stays there to be looked at, and starts no program.
-pub(crate) fn linger(ends: [BorrowedFd<'_>; 2]) {
+/// Waits until the runner or another process behind `ends` is gone. A self-test keeps its guest
+/// alive this way while the runner inspects it from outside; no program is started.
+pub(crate) fn wait_for_runner_end(ends: [BorrowedFd<'_>; 2]) {
     loop {
         let mut fds = ends.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        // Nothing was ready when it was only interrupted.
-        if poll_patiently(&mut fds, None).is_err() || fds.iter().any(|fd| !fd.revents().is_empty())
-        {
+        // An interrupted `poll` reports no descriptor as ready.
+        if poll_retrying(&mut fds, None).is_err() || fds.iter().any(|fd| !fd.revents().is_empty()) {
             return;
         }
     }
 }
 
-/// The lifetime pipe's other end is closed.
+/// Returns whether the other end of the lifetime pipe is closed.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];
     let now = Timespec {

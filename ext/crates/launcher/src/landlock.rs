@@ -1,8 +1,8 @@
-//! Landlock: read and execute everywhere in the guest's tree, write where the plan says.
+//! Landlock: read and execute in the whole guest tree, write only where the plan allows.
 //!
-//! At `full` it is a second line behind the read-only mounts: it also stops writes to
-//! devices that the mounts allow, and keeps signals and abstract sockets inside. At
-//! `reduced` it is the only line: what no rule names cannot be opened at all.
+//! At level `full` Landlock backs up the read-only mounts: it also denies writes to device nodes
+//! that the mounts allow, and confines signals and abstract unix sockets to the guest. At level
+//! `reduced` Landlock alone restricts files: a path without a rule cannot be opened.
 
 use crate::error::{At, Failure, Step};
 use landlock::{
@@ -13,16 +13,17 @@ use landlock::{
 use rustix::fd::{AsFd, OwnedFd};
 use wp_codebox_contracts::GuestPath;
 
-/// The newest ABI whose rights are all handled.
+/// Newest ABI whose access rights are all handled.
 const HANDLED: ABI = ABI::V7;
-/// Without truncation rights (ABI 3) a file could be emptied although it may not be written.
+/// Lowest accepted ABI: without the truncate right (ABI 3) a program could truncate a file that it
+/// may not write.
 const NEEDED: i32 = 3;
-/// Makes `landlock_create_ruleset` answer the ABI.
+/// Flag that makes `landlock_create_ruleset` return the ABI version.
 const CREATE_RULESET_VERSION: libc::c_uint = 1;
-/// Where nothing else confines signals (ABI 6), they must be confined here.
+/// Lowest ABI at level `reduced`: only Landlock's signal scope (ABI 6) confines signals there.
 const NEEDED_ALONE: i32 = 6;
-/// Devices that may be written. `/dev/urandom` is left out: nothing needs it, and its mode
-/// alone would allow it, so a probe can see Landlock at work there.
+/// Writable devices. `/dev/urandom` is left out on purpose: its file mode allows writing, so a
+/// probe can observe that Landlock denies it.
 const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
@@ -31,7 +32,7 @@ const DEVICES: [&str; 5] = [
     "/dev/tty",
 ];
 
-/// Puts the rules in force for this process and everything it starts; returns the ABI in use.
+/// Enforces the rules on this process and its children; returns the ABI in use.
 pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
     available()?;
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
@@ -51,7 +52,7 @@ pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
             rules = add(rules, path, device)?;
         }
     }
-    // Device nodes are made by nobody; everything else is.
+    // All rights except creating device nodes, which nothing in the guest needs.
     let everything = AccessFs::from_all(HANDLED) & !(AccessFs::MakeBlock | AccessFs::MakeChar);
     for path in writable {
         rules = add(rules, path.as_str(), everything)?;
@@ -60,27 +61,27 @@ pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
     in_force(&status, NEEDED)
 }
 
-/// One place of the host that a guest at `reduced` may reach.
-pub(crate) struct Place {
-    /// Open with `O_PATH`.
+/// A host path that a guest at level `reduced` may access.
+pub(crate) struct AllowedPath {
+    /// Descriptor opened with `O_PATH`.
     pub(crate) fd: OwnedFd,
-    pub(crate) kind: PlaceKind,
+    pub(crate) kind: AllowedAccess,
 }
 
-/// What a place is and what may be done there.
+/// Kind of the path and the access allowed to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlaceKind {
-    /// A file, to read and execute.
+pub(crate) enum AllowedAccess {
+    /// A file; read and execute.
     File,
-    /// A directory, to read and execute everything below.
+    /// A directory; read and execute everything below it.
     Read,
-    /// A directory, to do everything below.
+    /// A directory; every access below it.
     Write,
 }
 
-/// Denies every file but these places and the devices, every port, and signals and
-/// abstract sockets beyond this process and what it starts; returns the ABI in use.
-pub(crate) fn restrict_to(places: &[Place]) -> Result<u32, Failure> {
+/// Denies access to every file except these paths and the devices, to every TCP port, and to
+/// signals and abstract sockets outside this process and its children; returns the ABI in use.
+pub(crate) fn restrict_to(places: &[AllowedPath]) -> Result<u32, Failure> {
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -101,9 +102,9 @@ pub(crate) fn restrict_to(places: &[Place]) -> Result<u32, Failure> {
     rules = add(rules, "/dev/urandom", AccessFs::ReadFile.into())?;
     for place in places {
         let rights = match place.kind {
-            PlaceKind::File => AccessFs::ReadFile | AccessFs::Execute,
-            PlaceKind::Read => AccessFs::from_read(HANDLED),
-            PlaceKind::Write => {
+            AllowedAccess::File => AccessFs::ReadFile | AccessFs::Execute,
+            AllowedAccess::Read => AccessFs::from_read(HANDLED),
+            AllowedAccess::Write => {
                 AccessFs::from_all(HANDLED) & !(AccessFs::MakeBlock | AccessFs::MakeChar)
             }
         };
@@ -115,7 +116,7 @@ pub(crate) fn restrict_to(places: &[Place]) -> Result<u32, Failure> {
     in_force(&status, NEEDED_ALONE)
 }
 
-/// From here on this process and what it starts signal nobody else. Nothing else changes.
+/// Confines signals of this process and its children to themselves. Restricts nothing else.
 pub(crate) fn confine_signals() -> Result<(), Failure> {
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let status = Ruleset::default()
@@ -149,8 +150,9 @@ fn in_force(status: &RestrictionStatus, needed: i32) -> Result<u32, Failure> {
     Ok(u32::try_from(abi).unwrap_or(0))
 }
 
-/// Asks the kernel itself: the library keeps the errno to itself, and it is what tells
-/// a kernel without Landlock from one where it is off and from a filter in the way.
+/// Calls the kernel directly, because the landlock crate hides the errno. The errno distinguishes a
+/// kernel without Landlock (ENOSYS), a disabled Landlock (EOPNOTSUPP) and a seccomp filter that
+/// refuses the call.
 fn available() -> Result<(), Failure> {
     // SAFETY: with this flag the call takes no attributes and touches no memory.
     let answer = unsafe {

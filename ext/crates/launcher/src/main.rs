@@ -1,14 +1,14 @@
 //! `wp-codebox-launch`: builds one guest, stays its parent, and serves as its pid 1.
 //!
-//! With the argument `spawner` it plays another role, see `spawner`. Else the program takes no
-//! arguments, and never an environment. It inherits three descriptors
-//! (`contracts::LauncherFd`): the plan, the channel and the lifetime pipe. It is single
-//! threaded from start to end: user namespaces cannot be entered otherwise, and its
-//! forks may run any code. It is the only program of this project that creates
-//! namespaces, mounts, Landlock rules or seccomp filters.
+//! With the argument `spawner` the program runs as a spawner, see the module `spawner`. Otherwise
+//! it takes no arguments; it never uses its environment. It inherits three file descriptors
+//! (`contracts::LauncherFd`): the plan, the channel and the lifetime pipe. It stays
+//! single-threaded: a multi-threaded process cannot enter a user namespace, and a forked child of a
+//! single-threaded process may run any code. No other program of this project creates namespaces,
+//! mounts, Landlock rules or seccomp filters.
 //!
-//! Exit status: 0 after an orderly end, 125 when the guest could not be built, 128 and
-//! the signal when the guest was killed.
+//! Exit status: 0 after an orderly end, 125 when the guest could not be built, 128 plus the signal
+//! number when the guest was killed.
 
 mod channel;
 mod connect;
@@ -58,14 +58,14 @@ fn main() -> ExitCode {
     match launch(plan, &channel, &lifetime) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            // When even this cannot be sent, the exit status says it.
+            // If the reply cannot be sent, the exit status alone reports the failure.
             let _ = channel.send(&failure.reply());
             ExitCode::from(NOT_STARTED)
         }
     }
 }
 
-/// Takes the three descriptors and closes every other one; empties the environment.
+/// Takes the three inherited file descriptors, closes all others and empties the environment.
 fn descriptors() -> Result<(OwnedFd, OwnedFd, OwnedFd), Failure> {
     let last = LauncherFd::Lifetime as libc::c_uint;
     // SAFETY: no descriptor above the last is used by anything yet, and no other thread
@@ -78,8 +78,8 @@ fn descriptors() -> Result<(OwnedFd, OwnedFd, OwnedFd), Failure> {
     }
     let take = |which: LauncherFd| {
         let number = which as i32;
-        // SAFETY: `fcntl` fails with EBADF for a number that is not open; after it succeeded,
-        // the descriptor is ours alone: it came from exec.
+        // SAFETY: `fcntl` fails with EBADF for a number that is not open; a descriptor that is open
+        // was inherited through `execve`, so no other code owns it.
         unsafe {
             if libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) < 0 {
                 return Err(std::io::Error::last_os_error()).at(Step::Descriptors, "inherited");
@@ -95,7 +95,7 @@ fn descriptors() -> Result<(OwnedFd, OwnedFd, OwnedFd), Failure> {
 }
 
 fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
-    // A guest under host uid 0 would ignore the process limit and own the host's files.
+    // A process with host uid 0 is exempt from RLIMIT_NPROC and owns the host's files.
     if rustix::process::geteuid().is_root() || rustix::process::getuid().is_root() {
         return Err(Failure::rule(Step::Root, "host uid 0"));
     }
@@ -104,7 +104,7 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     match plan.level {
         IsolationLevel::Full => full(&plan, channel, lifetime),
         IsolationLevel::Reduced => reduced::launch(&plan, channel, lifetime),
-        // The check of the plan refuses it already.
+        // `plan::read` already refuses this level.
         IsolationLevel::None => Err(Failure::rule(Step::Plan, "level")),
     }
 }
@@ -112,7 +112,7 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
 fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     namespaces::enter_user(plan.guest_id)?;
     if plan.identity == PlanIdentity::Own {
-        // Entering a user namespace clears the signal that the spawner asked for.
+        // Entering a user namespace clears the parent-death signal that the spawner set.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .at(Step::ParentDeath, "prctl")?;
     }

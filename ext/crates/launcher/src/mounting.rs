@@ -1,8 +1,8 @@
-//! The mount system calls, by descriptor.
+//! Mount system calls on file descriptors.
 //!
-//! Sources are opened before anything is mounted over them; targets are reached by
-//! walking from the new root without following links. No path is ever resolved through
-//! a tree that somebody else could have arranged.
+//! Sources are opened before any mount can cover them. Targets are reached by walking from the new
+//! root without following symbolic links. No path is resolved through a tree that another process
+//! could have changed.
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,15 +19,15 @@ const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
     .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
     .union(OpenTreeFlags::AT_EMPTY_PATH);
 
-/// The attributes of a mount that the guest may only read and execute from.
+/// Attributes of a read-only mount; execution is allowed.
 pub(crate) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | QUIET;
-/// The attributes of a mount that it may write.
+/// Attributes of a writable mount.
 pub(crate) const QUIET: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
-/// The attributes of a bound device node.
+/// Attributes of a bind-mounted device node.
 pub(crate) const DEVICE: u64 =
     libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;
 
-/// Sets attributes on a mount, or on it and all below it.
+/// Sets attributes on a mount, optionally on all mounts below it as well.
 pub(crate) fn set_attributes(
     mount: BorrowedFd<'_>,
     attributes: u64,
@@ -37,8 +37,9 @@ pub(crate) fn set_attributes(
     mount_setattr(mount, attributes, 0, flags)
 }
 
-/// Sets attributes on a detached mount and all below it, and maps the owners of their files as
-/// `mapping`, a user namespace, says. EINVAL: a file system has no idmapped mounts.
+/// Sets attributes on a detached mount and all mounts below it, and maps file owners through the
+/// user namespace `mapping`. Fails with EINVAL when the file system does not support idmapped
+/// mounts.
 pub(crate) fn set_idmap(
     mount: BorrowedFd<'_>,
     attributes: u64,
@@ -80,13 +81,13 @@ fn mount_setattr(
     Ok(())
 }
 
-/// The last system call's error.
+/// Returns the errno of the last system call.
 pub(crate) fn last_errno() -> Errno {
     let code = std::io::Error::last_os_error().raw_os_error();
     Errno::from_raw_os_error(code.unwrap_or(libc::EINVAL))
 }
 
-/// A new mount of a file system, not attached anywhere yet.
+/// Creates a new, detached mount of a file system.
 pub(crate) fn new_mount(
     kind: &str,
     options: &[(&str, &str)],
@@ -104,12 +105,12 @@ pub(crate) fn new_mount(
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// A detached copy of what a descriptor shows, with everything mounted below it.
+/// Returns a detached recursive copy of the mount tree at a descriptor.
 pub(crate) fn clone_tree(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open_tree(source, c"", CLONE | OpenTreeFlags::AT_RECURSIVE)
 }
 
-/// A detached copy of what a descriptor shows, without what is mounted below it.
+/// Returns a detached copy of the mount at a descriptor, without the mounts below it.
 pub(crate) fn clone_of(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open_tree(source, c"", CLONE)
 }
@@ -120,10 +121,10 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<()
     move_mount(mount, c"", target, c"", flags)
 }
 
-/// Opens a host path without rights on it, before the guest's root hides anything.
+/// Opens a host path with O_PATH, before the new root covers it.
 ///
-/// Where the runner saw an inode, that one or nothing: whoever may write a directory on
-/// the way could have put another one, or a link, in its place since.
+/// If the runner recorded an inode for the path, any other inode is refused: a process that may
+/// write a parent directory could have replaced the path or made it a symbolic link.
 pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
     let Some(wanted) = host.inode else {
         return rustix::fs::open(&host.path, PATH, Mode::empty());
@@ -138,19 +139,19 @@ pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// A descriptor as a path of `/proc`: no host path, however odd, has to be quoted for an
-/// option's syntax, and none is shown in the guest's `mountinfo`.
+/// Returns the `/proc/self/fd` path of a descriptor. Using it as a mount option avoids escaping `:`
+/// and `,` in host paths and keeps host paths out of the guest's `mountinfo`.
 pub(crate) fn link(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
-/// Whether a descriptor shows a directory.
+/// Returns whether a descriptor refers to a directory.
 pub(crate) fn is_directory(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let stat = rustix::fs::fstat(fd)?;
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// The guest's tree, while it is being built.
+/// The guest's root directory while it is being built.
 pub(crate) struct Tree {
     root: OwnedFd,
 }
@@ -164,7 +165,7 @@ impl Tree {
         self.root.as_fd()
     }
 
-    /// A directory of the tree; made, with its parents, where it is missing.
+    /// Opens a directory of the tree; creates it and its parents when missing.
     pub(crate) fn directory(&self, path: &GuestPath) -> Result<OwnedFd, Failure> {
         let mut here = self.reopen().at(Step::Target, path.as_str())?;
         for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
@@ -173,7 +174,7 @@ impl Tree {
         Ok(here)
     }
 
-    /// The directory that holds `path`; made where it is missing.
+    /// Opens the parent directory of `path`; creates it when missing.
     pub(crate) fn parent(&self, path: &GuestPath) -> Result<OwnedFd, Failure> {
         let parent = path
             .as_str()
@@ -185,7 +186,7 @@ impl Tree {
         self.directory(&parent)
     }
 
-    /// A file of the tree; made empty where it is missing.
+    /// Opens a file of the tree; creates it empty when missing.
     pub(crate) fn file(&self, path: &GuestPath) -> Result<OwnedFd, Failure> {
         let parent = self.parent(path)?;
         let name = path.name();
@@ -201,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// Something that must be in the tree already.
+    /// Opens an existing path of the tree.
     pub(crate) fn existing(&self, path: &GuestPath) -> Result<OwnedFd, Errno> {
         let mut here = self.reopen()?;
         for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
@@ -210,7 +211,7 @@ impl Tree {
         Ok(here)
     }
 
-    /// Attaches a mount at a path whose mount point is made to fit.
+    /// Attaches a mount at a path; creates a directory or file as mount point to match the source.
     pub(crate) fn mount(
         &self,
         mount: BorrowedFd<'_>,
@@ -241,7 +242,7 @@ fn enter(parent: BorrowedFd<'_>, name: &str, make: bool) -> Result<OwnedFd, Errn
     }
 }
 
-/// Permission bits of what a descriptor shows.
+/// Returns the permission bits of the inode behind a descriptor.
 pub(crate) fn mode_of(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     Ok(rustix::fs::statat(fd, c"", AtFlags::EMPTY_PATH)?.st_mode & 0o7777)
 }
@@ -253,10 +254,10 @@ mod tests {
     use std::path::{Path, PathBuf};
     use wp_codebox_contracts::InodeId;
 
-    /// A directory of this test's own, removed at its end.
-    struct Place(PathBuf);
+    /// A temporary directory, removed on drop.
+    struct TestDirectory(PathBuf);
 
-    impl Place {
+    impl TestDirectory {
         fn new(name: &str) -> Self {
             let name = format!("wp-codebox-source-{name}-{}", std::process::id());
             let path = std::fs::canonicalize(std::env::temp_dir())
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for TestDirectory {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -290,8 +291,8 @@ mod tests {
     }
 
     #[test]
-    fn another_directory_at_a_pinned_path_is_stale() {
-        let place = Place::new("stale");
+    fn different_inode_at_a_pinned_path_gives_estale() {
+        let place = TestDirectory::new("stale");
         let host = pinned(&place.0.join("parent/plugin"));
         let wanted = host.inode.unwrap().inode;
         assert_eq!(inode(&source(&host).unwrap()), wanted, "control");
@@ -301,7 +302,7 @@ mod tests {
         assert_eq!(source(&host).unwrap_err(), Errno::STALE);
         let unpinned = HostSource::of(host.path.clone());
         assert_ne!(inode(&source(&unpinned).unwrap()), wanted, "control");
-        // Another device with the same inode number is another file, too.
+        // A file on another device is a different file even with an equal inode number.
         std::fs::remove_dir_all(&parent).unwrap();
         std::fs::rename(place.0.join("away"), &parent).unwrap();
         let mut elsewhere = host.clone();
@@ -314,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_on_a_pinned_path_is_refused_wherever_it_leads() {
-        let place = Place::new("link");
+    fn symlink_on_a_pinned_path_is_refused_even_to_the_pinned_inode() {
+        let place = TestDirectory::new("link");
         let host = pinned(&place.0.join("parent/plugin"));
         let parent = place.0.join("parent");
         std::fs::rename(&parent, place.0.join("away")).unwrap();
         for to in ["other", "away"] {
-            // Even a link to the very directory that was checked.
+            // A link is refused even when it leads to the recorded directory.
             symlink(place.0.join(to), &parent).unwrap();
             assert_eq!(source(&host).unwrap_err(), Errno::LOOP, "{to}");
             let unpinned = HostSource::of(host.path.clone());

@@ -1,7 +1,7 @@
 //! User, mount, pid, net, ipc, uts and cgroup namespaces, and the loopback interface.
 //!
-//! The user namespace comes first: it gives this process, and only inside, the power
-//! that the rest needs. One id is mapped, the launcher's own, and it is not root's.
+//! The user namespace comes first: it gives this process the capabilities, valid inside only, that
+//! the other namespaces need. The only mapped id is the launcher's own, which is not root's.
 
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
@@ -14,15 +14,18 @@ use std::fs;
 pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(UnshareFlags::NEWUSER, "user namespace")?;
-    // Without this, a process could drop a group to gain what the group is denied.
+    // The kernel requires this before an unprivileged gid_map write: otherwise a process could drop
+    // a group in order to gain what the file mode denies that group.
     fs::write("/proc/self/setgroups", "deny").at(Step::SetGroups, "deny")?;
     fs::write("/proc/self/uid_map", format!("{guest_id} {uid} 1")).at(Step::UidMap, "one id")?;
     fs::write("/proc/self/gid_map", format!("{guest_id} {gid} 1")).at(Step::GidMap, "one id")
 }
 
-/// Enters the other namespaces. The caller's children, not the caller, are in the new pid namespace.
+/// Enters the other namespaces. The new pid namespace applies to the caller's children, not to the
+/// caller.
 ///
-/// Without the first two no guest can be built, not even one that only reports.
+/// The mount and pid namespaces are required, also for a self-test; a failure of another one is
+/// recorded as a shortfall.
 pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     unshare(UnshareFlags::NEWNS, "mount namespace")?;
     unshare(UnshareFlags::NEWPID, "pid namespace")?;
@@ -37,14 +40,14 @@ pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves the namespaces that `flag` names for new ones.
+/// Moves this process into new namespaces of the kinds in `flag`.
 pub(crate) fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
     // SAFETY: none of the flags used here shares or unshares the descriptor table, and this
     // process has a single thread.
     unsafe { unshare_unsafe(flag) }.at(Step::Unshare, name)
 }
 
-/// Brings the loopback interface up: servers on localhost belong to a normal test run.
+/// Brings the loopback interface up: test runs start servers on localhost.
 pub(crate) fn loopback_up() -> Result<(), Failure> {
     let socket =
         socket(AddressFamily::INET, SocketType::DGRAM, None).at(Step::Loopback, "socket")?;

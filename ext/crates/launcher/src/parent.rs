@@ -1,9 +1,10 @@
-//! The launcher proper after the fork: it waits, and it kills.
+//! The launcher process after the fork: waits for the guest's pid 1 and kills it when the runner
+//! ends.
 //!
-//! It holds no capability any more. It ends the guest when the runner is gone, and the
-//! kernel ends the guest when this process is gone.
+//! The launcher holds no capability at this point. The parent-death signal ends the guest when the
+//! launcher ends.
 
-use crate::channel::{Channel, poll_patiently};
+use crate::channel::{Channel, poll_retrying};
 use crate::error::{At, Failure, NOT_STARTED, Step};
 use crate::privileges;
 use rustix::event::{PollFd, PollFlags};
@@ -14,9 +15,9 @@ use rustix::process::{
 };
 use wp_codebox_contracts::GuestReply;
 
-/// Tells the runner about pid 1 and waits for its end.
+/// Sends the runner a pidfd of pid 1 and waits for its end.
 pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
-    attend(pid, channel, lifetime, |guest| {
+    wait_for_guest(pid, channel, lifetime, |guest| {
         privileges::drop_capabilities()?;
         privileges::no_new_privs()?;
         privileges::not_dumpable()?;
@@ -24,10 +25,10 @@ pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Resu
     })
 }
 
-/// Does what is left to do beside the guest's first process, then waits for its end and
-/// brings that about when the runner is gone. Tells the runner how it ended. Answers the exit
-/// status of this program.
-pub(crate) fn attend(
+/// Runs `begin` with a pidfd of the guest's first process, then waits until that process ends. Kills
+/// it when the runner ends. Reports to the runner how the process ended, and returns the exit status
+/// of this program.
+pub(crate) fn wait_for_guest(
     pid: i32,
     channel: &Channel,
     lifetime: &OwnedFd,
@@ -44,7 +45,7 @@ pub(crate) fn attend(
             PollFd::new(&guest, PollFlags::IN),
             PollFd::new(lifetime, PollFlags::IN),
         ];
-        if poll_patiently(&mut fds, None).is_err() {
+        if poll_retrying(&mut fds, None).is_err() {
             let _ = pidfd_send_signal(&guest, Signal::KILL);
             break;
         }
@@ -68,7 +69,8 @@ pub(crate) fn attend(
         return Ok(NOT_STARTED);
     };
     let (code, signal) = (status.exit_status(), status.terminating_signal());
-    // The exit status cannot say it: it may be a wrapper's, and 128 and a signal is a code, too.
+    // The exit status is not enough: a wrapper may replace it, and a program may itself exit with
+    // 128 plus a signal number.
     let _ = channel.send_now(&GuestReply::Over { code, signal });
     Ok(code
         .or_else(|| signal.map(|signal| 128 + signal))

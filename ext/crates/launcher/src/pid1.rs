@@ -1,9 +1,9 @@
-//! From fork to `Ready`: the order in which a guest loses sight of the host.
+//! From fork to the `Ready` message: the order in which the guest is cut off from the host.
 //!
-//! Namespaced things are set up while capabilities over them exist; then limits,
-//! capabilities, Landlock and seccomp take effect in this order, each needing what the
-//! next one removes. The probes run last, under everything. A self-test ends here: its
-//! report is all that is wanted of it.
+//! Namespaces are configured first, while capabilities over them exist. Then resource limits,
+//! capabilities, Landlock and seccomp take effect in this order, because each step needs what a
+//! later one removes. The probes run last, under all restrictions. A self-test ends here with the
+//! report of the probes.
 
 use crate::channel::Channel;
 use crate::error::{At, Failure, NOT_STARTED, Step};
@@ -28,7 +28,7 @@ pub(crate) fn run(
     let ended = built.and_then(|()| match plan.purpose {
         LaunchPurpose::Serve => init::serve(channel, ends),
         LaunchPurpose::Probe => {
-            init::linger(ends);
+            init::wait_for_runner_end(ends);
             Ok(())
         }
     });
@@ -48,8 +48,9 @@ fn build(
     launcher: &OwnedFd,
     mut shortfalls: Shortfalls,
 ) -> Result<(), Failure> {
-    follow(launcher, lifetime)?;
-    // Out of the launcher's session: no terminal of the host is this process's.
+    die_with_launcher(launcher, lifetime)?;
+    // Leave the launcher's session, so that no host terminal is this process's controlling
+    // terminal.
     rustix::process::setsid().at(Step::ParentDeath, "setsid")?;
     let named = rustix::system::sethostname(plan.hostname.as_bytes());
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
@@ -64,14 +65,15 @@ fn build(
             index: layer.index,
             directory: layer.name,
         };
-        // Below the scratch the runner opens it by its name, through the mount it may read.
+        // The runner opens a path below the scratch by the layer's name, through its own mount of
+        // the scratch.
         match built.scratch {
             None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
             Some(_) => channel.send(&message)?,
         }
     }
     drop(built.scratch);
-    // The runner accepts on them from outside; no copy stays in the guest.
+    // The runner accepts on these sockets; the guest keeps no copy.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
         channel.send_building(&GuestReply::Egress, &both, lifetime)?;
@@ -98,8 +100,9 @@ fn build(
     channel.send(&GuestReply::Ready { report })
 }
 
-/// Dies with the launcher. The parent's number cannot be compared: it is 0 from in here.
-fn follow(launcher: &OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
+/// Sets the parent-death signal and checks that the launcher is still alive. `getppid` cannot be
+/// compared: it returns 0 in the new pid namespace.
+fn die_with_launcher(launcher: &OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .at(Step::ParentDeath, "prctl")?;
     let mut fds = [PollFd::new(launcher, PollFlags::IN)];

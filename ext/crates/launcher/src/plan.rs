@@ -1,7 +1,7 @@
 //! Reading and checking the plan.
 //!
-//! The plan comes from our own runner, yet it is checked here again: this is the last
-//! program with any power over mounts, and it does not depend on another's care.
+//! The plan comes from the project's own runner and is validated here again: the launcher is the
+//! last program with power over mounts, and it does not rely on the runner's validation.
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::OwnedFd;
@@ -12,21 +12,21 @@ use wp_codebox_contracts::{
     LaunchPlan, PLAN_VERSION, PlanIdentity,
 };
 
-/// Largest plan, bytes.
+/// Size limit of the plan in bytes.
 const SIZE: u64 = 8 * 1024 * 1024;
-/// Most steps; far below any limit on mounts.
+/// Largest number of steps; far below the kernel's limit on mounts (fs.mount-max).
 const STEPS: usize = 1024;
-/// Most lowers of one overlay.
+/// Largest number of lower directories of one overlay.
 const LOWERS: usize = 16;
 
-/// Reads the plan to its end.
+/// Reads the plan from `fd` and validates it.
 pub(crate) fn read(fd: OwnedFd) -> Result<LaunchPlan, Failure> {
     let plan = read_json(fd)?;
     check(&plan)?;
     Ok(plan)
 }
 
-/// Reads a plan of either role.
+/// Reads JSON from `fd`: a launch plan or a spawner plan.
 pub(crate) fn read_json<T: serde::de::DeserializeOwned>(fd: OwnedFd) -> Result<T, Failure> {
     let mut bytes = Vec::new();
     File::from(fd)
@@ -76,7 +76,7 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     }
 }
 
-/// At `full` the steps build a root.
+/// Checks the steps at level `full`, where they build a root.
 fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     for needed in [LaunchMount::Proc, LaunchMount::Dev] {
         if plan.mounts.iter().filter(|m| **m == needed).count() != 1 {
@@ -92,13 +92,13 @@ fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Directories of the host that no rule at `reduced` may name as a whole.
-const WHOLE: [&str; 16] = [
+/// Host directories that a rule at level `reduced` must not allow as a whole.
+const TOO_BROAD: [&str; 16] = [
     "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
     "/srv", "/sys", "/tmp", "/var", "/var/lib",
 ];
 
-/// At `reduced` each step is a place of the host that stays where it is.
+/// Checks the steps at level `reduced`, where each one allows a host path in place.
 fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     for mount in &plan.mounts {
         let LaunchMount::Bind {
@@ -107,25 +107,27 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
             writable,
         } = mount
         else {
-            return Err(rule("a step that needs a mount"));
+            return Err(rule(
+                "a step needs a mount, which level reduced does not have",
+            ));
         };
         let fine = host_source(host)
             && host.path == target.as_str()
-            && !WHOLE.contains(&host.path.as_str())
-            // What may be written is exactly what the runner made, or nothing.
+            && !TOO_BROAD.contains(&host.path.as_str())
+            // Writable paths must be the directories that the runner created, recorded by inode.
             && (!writable || host.inode.is_some());
         if !fine {
-            return Err(rule("a place breaks a rule"));
+            return Err(rule("a host path breaks a rule of level reduced"));
         }
     }
     if plan.calls != CallSet::Programs {
         return Err(rule("the calls of a browser"));
     }
-    // Without mounts the runner could not read what another user leaves.
+    // Without mounts the runner cannot read files that another uid leaves behind.
     if plan.identity != PlanIdentity::Shared {
         return Err(rule("identity"));
     }
-    // Without a network namespace of its own there is nowhere for them.
+    // Egress and mail sockets need the guest's own network namespace.
     if plan.egress.is_some() || plan.mail.is_some() {
         return Err(rule("listening sockets"));
     }
@@ -144,7 +146,8 @@ fn host_source(source: &HostSource) -> bool {
         && !path.split('/').any(|part| matches!(part, "." | ".."))
 }
 
-/// The socket lies on the guest's own root, where no step of the plan shows anything of the host's.
+/// Checks that the egress socket lies on the guest's own root tmpfs and not inside a path that
+/// another step mounts.
 fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
     let covered = plan.mounts.iter().any(|mount| match mount {
         LaunchMount::Directory { .. } => false,
@@ -164,7 +167,7 @@ fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
 }
 
 fn step(mount: &LaunchMount) -> Result<(), Failure> {
-    // `/` itself is made by the launcher, and nothing may cover it again.
+    // The launcher itself creates `/`; a step must not cover it.
     let below_root = |target: &GuestPath| target.as_str() != "/";
     let fine = match mount {
         LaunchMount::Directory { target } | LaunchMount::Symlink { target, .. } => {
@@ -184,7 +187,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
                 && (1..=LOWERS).contains(&lowers.len())
                 && lowers.iter().all(host_source)
         }
-        // With one lower it is a bind.
+        // With one lower directory, the plan must use a bind step.
         LaunchMount::Merged { lowers, target } => {
             below_root(target)
                 && (2..=LOWERS).contains(&lowers.len())
@@ -233,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_plan_passes() {
+    fn minimal_plan_is_accepted() {
         check(&plan(vec![bind("/usr", "/usr")])).unwrap();
     }
 
-    /// A seed that an outer check refuses shows the fuzzer nothing of the checks behind it.
+    /// A seed that an earlier check refuses would keep the fuzzer from reaching the later checks.
     #[test]
-    fn seeds_of_the_fuzzer_are_accepted_or_refused_for_what_their_name_says() {
+    fn fuzzer_seed_plans_give_the_result_that_their_name_states() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/launch_plan"));
         let mut seen = 0;
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_root_and_climbing_paths_are_refused() {
+    fn plan_with_host_root_or_dot_dot_paths_is_refused() {
         for (path, target) in [
             ("/", "/host"),
             ("/usr", "/"),
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_names_places_that_stay_where_they_are() {
+    fn reduced_plan_accepts_only_host_paths_shown_in_place() {
         let reduced = |mounts| LaunchPlan {
             level: IsolationLevel::Reduced,
             mounts,
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn egress_sockets_lie_on_the_guests_own_root() {
+    fn egress_socket_outside_the_guests_root_tmpfs_is_refused() {
         let with = |socket: &str, port| {
             let mut plan = plan(vec![bind("/usr", "/run/codebox/share")]);
             plan.egress = Some(EgressSockets {
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn root_inside_and_a_writable_root_are_refused() {
+    fn guest_id_0_and_writable_root_are_refused() {
         let mut root = plan(vec![]);
         root.guest_id = 0;
         assert!(check(&root).is_err());

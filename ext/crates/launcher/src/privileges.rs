@@ -1,8 +1,8 @@
 //! Limits, capabilities, `no_new_privs` and the dumpable flag.
 //!
-//! Order matters: securebits and the bounding set need a capability, so they go before
-//! the capability sets are emptied; limits on processes count per user namespace, so
-//! they are set inside it.
+//! Order matters. Securebits and the bounding set need a capability, so they are changed before the
+//! capability sets are emptied. The kernel counts processes per user namespace, so the process
+//! limit is set inside it.
 
 use crate::error::{At, Failure, Step};
 use rustix::io::Errno;
@@ -13,9 +13,9 @@ use rustix::thread::{
 };
 use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
-/// Launcher and pid 1 live in the guest's user namespace and count there.
+/// Launcher and pid 1: both live in the guest's user namespace and count against its process limit.
 pub(crate) const OWN_PROCESSES: u64 = 2;
-/// Limits of this process's user namespace, and where they are set.
+/// inotify limits of this user namespace: sysctl path and value.
 pub(crate) const WATCHES: [(&str, u64); 2] = [
     (
         "/proc/sys/user/max_inotify_instances",
@@ -26,24 +26,25 @@ pub(crate) const WATCHES: [(&str, u64); 2] = [
         FIXED_LIMITS.inotify_watches,
     ),
 ];
-/// Bytes of a core dump. 0 would stop files only: where `core_pattern` names a program, the
-/// kernel still starts it, as the host's root, with what the guest left behind. It starts none at 1.
+/// Limit of a core dump in bytes. A limit of 0 prevents files only: if `core_pattern` names a
+/// program, the kernel still runs that program as host root with the guest's memory as input. With
+/// a limit of 1 the kernel does not start it.
 const CORE: u64 = 1;
-/// Bytes of POSIX message queues: none are mounted.
+/// Limit of POSIX message queues in bytes; the guest mounts no mqueue file system.
 const QUEUES: u64 = 0;
 
-/// How much more than the memory limit a process may map. Programs map what they never
-/// touch, PHP up to twice what it uses; the limit is on what is used, and the runner's
-/// look at the sum decides.
+/// Factor between the memory limit and the bytes that a process may map. Programs map memory that
+/// they never touch (PHP up to twice what it uses), while the memory limit applies to used memory;
+/// the runner polls the sum of all processes and enforces it.
 const MAPPED: u64 = 2;
 
-/// Bytes of private memory one process may map.
+/// Returns RLIMIT_DATA of one process in bytes.
 pub(crate) fn data_limit(limits: &Limits) -> u64 {
     limits.memory_bytes.saturating_mul(MAPPED)
 }
 
-/// Sets hard limits that everything in the guest inherits. `others` is how many processes
-/// that are not the guest's count against the same number.
+/// Sets hard resource limits, which every process in the guest inherits. `others` is the number of
+/// processes outside the guest that count against the same RLIMIT_NPROC.
 pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
     let processes = limits
         .processes
@@ -73,7 +74,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
 }
 
 fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
-    // A hard limit cannot be raised: where the host allows less already, that stays.
+    // An unprivileged process cannot raise a hard limit, so a lower limit of the host stays.
     let value = getrlimit(resource)
         .maximum
         .map_or(value, |max| max.min(value));
@@ -84,18 +85,19 @@ fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
     setrlimit(resource, both)
 }
 
-/// Sets the limit on open files for the program that this process becomes. Pid 1 keeps the
-/// runner's: it passes descriptors to the runner.
+/// Sets RLIMIT_NOFILE for the program that this process will execute. Pid 1 keeps the runner's
+/// limit, because it passes file descriptors to the runner.
 pub(crate) fn limit_descriptors() -> Result<(), Errno> {
     lower(Resource::Nofile, FIXED_LIMITS.open_files)
 }
 
-/// Lowers the limits that belong to this process's user namespace; needs the host's `/proc`.
+/// Lowers the inotify limits of this user namespace; needs the host's `/proc` mount.
 pub(crate) fn limit_watches() -> Result<(), Failure> {
     for (path, most) in WATCHES {
         match std::fs::write(path, most.to_string()) {
-            // `/proc/sys` is covered: no `/proc` can be mounted then, and that step names the cause
-            // and its fix. Where it can, the probe misses the limit.
+            // If `/proc/sys` is covered, the kernel also refuses to mount `/proc`, and that later
+            // step reports the cause and its fix. If `/proc` can be mounted, the probe reports the
+            // missing limit.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EROFS)) => {}
             other => other.at(Step::Limits, "inotify")?,
         }
@@ -103,7 +105,8 @@ pub(crate) fn limit_watches() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives up every capability for good, also for programs that would gain some by `execve`.
+/// Drops every capability permanently, including those that `execve` of a privileged file would
+/// grant.
 pub(crate) fn drop_capabilities() -> Result<(), Failure> {
     let locked = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -118,7 +121,7 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
         if result < 0 {
             let error = std::io::Error::last_os_error();
-            // The first number the kernel does not know ends the list.
+            // The first capability number unknown to the kernel ends the list.
             if error.raw_os_error() == Some(libc::EINVAL) && number > 30 {
                 break;
             }
@@ -128,7 +131,7 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
     clear_capabilities()
 }
 
-/// Empties the ambient set and the sets of this process.
+/// Empties the ambient, effective, permitted and inheritable sets of this process.
 fn clear_capabilities() -> Result<(), Failure> {
     clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
     let none = CapabilitySets {
@@ -139,8 +142,8 @@ fn clear_capabilities() -> Result<(), Failure> {
     set_capabilities(None, none).at(Step::Capabilities, "capset")
 }
 
-/// Gives up what capabilities there are. The bounding set stays where this process may not
-/// change it: nothing started under `no_new_privs` gains from it.
+/// Drops the capabilities that the process holds. The bounding set stays when this process may not
+/// change it: with `no_new_privs`, no child gains a capability from it.
 pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     let held = capabilities(None).at(Step::Capabilities, "capget")?;
     if held.effective.contains(CapabilitySet::SETPCAP) {
@@ -149,12 +152,13 @@ pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
     clear_capabilities()
 }
 
-/// No program started from here on gains anything by being set-uid.
+/// Sets `no_new_privs`: set-uid bits and file capabilities have no effect from here on.
 pub(crate) fn no_new_privs() -> Result<(), Failure> {
     set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
 }
 
-/// No other process of the same user may look into this one.
+/// Clears the dumpable flag: no other process of the same user may trace this one or read its
+/// `/proc` files.
 pub(crate) fn not_dumpable() -> Result<(), Failure> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .at(Step::Dumpable, "prctl")

@@ -1,8 +1,9 @@
-//! What a guest at `reduced` looks like from inside, before the first foreign byte runs.
+//! Checks of the isolation at level `reduced` from inside the guest, before the first program of
+//! the caller runs.
 //!
-//! The same rule as at `full`: forbidden things are tried, each beside something
-//! comparable that succeeds, and nothing is reported that was only configured. Process
-//! files are out of reach here, so the kernel is asked by system call.
+//! The rule is the same as at level `full`: each forbidden operation is tried next to a comparable
+//! one that succeeds, and the report contains observed facts only. The guest cannot open `/proc`
+//! here, so the probes query the kernel by system calls.
 
 use crate::error::{At, Failure, Step};
 use crate::privileges::{OWN_PROCESSES, data_limit};
@@ -14,21 +15,21 @@ use wp_codebox_contracts::{
     LaunchPlan, schema_id,
 };
 
-/// Files of the host that their modes let everybody read; what exists of them is tried.
+/// World-readable host files; the probes try those that exist.
 const READABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/proc/version"];
-/// Directories of the host whose modes let this user list, and in part write, them.
+/// Host directories that this user may list and, in part, write.
 const LISTABLE: [&str; 5] = ["/", "/etc", "/proc", "/tmp", "/var"];
-/// Where anybody may make a file.
+/// World-writable directory.
 const PUBLIC: &str = "/tmp";
 
-/// What worked before anything was denied.
+/// Operations that succeeded before the restrictions took effect.
 pub(crate) struct Control {
     launcher: Pid,
     readable: Vec<&'static str>,
     listable: Vec<&'static str>,
 }
 
-/// Looks at what the denials are compared with; runs before they are in force.
+/// Runs the positive controls of the probes; must be called before the restrictions take effect.
 pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
     test_kill_process(launcher).at(Step::Probe, "control: the launcher can be signalled")?;
     let opens = |flags: OFlags| move |path: &&str| open(path, flags).is_ok();
@@ -51,7 +52,7 @@ pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
     })
 }
 
-/// Runs every probe.
+/// Runs every probe of level `reduced`.
 pub(crate) fn run(
     plan: &LaunchPlan,
     control: &Control,
@@ -144,11 +145,11 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
         if *writable {
             write += 1;
             let made = open(path, OFlags::TMPFILE | OFlags::WRONLY);
-            // Not every file system has nameless files; a named one would have to be removed.
+            // Some file systems lack O_TMPFILE; a named file would have to be removed again.
             if !matches!(made, Ok(()) | Err(Errno::OPNOTSUPP)) {
-                return Err(wrong("a writable place cannot be written"));
+                return Err(wrong("a writable directory cannot be written"));
             }
-            // Its parent belongs to the same user and is not the guest's.
+            // The parent directory belongs to the same user, but the guest has no rule for it.
             let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
             denied(above, OFlags::TMPFILE | OFlags::WRONLY).or_else(|failure| {
                 if inside(plan, above) {
@@ -159,11 +160,11 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
             })?;
         } else {
             read += 1;
-            open(path, OFlags::RDONLY).at(Step::Probe, "a place to read")?;
+            open(path, OFlags::RDONLY).at(Step::Probe, "a readable host path")?;
         }
     }
     if write == 0 || read == 0 {
-        return Err(wrong("control: no place is readable and writable"));
+        return Err(wrong("control: no host path is readable and writable"));
     }
     Ok(enforced(
         IsolationAxis::Files,
@@ -177,7 +178,7 @@ fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
     ))
 }
 
-/// Whether a path lies in a writable place.
+/// Returns whether a path lies below a writable directory of the plan.
 fn inside(plan: &LaunchPlan, path: &str) -> bool {
     plan.mounts.iter().any(|mount| match mount {
         LaunchMount::Bind {
@@ -205,7 +206,7 @@ fn processes(control: &Control) -> Result<AxisReport, Failure> {
     ))
 }
 
-/// errno of a `socket` call; 0 when it works.
+/// Returns the errno of a `socket` call; 0 on success.
 fn socket(family: i32, kind: i32) -> i32 {
     // SAFETY: takes three numbers; a descriptor it returns is closed at once.
     unsafe {
@@ -222,7 +223,7 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(-1)
 }
 
-/// errno of a `socketpair` call; 0 when it works.
+/// Returns the errno of a `socketpair` call; 0 on success.
 fn pair(kind: i32) -> i32 {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for the two descriptors, which are closed at once.
@@ -260,7 +261,7 @@ fn network() -> Result<AxisReport, Failure> {
     if pair(libc::SOCK_STREAM) != 0 {
         return Err(wrong("control: no connected pair"));
     }
-    // One end of it could be pointed at any datagram socket of the host.
+    // One end of a datagram pair could be connected to any unix datagram socket of the host.
     if pair(libc::SOCK_DGRAM) != libc::EPERM {
         return Err(wrong("a datagram pair"));
     }
@@ -277,8 +278,8 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
     let code = |result: i64| if result >= 0 { 0 } else { errno() };
     let launcher = control.launcher.as_raw_nonzero().get();
     let nowhere = c"/dev/null/nowhere".as_ptr();
-    // SAFETY: every call is refused before it looks at its arguments, which are numbers, null
-    // pointers or a static string and would be refused for that otherwise.
+    // SAFETY: the filters refuse every call before the kernel reads its arguments, which are
+    // numbers, null pointers or a static string and would be refused anyway.
     let tried = unsafe {
         [
             (
@@ -381,7 +382,8 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
                 libc::EPERM,
                 code(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
             ),
-            // No descriptor: only a filter answers success.
+            // With an invalid descriptor the kernel returns EBADF, so success comes from the
+            // filter.
             ("fsync", 0, code(libc::syscall(libc::SYS_fsync, -1))),
         ]
     };

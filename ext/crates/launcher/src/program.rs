@@ -1,8 +1,8 @@
 //! Starting one program: fork, descriptors, directory, limits, `execve`.
 //!
-//! What the child does between fork and `execve` is told over a close-on-exec pipe: end
-//! of file means that the program runs. Pid 1 never waits for it: any process of the guest
-//! has the child's uid and may stop it before its `execve`.
+//! The child reports the steps between fork and `execve` over a close-on-exec pipe: end of file
+//! means that `execve` succeeded. Pid 1 never blocks on the report, because any process of the
+//! guest has the child's uid and may stop the child with SIGSTOP before `execve`.
 
 use crate::privileges;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -13,13 +13,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecRequest, ExecTerminal, ExecutionId};
 
-/// Time between two SIGCONT to a child that has not reported: a process of the guest may have
-/// stopped it.
-const NUDGE: Duration = Duration::from_millis(100);
-/// Time in which a child must reach its program; it is killed then.
-const REPORTING: Duration = Duration::from_secs(10);
+/// Interval between SIGCONT signals to a child that has not reported: a process of the guest may
+/// have stopped the child.
+const SIGCONT_INTERVAL: Duration = Duration::from_millis(100);
+/// Deadline for `execve`; a child that misses it is killed.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a start failed; also the first byte of the child's report.
+/// Step in which a start failed; also the first byte of the child's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum StartStep {
@@ -30,7 +30,7 @@ pub(crate) enum StartStep {
     Lookup = 5,
     Execve = 6,
     Terminal = 7,
-    /// It did not report in time.
+    /// The child did not report before the deadline.
     Start = 8,
 }
 
@@ -61,7 +61,7 @@ impl StartStep {
     }
 }
 
-/// A program that did not start.
+/// Error of a program that did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotStarted {
     pub(crate) step: StartStep,
@@ -76,24 +76,24 @@ const fn failed(step: StartStep, errno: i32) -> NotStarted {
 pub(crate) struct Starting {
     pub(crate) pid: i32,
     pub(crate) id: ExecutionId,
-    /// Read end, not blocking.
+    /// Read end of the report pipe, non-blocking.
     pub(crate) report: OwnedFd,
     nudge: Instant,
     until: Instant,
 }
 
-/// What a child that was started has become.
+/// State of a started child.
 pub(crate) enum Progress {
-    /// Not known yet.
+    /// No report yet.
     Pending,
-    /// The program runs, or the child was killed on the way: its end follows.
+    /// The program runs, or the child was killed before `execve`; its exit will be reported.
     Running,
-    /// It is not started, and the child ends.
+    /// The start failed, and the child exits.
     Failed(NotStarted),
 }
 
 impl Starting {
-    /// Looks at the report without waiting for it.
+    /// Reads the report without blocking.
     pub(crate) fn progress(&self) -> Progress {
         let mut message = [0_u8; 5];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.report, &mut message)) {
@@ -109,22 +109,22 @@ impl Starting {
         }
     }
 
-    /// Continues a child that may have been stopped; kills one that is late.
-    pub(crate) fn attend(&mut self, now: Instant) -> Progress {
+    /// Sends SIGCONT in case the child was stopped; kills it after the deadline.
+    pub(crate) fn resume_or_kill(&mut self, now: Instant) -> Progress {
         if now >= self.until {
             // SAFETY: no memory is involved; a child that is not reaped keeps its number.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             return Progress::Failed(failed(StartStep::Start, libc::ETIMEDOUT));
         }
         if now >= self.nudge {
-            // SAFETY: as above.
+            // SAFETY: same as for SIGKILL above.
             unsafe { libc::kill(self.pid, libc::SIGCONT) };
-            self.nudge = now + NUDGE;
+            self.nudge = now + SIGCONT_INTERVAL;
         }
         Progress::Pending
     }
 
-    /// When [`Starting::attend`] has something to do.
+    /// Returns the time at which [`Starting::resume_or_kill`] has to be called next.
     pub(crate) fn due(&self) -> Instant {
         self.nudge.min(self.until)
     }
@@ -178,14 +178,14 @@ pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<Start
                 pid,
                 id: request.id.clone(),
                 report,
-                nudge: now + NUDGE,
-                until: now + REPORTING,
+                nudge: now + SIGCONT_INTERVAL,
+                until: now + START_TIMEOUT,
             })
         }
     }
 }
 
-/// Runs in the child; returns only when the program cannot be run.
+/// Replaces the child process with the program; returns only when that fails.
 fn become_program(
     request: &ExecRequest,
     stdio: &[OwnedFd; 3],
@@ -196,11 +196,12 @@ fn become_program(
     if let Err(error) = rustix::process::setsid() {
         return failed(StartStep::Fork, errno(error));
     }
-    // SAFETY: duplicates descriptors this process owns onto 0, 1 and 2, marks the rest
-    // close-on-exec and resets the signal mask; no memory is touched but the local set.
+    // SAFETY: duplicates descriptors of this process onto 0, 1 and 2, marks the others
+    // close-on-exec and resets the signal mask; the only memory used is the local signal set.
     unsafe {
         for (from, to) in stdio.iter().zip(0..) {
-            // None of the three is below 3: those numbers have been in use since the start.
+            // None of the three source descriptors is below 3, because 0 to 2 have been open since
+            // the start.
             if libc::dup2(from.as_raw_fd(), to) < 0 {
                 return failed(StartStep::Fork, libc::EBADF);
             }
@@ -212,12 +213,14 @@ fn become_program(
         let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-        // Rust ignores it at start, and ignored signals stay ignored through execve.
+        // The Rust runtime ignores SIGPIPE at start, and ignored signals stay ignored across
+        // `execve`.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }
     match request.terminal {
         ExecTerminal::None => {}
-        // Without the argument that steals: one that another session has is refused.
+        // Without the stealing argument, TIOCSCTTY refuses a terminal that another session
+        // controls.
         ExecTerminal::Controlling => {
             if let Err(error) = rustix::process::ioctl_tiocsctty(&stdio[0]) {
                 return failed(StartStep::Terminal, errno(error));
@@ -256,7 +259,8 @@ fn become_program(
     failed(StartStep::Execve, code)
 }
 
-/// The file that a name means: itself when it has a slash, else the first executable in `env.PATH`.
+/// Resolves a program name: a name with a slash is the path itself, otherwise the first executable
+/// in `env.PATH`.
 fn lookup(request: &ExecRequest) -> Result<CString, i32> {
     let name = request.argv.first().map(String::as_str).unwrap_or_default();
     if name.contains('/') {
@@ -275,7 +279,8 @@ fn lookup(request: &ExecRequest) -> Result<CString, i32> {
         let candidate = format!("{directory}/{name}");
         match executable(&candidate) {
             Ok(()) => return Ok(CString::new(candidate).unwrap_or_default()),
-            // A file that is there but may not be run is told apart from none at all.
+            // Remember EACCES: a file that exists but is not executable must not be reported as
+            // missing.
             Err(libc::EACCES) => seen = libc::EACCES,
             Err(_) => {}
         }

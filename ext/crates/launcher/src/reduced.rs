@@ -1,17 +1,18 @@
 //! Level `reduced`: a guest without namespaces, for hosts that forbid them.
 //!
-//! Landlock, seccomp, limits and the host's own files at their own paths. The launcher
-//! enters a Landlock domain of its own first: from then on `kill(-1)` reaches exactly
-//! what it starts, in one step of the kernel and however fast it forks, and nothing of
-//! the guest can signal the launcher. The guest's first process is in a domain below, so
-//! it can do the same for what it started, should the launcher be killed.
+//! Uses Landlock, seccomp and resource limits, with host files at their own paths. The launcher
+//! first enters its own Landlock domain. From then on `kill(-1)` reaches exactly the launcher's
+//! descendants, atomically in the kernel even while they fork, and no process of the guest can
+//! signal the launcher. The guest's first process enters a nested domain, so it can end its
+//! descendants the same way if the launcher is killed.
 //!
-//! Whoever kills both with SIGKILL at the same moment leaves the programs running: no
-//! kernel object holds them together here. That is why the axis is best effort.
+//! If another process kills both with SIGKILL at the same moment, the programs keep running:
+//! without a pid namespace, no kernel object ties them together. The report therefore rates this
+//! axis as best effort.
 
 use crate::channel::Channel;
 use crate::error::{At, Failure, NOT_STARTED, Step};
-use crate::landlock::{self, Place, PlaceKind};
+use crate::landlock::{self, AllowedAccess, AllowedPath};
 use crate::mounting::{is_directory, source};
 use crate::seccomp::{self, CallList};
 use crate::{init, parent, privileges, probe_reduced};
@@ -21,13 +22,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, test_kill_process, wait, waitpid};
 use wp_codebox_contracts::{BindSource, GuestReply, LaunchMount, LaunchPlan, LaunchPurpose};
 
-/// Builds the guest, waits for its end and leaves no process of it.
+/// Builds the guest, waits for its end and kills its remaining processes.
 pub(crate) fn launch(
     plan: &LaunchPlan,
     channel: &Channel,
     lifetime: &OwnedFd,
 ) -> Result<u8, Failure> {
-    let places = open_places(plan)?;
+    let places = open_allowed_paths(plan)?;
     let others = tasks_of_this_user();
     privileges::drop_any_capabilities()?;
     privileges::no_new_privs()?;
@@ -50,7 +51,7 @@ pub(crate) fn launch(
         }
         pid => {
             drop((own_fd, places));
-            let answer = parent::attend(pid, channel, lifetime, |guest| {
+            let answer = parent::wait_for_guest(pid, channel, lifetime, |guest| {
                 channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
             });
             end_everything();
@@ -59,9 +60,9 @@ pub(crate) fn launch(
     }
 }
 
-/// Opens what the plan names. What is not pinned must belong to somebody else: the guest
-/// could change mode and times of its own user's files through a descriptor.
-fn open_places(plan: &LaunchPlan) -> Result<Vec<Place>, Failure> {
+/// Opens the paths that the plan names. A path without a recorded inode must belong to another
+/// user: through a descriptor the guest could change mode and times of files of its own user.
+fn open_allowed_paths(plan: &LaunchPlan) -> Result<Vec<AllowedPath>, Failure> {
     let mut places = Vec::new();
     for mount in &plan.mounts {
         let LaunchMount::Bind {
@@ -70,7 +71,10 @@ fn open_places(plan: &LaunchPlan) -> Result<Vec<Place>, Failure> {
             writable,
         } = mount
         else {
-            return Err(Failure::rule(Step::Plan, "a step that needs a mount"));
+            return Err(Failure::rule(
+                Step::Plan,
+                "a step needs a mount, which level reduced does not have",
+            ));
         };
         let about = if host.inode.is_some() {
             "the run's own tree"
@@ -88,17 +92,18 @@ fn open_places(plan: &LaunchPlan) -> Result<Vec<Place>, Failure> {
         }
         let directory = is_directory(fd.as_fd()).at(Step::Landlock, about)?;
         let kind = match (directory, writable) {
-            (true, true) => PlaceKind::Write,
-            (true, false) => PlaceKind::Read,
-            (false, false) => PlaceKind::File,
+            (true, true) => AllowedAccess::Write,
+            (true, false) => AllowedAccess::Read,
+            (false, false) => AllowedAccess::File,
             (false, true) => return Err(Failure::rule(Step::Landlock, about)),
         };
-        places.push(Place { fd, kind });
+        places.push(AllowedPath { fd, kind });
     }
     Ok(places)
 }
 
-/// Orphans of the guest become this process's children instead of the host's init's.
+/// Makes this process a child subreaper: orphans of the guest become its children instead of the
+/// host init's.
 pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -108,15 +113,15 @@ pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enters the signal domain and proves it on a process that was made before: without the
-/// proof `kill(-1)` could reach the runner and everything else of this user.
+/// Enters the signal domain and verifies it on a process created earlier. Without the check,
+/// `kill(-1)` could reach the runner and every other process of this user.
 fn confine_signals() -> Result<(), Failure> {
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::Fork, "pipe")?;
     // SAFETY: this process has a single thread; the child only reads and exits.
     let raw = unsafe { libc::fork() };
     if raw == 0 {
         drop(hold);
-        // Ends with this process's write end, however that goes away.
+        // Returns when this process's write end closes, however that happens.
         let _ = rustix::io::retry_on_intr(|| rustix::io::read(&wait, &mut [0_u8; 1]));
         // SAFETY: ends the child without running anything of the parent's state.
         unsafe { libc::_exit(0) }
@@ -137,31 +142,31 @@ fn confine_signals() -> Result<(), Failure> {
     }
 }
 
-/// Kills everything in this process's Landlock domain and below but itself, and waits until it
-/// is gone. Call it only after the domain was proved.
+/// Kills every other process in this process's Landlock domain and the domains below it, and waits
+/// until they are gone. The domain must have been verified before.
 fn end_everything() {
     loop {
-        // SAFETY: takes two numbers; the domain bounds whom it reaches.
+        // SAFETY: takes two numbers; the Landlock domain limits which processes the signal reaches.
         unsafe { libc::kill(-1, libc::SIGKILL) };
-        // Any child: `waitpid` without a number would mean those of this process group.
+        // Wait for any child (-1): `waitpid` with 0 would wait for this process group only.
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // No child is left, and orphans would be children.
+            // ECHILD: no child is left, and every orphan would be a child.
             Err(_) => return,
         }
     }
 }
 
-/// The first process of the guest, in the place of pid 1.
+/// State of the guest's first process, which serves as pid 1 does at level `full`.
 struct Guest<'a> {
     plan: &'a LaunchPlan,
-    places: &'a [Place],
+    places: &'a [AllowedPath],
     others: u64,
     launcher: Pid,
 }
 
 impl Guest<'_> {
-    /// Serves until the end; returns the exit status.
+    /// Serves requests until the end; returns the exit status.
     fn run(&self, channel: &Channel, lifetime: &OwnedFd, launcher: &OwnedFd) -> u8 {
         let ends = [lifetime.as_fd(), launcher.as_fd()];
         let answer = match self.build(channel) {
@@ -169,14 +174,14 @@ impl Guest<'_> {
                 let served = match self.plan.purpose {
                     LaunchPurpose::Serve => init::serve(channel, ends),
                     LaunchPurpose::Probe => {
-                        init::linger(ends);
+                        init::wait_for_runner_end(ends);
                         Ok(())
                     }
                 };
                 end_everything();
                 served
             }
-            // Not in its domain yet, or not proved to be.
+            // The signal domain is not entered or not verified yet, so `kill(-1)` is not safe.
             Err(failure) => Err(failure),
         };
         match answer {
@@ -200,7 +205,8 @@ impl Guest<'_> {
     }
 }
 
-/// Threads of this user that are alive now: RLIMIT_NPROC counts them with the guest's.
+/// Returns how many threads of this user exist now: RLIMIT_NPROC counts them together with the
+/// guest's.
 fn tasks_of_this_user() -> u64 {
     let own = rustix::process::getuid().as_raw().to_string();
     let mut count = 0_u64;

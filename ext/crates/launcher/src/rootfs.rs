@@ -1,10 +1,9 @@
-//! The guest's root file system: a tmpfs, onto which the plan's steps are built.
+//! The guest's root file system: a tmpfs that the steps of the plan fill.
 //!
-//! A second tmpfs, the scratch, holds everything the guest may write; its size is the
-//! disk limit. It is mounted inside the new root only while the tree is built and is
-//! taken out of the guest's sight before `pivot_root`: what the guest sees of it are
-//! binds and the merged views of overlays. The root itself ends up read-only. How the
-//! host's own files are shown is in `host_view.rs`.
+//! A second tmpfs, the scratch, holds everything that the guest may write; its size is the disk
+//! limit. The scratch is mounted inside the new root only while the tree is built and is detached
+//! before `pivot_root`. The guest reaches it only through bind mounts and overlays. The root is
+//! made read-only at the end. `host_view.rs` implements how host files are shown.
 
 use crate::egress::{self, Listeners};
 use crate::error::{At, Failure, Step};
@@ -22,17 +21,19 @@ use wp_codebox_contracts::{
     BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, PlanIdentity, TmpfsEntry,
 };
 
-/// Host directories of which one is covered by the new root while it is built.
+/// Host directories, one of which the new root covers while it is built.
 const BASES: [&str; 3] = ["/tmp", "/run", "/mnt"];
-/// Bytes of the root tmpfs for generated files and mount points; copied files come on top.
+/// Size of the root tmpfs in bytes for generated files and mount points; the size of copied files
+/// is added.
 const ROOT_SIZE: u64 = 16 * 1024 * 1024;
-/// Entries of the root tmpfs.
+/// Limit of inodes of the root tmpfs.
 const ROOT_INODES: &str = "8192";
-/// Where the scratch hides while the tree is built.
+/// Mount point of the scratch while the tree is built.
 const SCRATCH: &str = "/.scratch";
-/// Fewest and most entries of the scratch; each costs kernel memory.
+/// Smallest and largest inode limit of the scratch; each inode uses kernel memory.
 const INODES: (u64, u64) = (16_384, 200_000);
-/// Device nodes taken from the host; `tty` is useless without a terminal but expected.
+/// Device nodes bind-mounted from the host. `tty` does not work without a controlling terminal, but
+/// programs expect it to exist.
 const NODES: [(&str, bool); 6] = [
     ("null", true),
     ("zero", true),
@@ -41,7 +42,7 @@ const NODES: [(&str, bool); 6] = [
     ("urandom", true),
     ("tty", false),
 ];
-/// Links every program expects in `/dev`.
+/// Symbolic links in `/dev` that programs expect.
 const LINKS: [(&str, &str); 4] = [
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -49,7 +50,7 @@ const LINKS: [(&str, &str); 4] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Descriptors of what the steps take from the host, by step.
+/// Descriptors of the host sources of a step.
 enum Opened {
     Nothing,
     One(OwnedFd),
@@ -57,26 +58,26 @@ enum Opened {
     Many(Vec<OwnedFd>),
 }
 
-/// A captured overlay's upper directory.
+/// Upper directory of an overlay whose changes are captured.
 pub(crate) struct Layer {
     pub(crate) index: u32,
     pub(crate) upper: OwnedFd,
-    /// Its name on the scratch.
+    /// Directory name on the scratch.
     pub(crate) name: String,
 }
 
-/// What the guest shares with the runner.
+/// Objects of the guest that are passed to the runner.
 pub(crate) struct Built {
-    /// A detached mount of the scratch, with an identity of its own.
+    /// A detached, separate mount of the scratch.
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
     pub(crate) mail: Option<OwnedFd>,
-    /// Directories of the system that could only be bound; evidence of the files axis.
+    /// System directories that are bind-mounted; evidence for the files axis.
     pub(crate) bound: Vec<String>,
 }
 
-/// Builds the root of `plan` and makes it this process's root.
+/// Builds the root of `plan` and makes it this process's root directory.
 pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at(Step::Propagation, "private")?;
@@ -190,7 +191,8 @@ fn scratch(tree: &Tree, bytes: u64) -> Result<OwnedFd, Failure> {
     ];
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let scratch = new_mount("tmpfs", &options, &[], quiet).at(Step::Scratch, "tmpfs")?;
-    // It must be attached: overlays refuse upper directories of mounts outside any namespace.
+    // Attach the scratch first: overlayfs refuses an upper directory on a mount outside any mount
+    // namespace.
     tree.mount(scratch.as_fd(), &scratch_path()?, Step::Scratch)?;
     Ok(scratch)
 }
@@ -205,7 +207,7 @@ struct Build {
     entries: u32,
     layers: Vec<Layer>,
     nodes: Vec<(&'static str, OwnedFd)>,
-    /// The second lower of every read-only overlay, made when the first one needs it.
+    /// Empty directory used as second lower of every read-only overlay; created on first use.
     empty: Option<OwnedFd>,
     bound: Vec<String>,
 }
@@ -232,7 +234,7 @@ impl Build {
                     (BindSource::Host(_), Opened::Copied(file)) => file
                         .write_to(self.create(target)?)
                         .at(Step::Entry, target.as_str()),
-                    // Only a template is built this way.
+                    // Only a template build binds a host directory.
                     (BindSource::Host(_), Opened::One(fd)) => {
                         self.bind(&fd, target, attributes, Step::Bind)
                     }
@@ -281,7 +283,8 @@ impl Build {
             .at(Step::Entry, entry.target.as_str())
     }
 
-    /// Shows directories of the host as one, read-only. `host` names one that is shown alone.
+    /// Mounts host directories merged into one, read-only. `host` is set when a single one is
+    /// shown.
     fn host_directory(
         &mut self,
         lowers: &[OwnedFd],
@@ -314,12 +317,12 @@ impl Build {
         step: Step,
     ) -> Result<(), Failure> {
         let tree = clone_tree(from.as_fd()).at(step, target.as_str())?;
-        // Before it is attached: there is no moment at which it is writable in the tree.
+        // Set the attributes before attaching, so a read-only mount is never writable in the tree.
         set_attributes(tree.as_fd(), attributes, true).at(step, target.as_str())?;
         self.tree.mount(tree.as_fd(), target, step)
     }
 
-    /// A new directory on the scratch.
+    /// Creates a new directory on the scratch.
     fn scratch_directory(
         &mut self,
         prefix: &str,
@@ -351,7 +354,8 @@ impl Build {
                 return Err(Failure::rule(Step::Overlay, place));
             }
         }
-        // The merged root shows the upper's mode, so it takes over the topmost lower's.
+        // The root of the overlay shows the upper directory's mode, so copy the topmost lower's
+        // mode.
         let mode = match lowers.first() {
             Some(lower) => mode_of(lower.as_fd()).at(Step::Overlay, place)? & 0o777 | 0o700,
             None => 0o755,
@@ -398,11 +402,12 @@ impl Build {
         Ok(())
     }
 
-    /// Hides the scratch, makes the tree the root and the root read-only.
+    /// Detaches the scratch, makes the tree the root and sets the root read-only.
     fn finish(self) -> Result<Vec<Layer>, Failure> {
         let root = self.tree.root();
         rustix::process::fchdir(root).at(Step::PivotRoot, "fchdir")?;
-        // Stacking the old root on the new one and detaching it there needs no directory for it.
+        // `pivot_root(".", ".")` stacks the old root on the new one and needs no directory for it;
+        // the old root is then detached.
         rustix::process::pivot_root(".", ".").at(Step::PivotRoot, "pivot_root")?;
         unmount(".", UnmountFlags::DETACH).at(Step::PivotRoot, "old root")?;
         rustix::process::chdir("/").at(Step::PivotRoot, "chdir")?;

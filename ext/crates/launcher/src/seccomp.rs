@@ -1,10 +1,10 @@
 //! The three seccomp filters.
 //!
-//! The first allows what `syscalls.rs` lists and answers EPERM to everything else; a
-//! call through another architecture's table (`int 0x80`, x32) ends the process or is
-//! refused. The second answers success to calls that are not carried out, the third ENOSYS
-//! where libraries take that as "fall back": of filters that all answer with an errno, the
-//! one installed last wins.
+//! The first filter allows the calls in `syscalls.rs` and answers EPERM to all others; a call
+//! through another architecture's table (`int 0x80`, x32) is refused or kills the process. The
+//! second filter answers success to calls without executing them. The third answers ENOSYS to calls
+//! for which libraries then use a fallback. If several filters return an errno, the kernel uses
+//! that of the filter installed last.
 
 use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, IGNORED, LEGACY};
@@ -18,14 +18,14 @@ use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Which list of calls a guest has.
+/// List of system calls that a guest may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallList {
-    /// Within namespaces.
+    /// For a guest with namespaces.
     Full,
-    /// Within namespaces, for a browser.
+    /// For a guest with namespaces that runs a browser.
     Browser,
-    /// On the host's own view.
+    /// For a guest at level `reduced`, on the host's own file tree.
     Reduced,
 }
 
@@ -37,7 +37,7 @@ fn arch() -> Result<TargetArch, Failure> {
     TargetArch::try_from(std::env::consts::ARCH).map_err(refused("architecture"))
 }
 
-/// The allow-list.
+/// Compiles the allow-list.
 fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
     let (added, removed, replaced) = match list {
         CallList::Full => (&[][..], &[][..], &[][..]),
@@ -62,7 +62,7 @@ fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
     compile(rules, denied, SeccompAction::Allow)
 }
 
-/// The alternatives of one call.
+/// Builds the rules of one call, one per alternative.
 fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
     let rule = |conditions: &&[Argument]| {
         let conditions = conditions
@@ -74,7 +74,7 @@ fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
     alternatives.iter().map(rule).collect()
 }
 
-/// Calls that succeed and do nothing.
+/// Compiles the filter of calls that return success without being executed.
 fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
     let added = match list {
         CallList::Full | CallList::Browser => &[][..],
@@ -88,7 +88,7 @@ fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
     compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
 }
 
-/// Calls that do not exist as far as the guest can tell.
+/// Compiles the filter of calls that return ENOSYS.
 fn absent_list() -> Result<BpfProgram, Failure> {
     let rules = ABSENT.iter().map(|number| (*number, Vec::new())).collect();
     let absent = SeccompAction::Errno(errno(libc::ENOSYS));
@@ -110,8 +110,8 @@ fn compile(
 }
 
 fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
-    // Numbers are `int` or `unsigned int` to the kernel: comparing 64 bits would let set upper
-    // bits slip past an inequality. A pointer is null only when all its bits are.
+    // The kernel reads `int` arguments as 32 bits: a 64-bit comparison would let set upper bits
+    // bypass an inequality. A pointer is null only when all 64 bits are zero.
     let (index, width, operator, value) = match *argument {
         Argument::Is(index, value) => (index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value),
         Argument::IsNot(index, value) => (index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value),
@@ -124,7 +124,7 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
     SeccompCondition::new(index, width, operator, value).map_err(refused("condition"))
 }
 
-/// Puts the filters in force for this process and everything it starts.
+/// Installs the filters for this process and its children.
 pub(crate) fn install(list: CallList) -> Result<(), Failure> {
     let (allowed, ignored, absent) = (allow_list(list)?, ignored_list(list)?, absent_list()?);
     apply_filter(&allowed).map_err(not_installed("allow-list"))?;
@@ -156,7 +156,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn filters_compile_and_fit_the_kernel() {
+    fn seccomp_filters_compile_within_the_kernels_instruction_limit() {
         for program in [
             allow_list(CallList::Full).unwrap(),
             allow_list(CallList::Browser).unwrap(),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_has_one_call_more_and_no_other_guest_has_it() {
+    fn only_browser_guests_may_call_capset() {
         assert_eq!(browser::ADDED, [libc::SYS_capset]);
         for number in browser::ADDED {
             assert!(!COMMON.contains(number) && !LEGACY.contains(number));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reduced_list_only_takes_away() {
+    fn reduced_syscall_list_is_a_subset_of_the_full_list() {
         let full: BTreeSet<_> = COMMON
             .iter()
             .chain(LEGACY)
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_and_notifications_are_refused_by_every_list() {
+    fn fcntl_leases_and_notifications_are_refused_by_every_syscall_list() {
         let (_, commands) = CHECKED
             .iter()
             .find(|(number, _)| *number == libc::SYS_fcntl)
@@ -217,20 +217,20 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_ignored_is_not_absent() {
+    fn ignored_syscalls_are_not_in_the_enosys_list() {
         for (number, _) in IGNORED.iter().chain(reduced::IGNORED) {
             assert!(!ABSENT.contains(number), "{number}");
         }
     }
 
     #[test]
-    fn no_call_is_in_two_lists() {
+    fn no_syscall_is_in_two_lists() {
         let plain: BTreeSet<_> = COMMON.iter().chain(LEGACY).collect();
         assert_eq!(plain.len(), COMMON.len() + LEGACY.len(), "listed twice");
         for (number, _) in CHECKED {
             assert!(!plain.contains(number), "checked and allowed: {number}");
         }
-        // `seccomp` is allowed by the first filter only so that the second can be installed.
+        // The first filter allows `seccomp` only so that the later filters can be installed.
         for number in ABSENT {
             assert!(
                 !plain.contains(number) || *number == libc::SYS_seccomp,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sandbox_must_never_allow_is_not_listed() {
+    fn dangerous_syscalls_are_in_no_allow_list() {
         let dangerous = [
             libc::SYS_ptrace,
             libc::SYS_process_vm_readv,

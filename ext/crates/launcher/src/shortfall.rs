@@ -1,14 +1,14 @@
-//! Mechanisms that could not be put in force.
+//! Isolation mechanisms that could not be enabled.
 //!
-//! A guest that serves tolerates none: the failure ends the launch. A self-test takes
-//! note and goes on wherever a guest can still be built, and its report says what was
-//! missing on which axis. Nothing is ever retried with less.
+//! In a serving guest any such failure ends the launch. A self-test records the failure and
+//! continues where a guest can still be built; its report lists the missing mechanisms per axis. No
+//! step is retried with weaker isolation.
 
 use crate::error::{Failure, Step};
 use rustix::io::Errno;
 use wp_codebox_contracts::{IsolationAxis, LaunchPurpose};
 
-/// What was missing so far.
+/// The failures recorded so far.
 pub(crate) struct Shortfalls {
     purpose: LaunchPurpose,
     noted: Vec<Failure>,
@@ -22,12 +22,12 @@ impl Shortfalls {
         }
     }
 
-    /// What the guest is for.
+    /// Purpose of the guest.
     pub(crate) fn purpose(&self) -> LaunchPurpose {
         self.purpose
     }
 
-    /// Passes success on; a failure ends a serving guest and is noted by a self-test.
+    /// Returns a success unchanged; a failure ends a serving guest and is recorded by a self-test.
     pub(crate) fn tolerate<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
         match (self.purpose, result) {
             (_, Ok(value)) => Ok(Some(value)),
@@ -39,17 +39,17 @@ impl Shortfalls {
         }
     }
 
-    /// Whether a step was missing.
+    /// Returns whether a step failed.
     pub(crate) fn has(&self, step: Step) -> bool {
         self.noted.iter().any(|failure| failure.step == step)
     }
 
-    /// Whether nothing was missing.
+    /// Returns whether no step failed.
     pub(crate) fn is_empty(&self) -> bool {
         self.noted.is_empty()
     }
 
-    /// What was missing on an axis, one sentence part each.
+    /// Returns the failures that affect an axis, one sentence part each.
     pub(crate) fn on(&self, axis: IsolationAxis) -> Vec<String> {
         self.noted
             .iter()
@@ -59,7 +59,7 @@ impl Shortfalls {
     }
 }
 
-/// A failure as evidence: step, subject and the kernel's answer.
+/// Describes a failure as evidence: step, subject and the kernel's error.
 pub(crate) fn sentence(failure: &Failure) -> String {
     let Failure {
         step,
@@ -75,7 +75,7 @@ pub(crate) fn sentence(failure: &Failure) -> String {
     }
 }
 
-/// Which axis is weaker without a step.
+/// Returns the axis that a failed step weakens.
 fn axis_of(failure: &Failure) -> IsolationAxis {
     match failure.step {
         Step::Unshare if failure.subject == "network namespace" => IsolationAxis::Network,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serving_guest_tolerates_nothing_a_self_test_takes_note() {
+    fn failed_step_ends_a_serving_guest_and_is_recorded_by_a_self_test() {
         let mut serving = Shortfalls::new(LaunchPurpose::Serve);
         assert!(serving.tolerate(failed(Step::Landlock, "x")).is_err());
         assert_eq!(serving.tolerate(Ok(7)), Ok(Some(7)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_missed_on_its_own_axis() {
+    fn missing_namespace_weakens_the_axis_it_protects() {
         let mut probing = Shortfalls::new(LaunchPurpose::Probe);
         for name in ["network namespace", "ipc namespace"] {
             probing.tolerate(failed(Step::Unshare, name)).unwrap();

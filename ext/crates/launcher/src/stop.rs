@@ -1,22 +1,22 @@
-//! Ending one program, or signalling it, without ending the guest.
+//! Kills or signals one program without ending the guest.
 //!
-//! Every program is the leader of a session of its own. What shares its session or descends
-//! from it ends with it; what made a session of its own and lost its parent is a daemon, and
-//! lives on like any other background process.
+//! Every program is a session leader. Processes of its session and its descendants are killed with
+//! it. A process that created its own session and lost its parent is a daemon and keeps running
+//! like any other background process.
 
 use std::collections::BTreeSet;
 
-/// Times that what is left is looked for: a process that forks while it is read is found by the
-/// next look.
-const LOOKS: usize = 4;
+/// Number of scans of the process list: a scan misses a process that forks meanwhile, and the next
+/// scan finds it.
+const SCANS: usize = 4;
 
 /// Kills the session that `leader` leads, and every descendant of `leader`.
 ///
-/// All of them are halted before one dies. Otherwise the leader could see a child's death, leave
-/// by itself, and be reported with a status of its own choice; or fork past the last look.
+/// All processes are stopped with SIGSTOP before the first is killed. Otherwise the leader could
+/// notice a child's death and exit with a status of its own choice, or fork after the last scan.
 pub(crate) fn end_session(leader: i32) {
     let mut halted = BTreeSet::new();
-    for _ in 0..LOOKS {
+    for _ in 0..SCANS {
         let found = session(leader, &processes());
         if found.is_subset(&halted) {
             break;
@@ -33,22 +33,22 @@ pub(crate) fn end_session(leader: i32) {
     }
 }
 
-/// Sends a signal to the process group in the foreground of the terminal that `leader`'s session
-/// has, or to `leader`'s own group when it has none or its status cannot be read.
+/// Signals the foreground process group of the terminal of `leader`'s session; or `leader`'s own
+/// process group when it has no terminal or its status cannot be read.
 pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     let foreground = std::fs::read(format!("/proc/{leader}/stat"))
         .ok()
         .and_then(|stat| parse(&stat))
         .map(|stat| stat.foreground);
-    // Neither 0 nor 1: these mean this process's own group and every process.
+    // `kill` treats 0 as the caller's own group and -1 as every process.
     let group = match foreground {
         Some(group) if group > 1 => group,
         Some(_) | None => leader,
     };
     if group > 1 && signal > 0 {
-        // SAFETY: no memory is involved; a group that is gone is no failure.
+        // SAFETY: no memory is involved; ESRCH of an ended group is acceptable.
         let sent = unsafe { libc::kill(-group, signal) };
-        // A child that has just been forked leads no group yet.
+        // A newly forked child has not created its process group yet.
         if sent < 0 {
             send(leader, signal);
         }
@@ -56,12 +56,12 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
 }
 
 fn send(pid: i32, signal: i32) {
-    // SAFETY: no memory is involved. A process that is gone already is no failure; its number
-    // is not used again before it is reaped, which only this thread does.
+    // SAFETY: no memory is involved. ESRCH of an ended process is acceptable; its pid is not reused
+    // before it is reaped, which only this thread does.
     let _ = unsafe { libc::kill(pid, signal) };
 }
 
-/// A process: itself, its parent, its session.
+/// Pid, parent pid and session id of a process.
 type Process = (i32, i32, i32);
 
 fn processes() -> Vec<Process> {
@@ -79,16 +79,16 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// What matters of a `stat` line.
+/// Fields of `/proc/PID/stat` used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     parent: i32,
     session: i32,
-    /// Process group in the foreground of its terminal; below 1: there is none.
+    /// Foreground process group of the controlling terminal; below 1 when there is none.
     foreground: i32,
 }
 
-/// Reads a `stat` line. A name may hold anything, a `)` too.
+/// Parses a `stat` line. The process name may contain any byte, including `)`.
 fn parse(stat: &[u8]) -> Option<Stat> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
@@ -103,7 +103,7 @@ fn parse(stat: &[u8]) -> Option<Stat> {
     })
 }
 
-/// Members of the session and descendants of its leader.
+/// Returns the members of the session and the descendants of its leader.
 fn session(leader: i32, all: &[Process]) -> BTreeSet<i32> {
     let mut found = BTreeSet::from([leader]);
     loop {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_pretend_to_be_fields() {
+    fn stat_parser_ignores_parentheses_in_process_names() {
         let stat = |parent, session, foreground| {
             Some(Stat {
                 parent,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_its_members_and_the_descendants_of_its_leader() {
+    fn session_contains_its_members_and_descendants_of_its_leader() {
         let all = [
             (1, 0, 1),
             (10, 1, 10),

@@ -1,9 +1,9 @@
-//! Which system calls a guest has. Data only.
+//! System calls that a guest may use. Data only.
 //!
-//! The list starts from what PHP, node, Python, git, bash and curl use and leaves out
-//! whatever reaches beyond the guest: other processes' memory, new namespaces, mounts,
-//! keyrings, kernel programs, clocks, modules, handles that outlive their path, and
-//! memory that belongs to no process (it would escape the memory limit).
+//! The list covers what PHP, node, Python, git, bash and curl use. It leaves out calls that reach
+//! beyond the guest: memory of other processes, new namespaces, mounts, keyrings, BPF, clocks,
+//! kernel modules, file handles that outlive their path, and memory that belongs to no process and
+//! would escape the memory limit.
 
 use libc::{
     SYS_accept, SYS_accept4, SYS_bind, SYS_brk, SYS_capget, SYS_chdir, SYS_clock_getres,
@@ -47,22 +47,22 @@ use libc::{
     SYS_write, SYS_writev,
 };
 
-/// A test of one argument, by index; compared as 32 bits.
+/// A condition on one argument, given by index; compared as 32 bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Argument {
-    /// Equal.
+    /// The argument equals the value.
     Is(u8, u64),
-    /// Not equal.
+    /// The argument differs from the value.
     IsNot(u8, u64),
-    /// The bits of the mask have this value.
+    /// The masked bits of the argument equal the value: index, mask, value.
     Masked(u8, u64, u64),
-    /// A null pointer; compared as 64 bits.
+    /// The argument is a null pointer; compared as 64 bits.
     Null(u8),
 }
 
 /// Allowed with any arguments.
 pub(crate) const COMMON: &[i64] = &[
-    // Files and directories; the mounts and Landlock decide which.
+    // Files and directories; the mounts and Landlock decide which paths are accessible.
     SYS_openat,
     SYS_openat2,
     SYS_close,
@@ -83,7 +83,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_fallocate,
     SYS_ftruncate,
     SYS_truncate,
-    // Single files: an overlay syncs its upper layer only, which is memory.
+    // Sync of single files: an overlay syncs its upper layer only, which is a tmpfs.
     SYS_fsync,
     SYS_fdatasync,
     SYS_sync_file_range,
@@ -111,7 +111,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_readlinkat,
     SYS_fchmod,
     SYS_fchmodat,
-    // Newer than the crate's names: fchmodat2.
+    // fchmodat2, which the libc crate does not name yet.
     452,
     SYS_fchown,
     SYS_fchownat,
@@ -135,8 +135,8 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_inotify_init1,
     SYS_inotify_add_watch,
     SYS_inotify_rm_watch,
-    // Memory of this process. `memfd_create` and System V shared memory are left out: their
-    // pages belong to no process, so no limit here would see them.
+    // Memory of this process. `memfd_create` and System V shared memory are left out: their pages
+    // belong to no process, so no limit here counts them.
     SYS_brk,
     SYS_mmap,
     SYS_munmap,
@@ -154,7 +154,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_munlock,
     SYS_munlockall,
     SYS_membarrier,
-    // Processes and threads of this guest; `clone` is checked below.
+    // Processes and threads of this guest; `CHECKED` restricts `clone`.
     SYS_execve,
     SYS_execveat,
     SYS_exit,
@@ -202,7 +202,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_sched_get_priority_min,
     SYS_sched_rr_get_interval,
     SYS_getcpu,
-    // Identity: one id is mapped and there are no capabilities, so setting means keeping.
+    // Identity: one id is mapped and there are no capabilities, so setting an id can only keep it.
     SYS_getuid,
     SYS_geteuid,
     SYS_getgid,
@@ -239,7 +239,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_epoll_pwait2,
     SYS_eventfd2,
     SYS_pipe2,
-    // Time, read only.
+    // Reading the time.
     SYS_clock_gettime,
     SYS_clock_getres,
     SYS_clock_nanosleep,
@@ -255,7 +255,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_timerfd_create,
     SYS_timerfd_settime,
     SYS_timerfd_gettime,
-    // Sockets within the empty network namespace; `socket` and `socketpair` are checked below.
+    // Sockets within the empty network namespace; `CHECKED` restricts `socket` and `socketpair`.
     SYS_bind,
     SYS_listen,
     SYS_accept,
@@ -272,15 +272,15 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_recvmmsg,
-    // The rest of a C library's start.
+    // Other calls at the start of a C library.
     SYS_uname,
     SYS_sysinfo,
     SYS_getrandom,
-    // Only so that the second filter can be installed, which then hides it.
+    // Needed to install the later filters; the third filter then hides this call.
     SYS_seccomp,
 ];
 
-/// Calls of the older table that other architectures do not have.
+/// Older calls that other architectures do not have.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const LEGACY: &[i64] = &[
     libc::SYS_open,
@@ -319,11 +319,11 @@ pub(crate) const LEGACY: &[i64] = &[
     libc::SYS_time,
     libc::SYS_arch_prctl,
 ];
-/// Calls of the older table that other architectures do not have.
+/// Older calls that other architectures do not have.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const LEGACY: &[i64] = &[];
 
-/// Any of these `clone` flags would make a namespace.
+/// `clone` flags that create a namespace.
 const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -331,20 +331,21 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
-/// `fcntl` command that takes a lease on a directory (Linux 6.19), newer than the crate's names.
+/// `fcntl` command that takes a lease on a directory (Linux 6.19); the libc crate does not name it
+/// yet.
 const F_SETDELEG: u64 = 1040;
-/// The file type within a mode.
+/// Mask of the file type within a mode.
 const KIND: u64 = libc::S_IFMT as u64;
 
 const fn option(value: i32) -> Argument {
     Argument::Is(0, value as u64)
 }
 
-/// Allowed when all conditions of one of the alternatives hold.
+/// Calls that are allowed when all conditions of one alternative hold.
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     (SYS_clone, &[&[Argument::Masked(0, NAMESPACES, 0)]]),
-    // No vsock, netlink, packet, bluetooth … : each is a way past the network namespace or
-    // a part of the kernel that nothing here needs.
+    // No vsock, netlink, packet or bluetooth: each reaches past the network namespace or into a
+    // part of the kernel that no program here needs.
     (
         SYS_socket,
         &[
@@ -354,8 +355,9 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
         ],
     ),
     (SYS_socketpair, &[&[option(libc::AF_UNIX)]]),
-    // A lease makes everybody who opens the file wait up to 45 s (fs.lease-break-time), a
-    // notification tells who does. Overlays keep both to the guest; at `reduced` nothing else does.
+    // A lease delays every process that opens the file by up to 45 s (fs.lease-break-time); a
+    // notification reveals which process opens it. Overlays confine both to the guest; at level
+    // `reduced` only this rule does.
     (
         SYS_fcntl,
         &[&[
@@ -364,7 +366,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             Argument::IsNot(1, F_SETDELEG),
         ]],
     ),
-    // Typing into a terminal and talking to the console's selection.
+    // No TIOCSTI (types into a terminal) and no TIOCLINUX (reads the console's selection).
     (
         SYS_ioctl,
         &[&[
@@ -373,7 +375,8 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             Argument::IsNot(1, libc::TIOCSETD),
         ]],
     ),
-    // Asking, or the plain Linux personality: others turn off address randomisation.
+    // Reading the personality, or setting the plain Linux one: other values turn off address
+    // randomisation.
     (
         SYS_personality,
         &[&[Argument::Is(0, 0xffff_ffff)], &[Argument::Is(0, 0)]],
@@ -400,7 +403,7 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             &[option(libc::PR_SET_VMA)],
         ],
     ),
-    // Regular files, pipes and sockets; no device, not even where a mount would allow one.
+    // Regular files, pipes and sockets; no device nodes, even where a mount would allow them.
     (
         SYS_mknodat,
         &[
@@ -422,9 +425,10 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
 ];
 
-/// Answered with ENOSYS, so that libraries use their older way instead of failing.
+/// Calls answered with ENOSYS, so that libraries use an older call instead of failing.
 pub(crate) const ABSENT: &[i64] = &[
-    // Its flags lie in memory, out of a filter's sight; the C library falls back to `clone`.
+    // The flags of `clone3` lie in memory, which a seccomp filter cannot read; the C library falls
+    // back to `clone`.
     SYS_clone3,
     SYS_seccomp,
     SYS_memfd_create,
@@ -436,14 +440,15 @@ pub(crate) const ABSENT: &[i64] = &[
     SYS_landlock_restrict_self,
 ];
 
-/// Answered with success and not carried out, so that programs that ask for it go on. Each would
-/// act on the host: everything a guest of level `full` writes is memory.
+/// Calls answered with success but not executed, so that programs continue. Each one would affect
+/// the host, and a guest of level `full` has nothing to flush, because everything it writes is
+/// memory.
 pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
-    // The whole host would write its caches to disk.
+    // Would write the caches of the whole host to disk.
     (SYS_sync, &[]),
     (SYS_syncfs, &[]),
-    // The page cache is that of the host's files, overlays included: dropping a file from it
-    // makes every other reader wait for the disk.
+    // The page cache of host files is shared, through overlays too: dropping a file from it makes
+    // every other reader wait for the disk.
     (
         SYS_fadvise64,
         &[&[Argument::Is(3, libc::POSIX_FADV_DONTNEED as u64)]],

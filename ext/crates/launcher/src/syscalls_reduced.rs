@@ -1,9 +1,9 @@
-//! How the call list shrinks at level `reduced`. Data only.
+//! Changes to the system call list at level `reduced`. Data only.
 //!
-//! The guest runs under the host's own user there and sees the host's paths. Landlock
-//! decides which files it opens, but says nothing about calls that change a file by its
-//! path without opening it, or another process by its number. These are left out, or
-//! allowed only in the form that names an open descriptor or the caller itself.
+//! At this level the guest runs as the runner's own host user and sees the host's paths. Landlock
+//! decides which files the guest can open, but does not cover calls that change a file by path
+//! without opening it, or another process by pid. Such calls are removed, or allowed only in the
+//! form that takes an open descriptor or the caller itself.
 
 use crate::syscalls::Argument;
 use libc::{
@@ -14,20 +14,20 @@ use libc::{
     SYS_socketpair, SYS_sync_file_range, SYS_utimensat,
 };
 
-/// Not allowed in any form.
+/// Calls that are removed completely.
 pub(crate) const REMOVED: &[i64] = &[
-    // No socket of any family: the host's network and every unix socket of the host
-    // would be in reach, and Landlock covers neither UDP nor unix paths.
+    // No socket of any family: the host's network and every unix socket of the host would be
+    // reachable, and Landlock covers neither UDP nor unix socket paths.
     SYS_socket,
     SYS_bind,
     SYS_listen,
     SYS_accept,
     SYS_accept4,
     SYS_connect,
-    // Mode, owner, times and attributes by path: the same user owns files of the host.
-    // `fchmod`, `fchown` and `fsetxattr` stay: what can be opened is the guest's.
+    // Mode, owner, times and attributes by path: the same user owns files of the host. `fchmod`,
+    // `fchown` and `fsetxattr` stay allowed: only the guest's files can be opened.
     SYS_fchmodat,
-    // Newer than the crate's names: fchmodat2.
+    // fchmodat2, which the libc crate does not name yet.
     452,
     SYS_fchownat,
     SYS_setxattr,
@@ -46,18 +46,18 @@ pub(crate) const REMOVED: &[i64] = &[
     libc::SYS_utimes,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_futimesat,
-    // Watching needs no right that Landlock knows, and tells names of files.
+    // inotify needs no Landlock right and reveals file names.
     SYS_inotify_add_watch,
 ];
 
-/// The kernel's mask for the kind of socket within the type argument.
+/// Kernel mask of the socket kind within the type argument.
 const SOCKET_KIND: u64 = 0xf;
 /// `IOPRIO_WHO_PROCESS`.
 const IOPRIO_PROCESS: u64 = 1;
 
-/// These replace the rows of the full list.
+/// Rows that replace those of the full list.
 pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
-    // Connected pairs only: one end of a datagram pair can be pointed at another socket.
+    // Stream pairs only: one end of a datagram pair can be connected to another unix socket.
     (
         SYS_socketpair,
         &[
@@ -71,9 +71,9 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
             ],
         ],
     ),
-    // Without a path: the times of an open file.
+    // Times of an open file only, no path.
     (SYS_utimensat, &[&[Argument::Null(1)]]),
-    // Of the caller only; another process of this user may be the runner.
+    // Limits of the caller only: another process of this user may be the runner.
     (SYS_prlimit64, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setaffinity, &[&[Argument::Is(0, 0)]]),
     (SYS_sched_setattr, &[&[Argument::Is(0, 0)]]),
@@ -92,8 +92,8 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
     ),
 ];
 
-/// What is answered with success and not carried out in addition to the full list. The guest's
-/// files lie on the host's disk here, and nothing of a run has to outlive a crash of the host.
+/// Calls answered with success but not executed, in addition to the full list. The guest's files
+/// lie on the host's disk at this level, and no file of a run has to survive a crash of the host.
 pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
     (SYS_fsync, &[]),
     (SYS_fdatasync, &[]),

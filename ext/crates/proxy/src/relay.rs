@@ -20,7 +20,7 @@ pub(crate) trait BodyFilter: Unpin {
     /// Error that aborts the body.
     type Error;
 
-    /// Filters received data. Returns the data to forward; empty when the filter holds_back it back.
+    /// Filters received data. Returns the data to forward; empty when the filter holds it back.
     fn data(&mut self, data: Bytes) -> Result<Bytes, Self::Error>;
 
     /// Returns the error for a body whose sender closed the connection early.
@@ -31,7 +31,7 @@ pub(crate) trait BodyFilter: Unpin {
         Bytes::new()
     }
 
-    /// Returns whether the filter holds_back data back.
+    /// Returns whether the filter holds data back.
     fn holds_back(&self) -> bool {
         false
     }

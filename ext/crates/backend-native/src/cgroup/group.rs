@@ -1,8 +1,8 @@
-//! One run's group: made, limited, joined, read and removed.
+//! The cgroup of one run: creation, limits, membership, counters and removal.
 
 use super::intent::{PREFIX, remove_cgroups};
 use super::meter::Meter;
-use super::place::{CgroupError, CgroupPlace, Hierarchy, membership};
+use super::parents::{CgroupError, CgroupParents, Hierarchy, membership};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
@@ -11,32 +11,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_contracts::{Limits, RunId};
 
-/// Processes and threads in the group that are not the guest's: launcher, pid 1, and what
-/// an outer sandbox needs. The guest's own number is limited exactly by RLIMIT_NPROC.
+/// Allowance for processes and threads in the cgroup that are not the guest's: launcher, pid 1 and
+/// the process wrapper. RLIMIT_NPROC limits the guest's own number exactly.
 const OWN_PROCESSES: u64 = 64;
 
-/// The group of one run, in one or several hierarchies.
+/// Cgroup of one run, in one or several hierarchies.
 #[derive(Debug)]
 pub struct RunCgroup {
     name: String,
     groups: Vec<Hierarchy>,
-    /// For writing pids, opened by whoever made the group.
+    /// Member files (`cgroup.procs`) for writing pids, opened by the creator of the cgroup.
     members: Vec<OwnedFd>,
     limit: u64,
-    /// Part of `limit` that version 1 counts apart, for TCP buffers.
+    /// Limit of TCP buffers in bytes, a part of `limit`; cgroup v1 counts TCP buffers separately.
     tcp: Option<u64>,
-    /// For giving back caches; see [`Meter::reclaim`].
+    /// File that makes the kernel reclaim caches; see [`Meter::reclaim`].
     reclaim: Option<Arc<OwnedFd>>,
     pids: Option<u64>,
 }
 
-/// Smallest and largest share of TCP buffers; the limit is an eighth of the processes' memory.
+/// Smallest and largest limit of TCP buffers in bytes; the limit is an eighth of the processes'
+/// memory.
 const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {
-    /// Directories that [`RunCgroup::make`] will make for this run.
+    /// Returns the directories that [`RunCgroup::make`] will create for this run.
     #[must_use]
-    pub fn directories(place: &CgroupPlace, run_id: &RunId) -> Vec<PathBuf> {
+    pub fn directories(place: &CgroupParents, run_id: &RunId) -> Vec<PathBuf> {
         place
             .parents
             .iter()
@@ -44,14 +45,18 @@ impl RunCgroup {
             .collect()
     }
 
-    /// Makes and limits the group. Without a limit on memory there is none; the number of
-    /// processes and CPU accounting are taken where they can be had.
-    pub fn make(place: &CgroupPlace, run_id: &RunId, limits: &Limits) -> Result<Self, CgroupError> {
+    /// Creates the cgroup and sets its limits. Fails when the memory limit cannot be set; the limit
+    /// on processes and CPU accounting are optional.
+    pub fn make(
+        place: &CgroupParents,
+        run_id: &RunId,
+        limits: &Limits,
+    ) -> Result<Self, CgroupError> {
         let mut group = Self {
             name: format!("{PREFIX}{run_id}"),
             groups: Vec::new(),
             members: Vec::new(),
-            // The kernel counts whole pages.
+            // The kernel rounds limits to whole pages.
             limit: limits.memory_bytes.saturating_add(limits.disk_bytes) / 4096 * 4096,
             tcp: None,
             reclaim: None,
@@ -85,7 +90,7 @@ impl RunCgroup {
         let set = |file: &str, value: &str| fs::write(path.join(file), value);
         let limited = match parent {
             Hierarchy::Unified(_) => {
-                // Absent where there is no swap, or on old kernels.
+                // The file is missing without swap and on old kernels; ignore the error.
                 let _ = set("memory.swap.max", "0");
                 let _ = set("memory.oom.group", "1");
                 if set("pids.max", &count).is_ok() {
@@ -94,8 +99,9 @@ impl RunCgroup {
                 set("memory.max", &limit).map(|()| Hierarchy::Unified(path.clone()))
             }
             Hierarchy::Memory(_) => {
-                // Version 1 counts TCP buffers only where this limit is set, and outside of the
-                // other one. It is absent without CONFIG_MEMCG_V1's accounting of sockets.
+                // Cgroup v1 counts TCP buffers only when this limit is set, and outside the memory
+                // limit. The file is missing when the kernel lacks socket accounting
+                // (CONFIG_MEMCG_V1).
                 if set("memory.kmem.tcp.limit_in_bytes", &tcp.to_string()).is_ok() {
                     self.tcp = Some(tcp);
                 }
@@ -143,7 +149,7 @@ impl RunCgroup {
         }
     }
 
-    /// Puts a process into the group, in every hierarchy.
+    /// Moves a process into the cgroup of every hierarchy.
     pub(crate) fn join(&self, pid: i32) -> io::Result<()> {
         let text = pid.to_string();
         for members in &self.members {
@@ -152,12 +158,12 @@ impl RunCgroup {
         Ok(())
     }
 
-    /// Its files of members, which take the number of a process, or 0 for the writer.
+    /// Returns the member files; writing a pid moves that process, writing 0 moves the writer.
     pub(crate) fn members(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.members.iter().map(AsFd::as_fd)
     }
 
-    /// Whether the kernel says that a process is in the group, by its memory hierarchy.
+    /// Returns whether the kernel lists a process as member, according to the memory hierarchy.
     pub(crate) fn holds(&self, pid: i32) -> bool {
         let controller = match self.groups.first() {
             Some(Hierarchy::Unified(_)) => "",
@@ -169,7 +175,7 @@ impl RunCgroup {
         })
     }
 
-    /// What the limit files show now, for the report.
+    /// Returns the limit that the kernel reports, as evidence for the isolation report.
     pub(crate) fn evidence(&self) -> Option<(String, Option<u64>)> {
         let group = self.groups.first()?;
         let shown = shown_limit(group, self.tcp)?;
@@ -187,7 +193,7 @@ impl RunCgroup {
         ))
     }
 
-    /// `version 1` or `version 2`.
+    /// Returns `version 1` or `version 2`.
     pub(crate) fn kind(&self) -> &'static str {
         match self.groups.first() {
             Some(Hierarchy::Unified(_)) => "version 2",
@@ -195,19 +201,19 @@ impl RunCgroup {
         }
     }
 
-    /// What reads this group's counters, from now on.
+    /// Returns a meter that counts from now on.
     pub(crate) fn meter(&self) -> Meter {
         Meter::new(self.groups.clone(), self.reclaim.clone())
     }
 
-    /// Whether any part of it is still there.
+    /// Returns whether a directory of the cgroup still exists in any hierarchy.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.groups.iter().any(|group| group.directory().exists())
     }
 
-    /// Removes the group and ends what is in it, which is nothing when its guests were
-    /// killed. Version 1 has no such kill; there a guest ends with its launcher.
+    /// Removes the cgroup and kills its members; after its guests were killed there are none.
+    /// Cgroup v1 has no `cgroup.kill`; there a guest ends with its launcher.
     pub fn remove(&self) {
         for group in &self.groups {
             if let Hierarchy::Unified(path) = group {
@@ -227,7 +233,7 @@ impl RunCgroup {
     }
 }
 
-/// Gives the controllers to groups below; they may be there already.
+/// Enables the controllers for child cgroups; they may be enabled already.
 fn delegate(above: &Path) -> Result<(), CgroupError> {
     let control = above.join("cgroup.subtree_control");
     let has = || {
@@ -240,12 +246,12 @@ fn delegate(above: &Path) -> Result<(), CgroupError> {
             source,
         })?;
     }
-    // Without it, RLIMIT_NPROC is the limit.
+    // If this fails, only RLIMIT_NPROC limits the number of processes.
     let _ = fs::write(&control, "+pids");
     Ok(())
 }
 
-/// The limit as the kernel shows it, that on TCP buffers included where it was set.
+/// Returns the memory limit that the kernel reports, plus the TCP buffer limit where one was set.
 fn shown_limit(group: &Hierarchy, tcp: Option<u64>) -> Option<u64> {
     let read =
         |file: PathBuf| -> Option<u64> { fs::read_to_string(file).ok()?.trim().parse().ok() };

@@ -1,11 +1,11 @@
-//! Where groups were made, written down before they are: `<state>/cgroups/<run id>`.
+//! Records of the cgroups of runs, written before the cgroups are created: `<state>/cgroups/<run
+//! id>`.
 //!
-//! The maker holds a lock on the file for as long as it lives, so a file that can be locked
-//! speaks of a dead run. The file lies in a directory of the state's owner, who is not
-//! trusted by root: what it names is removed only when it is an empty group with the name
-//! of a run, which nobody misses.
+//! The creator holds a lock on the file as long as it lives, so a file that another process can
+//! lock belongs to a dead run. The file lies in a directory of the state's owner, whom root does
+//! not trust: a path in it is removed only when it is an empty cgroup with the name of a run.
 
-use super::place::is_cgroup;
+use super::parents::is_cgroup;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, fstat};
 use rustix::io::Errno;
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::RunId;
 use wp_codebox_runtime::StateDir;
 
-/// Prefix of every group's name; the run id follows.
+/// Name prefix of every run's cgroup; the run id follows.
 pub(super) const PREFIX: &str = "wp-codebox-";
 
 const DIRECTORY: &str = "cgroups";
-/// Time for a group to become empty after its guest was killed.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Largest file read.
+/// Deadline for a cgroup to become empty after its guest was killed.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Size limit of a record in bytes.
 const LARGEST: u64 = 64 * 1024;
 
-/// The record of one run's group; while it lives, the run does.
+/// Record of one run's cgroup; the run counts as alive as long as this value exists.
 #[derive(Debug)]
 pub struct Intent {
     directory: OwnedFd,
@@ -34,7 +34,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Writes down where the group will be and takes the lock.
+    /// Writes the record with the paths of the cgroup and locks the file.
     pub fn announce(state: &StateDir, run_id: &RunId, paths: &[PathBuf]) -> io::Result<Self> {
         let directory = open_directory(state)?;
         let flags =
@@ -42,7 +42,8 @@ impl Intent {
         let lock = loop {
             let fd =
                 rustix::fs::openat(&directory, run_id.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-            // A reaper may have taken the new file for one of a dead run: it lets go soon.
+            // A concurrent reaper may hold the lock briefly because it takes the new file for a
+            // dead run's.
             rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
             if fstat(&fd)?.st_nlink > 0 {
                 break fd;
@@ -60,19 +61,19 @@ impl Intent {
         })
     }
 
-    /// Where it is written down.
+    /// Returns the path of the record.
     #[must_use]
     pub fn path(&self, state: &StateDir) -> PathBuf {
         state.path().join(DIRECTORY).join(self.run_id.as_str())
     }
 
-    /// The group is gone.
+    /// Deletes the record after the cgroup was removed.
     pub fn done(self) {
         let _ = rustix::fs::unlinkat(&self.directory, self.run_id.as_str(), AtFlags::empty());
     }
 }
 
-/// `<state>/cgroups`, made for the owner of the state directory when missing.
+/// Opens `<state>/cgroups`; creates it for the owner of the state directory when missing.
 fn open_directory(state: &StateDir) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::mkdirat(state, DIRECTORY, Mode::RWXU) {
@@ -84,7 +85,8 @@ fn open_directory(state: &StateDir) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Root makes nothing that the owner of the state directory could not remove.
+/// Changes the owner of a new file or directory to the state directory's owner, so that the owner
+/// can delete what root created.
 fn give(state: &StateDir, fd: BorrowedFd<'_>) -> io::Result<()> {
     if rustix::process::geteuid().is_root() && fstat(fd)?.st_uid == 0 {
         let owner = state.owner();
@@ -97,19 +99,19 @@ fn give(state: &StateDir, fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What reaping found.
+/// Counts of one pass of the reaper.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftCgroups {
-    /// Groups of dead runs that are gone now.
+pub struct ReapedCgroups {
+    /// Number of removed cgroups of dead runs.
     pub removed: usize,
-    /// Groups of dead runs that this user may not remove, or that are not empty.
+    /// Number of cgroups of dead runs that this user may not remove or that are not empty.
     pub left: usize,
 }
 
-/// Removes the groups of runs whose maker is dead. Only root can remove what root made.
-pub fn reap_cgroups(state: &StateDir) -> io::Result<LeftCgroups> {
+/// Removes the cgroups of dead runs. Only root can remove cgroups that root created.
+pub fn reap_cgroups(state: &StateDir) -> io::Result<ReapedCgroups> {
     let directory = open_directory(state)?;
-    let mut found = LeftCgroups::default();
+    let mut found = ReapedCgroups::default();
     let mut names = Vec::new();
     for entry in Dir::read_from(&directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -123,7 +125,7 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<LeftCgroups> {
         if rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        // The lock is on the description, which this copy keeps open.
+        // The lock belongs to the open file description, which this duplicate keeps open.
         let Ok(lock) = fd.try_clone() else {
             continue;
         };
@@ -149,10 +151,10 @@ pub fn reap_cgroups(state: &StateDir) -> io::Result<LeftCgroups> {
     Ok(found)
 }
 
-/// Removes these groups as they become empty. Anything but a run's group of a cgroup file
-/// system is left alone.
+/// Removes these cgroups as they become empty. Ignores every path that is not a run's cgroup on a
+/// cgroup file system.
 pub fn remove_cgroups(paths: &[PathBuf]) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + EMPTY_TIMEOUT;
     for path in paths.iter().filter(|path| is_group(path)) {
         loop {
             match fs::remove_dir(path) {
@@ -167,7 +169,7 @@ pub fn remove_cgroups(paths: &[PathBuf]) {
     }
 }
 
-/// Whether a path is a group that a run could have made.
+/// Returns whether a path is a cgroup with the name of a run.
 fn is_group(path: &Path) -> bool {
     let named = path
         .file_name()

@@ -1,12 +1,13 @@
-//! What a group counts: memory of its processes and of the kernel for them, CPU time, ends.
+//! Counters of a cgroup: memory of its processes, kernel memory charged to them, CPU time and OOM
+//! kills.
 
-use super::place::Hierarchy;
+use super::parents::Hierarchy;
 use rustix::fd::OwnedFd;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads the counters of a group, counted from when it was taken.
+/// Reads counters of a cgroup relative to the time when the meter was created.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter {
     groups: Vec<Hierarchy>,
@@ -31,7 +32,7 @@ impl Meter {
         meter
     }
 
-    /// Memory of the processes now, files on the scratch not counted, bytes.
+    /// Returns the memory that processes use now in bytes, without the files on the scratch.
     pub(crate) fn processes(&self) -> Option<u64> {
         self.groups.iter().find_map(|group| match group {
             Hierarchy::Unified(path) => field(&path.join("memory.stat"), "anon"),
@@ -41,13 +42,13 @@ impl Meter {
         })
     }
 
-    /// Memory that the kernel holds for them now, bytes: behind sockets, pipes and descriptors.
-    /// Version 1 does not tell caches of names and inodes apart; see [`Meter::reclaim`].
+    /// Returns the kernel memory charged to the processes now in bytes: sockets, pipes and
+    /// descriptors. Cgroup v1 includes the dentry and inode caches; see [`Meter::reclaim`].
     pub(crate) fn kernel(&self) -> Option<u64> {
         self.groups.iter().find_map(|group| match group {
             Hierarchy::Unified(path) => {
                 let read = |name| field(&path.join("memory.stat"), name);
-                // Linux 5.18; it counts everything but the buffers of sockets.
+                // `kernel` exists since Linux 5.18; it counts everything except socket buffers.
                 let kernel = read("kernel")?.saturating_sub(read("slab_reclaimable")?);
                 Some(kernel.saturating_add(read("sock")?))
             }
@@ -60,15 +61,15 @@ impl Meter {
         })
     }
 
-    /// Has the kernel give back what it only caches; what is left after that is in use. Takes
-    /// milliseconds. False where there is no need or no way.
+    /// Makes the kernel release its caches, so that the remaining memory is in use. Takes
+    /// milliseconds. Returns false when there is no need or the kernel offers no such file.
     pub(crate) fn reclaim(&self) -> bool {
         self.reclaim
             .as_ref()
             .is_some_and(|fd| rustix::io::write(fd, b"0").is_ok())
     }
 
-    /// The most that the kernel itself held since the meter was taken, where it counts that.
+    /// Returns the peak of kernel memory since the meter was created, if the kernel counts it.
     pub(crate) fn peak_kernel(&self) -> Option<u64> {
         self.highest().filter(|now| *now > self.peak)
     }
@@ -84,7 +85,7 @@ impl Meter {
         })
     }
 
-    /// Whether the kernel has ended one of its processes for want of memory.
+    /// Returns whether the kernel has OOM-killed a process of the cgroup.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         self.ooms().is_some_and(|now| now > self.ooms)
     }
@@ -97,7 +98,7 @@ impl Meter {
         })
     }
 
-    /// User and system CPU time of everything that was ever in it, microseconds.
+    /// Returns user and system CPU time of all past and present members in microseconds.
     pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
         let (user, system) = self.cpu_us()?;
         Some((
@@ -128,7 +129,7 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The number after `name` in a file of `name number` lines.
+/// Returns the number after `name` in a file of `name number` lines.
 fn field(path: &Path, name: &str) -> Option<u64> {
     fs::read_to_string(path)
         .ok()?

@@ -1,42 +1,41 @@
-//! The control group of a run: limits and counts that the kernel itself keeps for all
-//! processes of a guest together.
+//! The cgroup of a run: kernel limits and counters for all processes of a guest together.
 //!
-//! One group per run; its guests live one after the other, never side by side. The
-//! launcher is a member before it reads its plan, so everything it makes is too. The
-//! kernel's memory limit is `memory_bytes + disk_bytes`: files on the guest's scratch are
-//! memory of the group as well. The part of the processes and of the kernel for them is polled,
-//! and the guest is ended when it is above `memory_bytes`; without a group only that of the
-//! processes is seen.
+//! Each run has one cgroup; its guests use it one after the other, never at the same time. The
+//! launcher joins before it reads its plan, so all its descendants are members. The kernel's memory
+//! limit is `memory_bytes + disk_bytes`, because files on the guest's scratch tmpfs are charged to
+//! the cgroup as well. The memory of processes and of the kernel on their behalf is polled, and the
+//! guest is killed when the sum exceeds `memory_bytes`. Without a cgroup only the memory of
+//! processes is polled.
 //!
-//! Whoever makes a group writes down first where ([`Intent`]): what a crash leaves is found
-//! and removed by a later call. Descriptors for moving processes are opened when the group
-//! is made, because the kernel judges a move by who opened them: a runner that was started
-//! by root has given root up by the time a guest starts.
+//! The creator writes a record of the path first ([`Intent`]), so a later call can find and remove
+//! cgroups that a crash leaves behind. The member files are opened when the cgroup is created,
+//! because the kernel checks a move with the credentials of the process that opened the file: a
+//! runner started by root has dropped root before a guest starts.
 
 mod group;
 mod intent;
 mod meter;
-mod place;
+mod parents;
 
 pub use group::RunCgroup;
-pub use intent::{Intent, LeftCgroups, reap_cgroups, remove_cgroups};
+pub use intent::{Intent, ReapedCgroups, reap_cgroups, remove_cgroups};
 pub(crate) use meter::Meter;
-pub use place::{CgroupError, CgroupPlace};
+pub use parents::{CgroupError, CgroupParents};
 
-/// What counts and limits a guest's memory.
+/// Mechanism that counts and limits a guest's memory.
 #[derive(Debug)]
 pub enum Cgroup {
-    /// A group of its own.
+    /// The run's own cgroup.
     Group(RunCgroup),
-    /// Polling and per-process limits.
+    /// No cgroup: polling and per-process limits.
     None {
-        /// Why there is no group, one clause.
+        /// Why there is no cgroup, as one clause.
         reason: String,
     },
 }
 
 impl Cgroup {
-    /// No group, for this reason.
+    /// Returns [`Cgroup::None`] with this reason.
     #[must_use]
     pub fn none(reason: impl Into<String>) -> Self {
         Self::None {

@@ -1,8 +1,9 @@
-//! The guest of a browser: system directories, fonts and scratch, nothing of a project.
+//! Plan of a browser's guest: system directories, fonts and scratch, no files of a project.
 //!
-//! No WordPress, no mounts, no PHP, no programs of the product; the only way out is the pair of
-//! sockets that the runner accepts on. The browser's own sandbox needs user namespaces, which no
-//! guest has: here the guest is the sandbox, with one list of system calls for all of it.
+//! The guest has no WordPress, no mounts, no PHP and no programs of the product; the only way out
+//! is the pair of sockets on which the runner accepts. The browser's own sandbox needs user
+//! namespaces, which no guest has: the guest replaces that sandbox, with one list of system calls
+//! for all browser processes.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
@@ -14,7 +15,7 @@ use wp_codebox_contracts::{
     PLAN_VERSION, PlanIdentity,
 };
 
-/// Which fonts there are and what the generic families mean. Nothing of the host's own settings.
+/// fontconfig configuration: font directories and generic families, without the host's settings.
 const FONTS: &str = r#"<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
 <fontconfig>
@@ -25,20 +26,20 @@ const FONTS: &str = r#"<?xml version="1.0"?>
 </fontconfig>
 "#;
 
-/// What the plan of a browser's guest depends on.
+/// Input of [`browser_plan`].
 #[derive(Debug, Clone, Copy)]
 pub struct BrowserPlan<'a> {
-    /// The host's system directories.
+    /// System directories of the host.
     pub host: &'a HostLayout,
-    /// What of them is nobody's business, beside what the host layout names.
+    /// Paths to hide, in addition to those of the host layout.
     pub hidden: &'a [HiddenPath],
-    /// A browser installed outside of the system directories: the directory that holds it.
+    /// Directory of a browser that is installed outside the system directories.
     pub directory: Option<&'a str>,
-    /// Its own limits.
+    /// Resource limits of this guest.
     pub limits: Limits,
 }
 
-/// Makes the plan.
+/// Builds the plan.
 pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
     let mut builder = Builder::default();
     builder.mounts.push(LaunchMount::Proc);
@@ -99,7 +100,7 @@ mod tests {
     use wp_codebox_contracts::{BindSource, GuestPath};
 
     #[test]
-    fn a_browsers_guest_holds_system_directories_fonts_and_scratch_only() {
+    fn browser_plan_contains_only_system_directories_fonts_and_scratch() {
         let host = HostLayout {
             system: vec![SystemEntry {
                 path: "/usr".to_owned(),

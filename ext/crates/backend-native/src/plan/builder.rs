@@ -1,4 +1,4 @@
-//! Steps of a plan and what they make writable, collected in order.
+//! Collects the steps of a plan and its writable paths, in order.
 
 use super::error::PlanError;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, TmpfsEntry};
@@ -7,7 +7,7 @@ pub(super) fn path(text: &str) -> Result<GuestPath, PlanError> {
     Ok(GuestPath::new(text)?)
 }
 
-/// Collects steps and the writable list.
+/// Steps and writable paths of a plan.
 #[derive(Default)]
 pub(super) struct Builder {
     pub(super) mounts: Vec<LaunchMount>,
@@ -50,7 +50,7 @@ impl Builder {
         });
         Ok(())
     }
-    /// Host directories, topmost first, read-only.
+    /// Adds a read-only mount of merged host directories, topmost first.
     pub(super) fn merged(&mut self, lowers: &[HostSource], target: GuestPath) {
         self.mounts.push(match lowers {
             [source] => LaunchMount::Bind {

@@ -1,33 +1,35 @@
-//! Components in the guest: read-only, outside the workspace, never captured.
+//! Components (host plugins and libraries) in the guest: read-only, outside the workspace, never
+//! captured.
 //!
-//! Each is shown below `/run/codebox/components` and from there at its place in WordPress,
-//! so that a guest without mounts of its own has it outside every directory it may write.
+//! Each component is mounted below `/run/codebox/components` and bind-mounted from there to its
+//! WordPress path. A guest without mounts (level `reduced`) thus has it outside every writable
+//! directory.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
 use super::paths::MountPaths;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount};
 
-/// Directory of all components.
+/// Directory of all components in the guest.
 const COMPONENTS: &str = "/run/codebox/components";
-/// What the guest's loader reads.
+/// List file that the guest's loader reads.
 const LIST: &str = "/run/codebox/components.json";
 
-/// One component, decided: its source is checked and, where needed, already copied.
+/// A resolved component: its source is validated and, where needed, already copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedComponent {
-    /// Host directories, topmost first: its source, and above it what hides entries of it.
+    /// Host directories, topmost first: layers that hide entries of the source, then the source.
     pub lowers: Vec<HostSource>,
-    /// Its place in WordPress; the last segment is its slug.
+    /// Path in WordPress; the last segment is the slug.
     pub target: GuestPath,
 }
 
-/// The components of a guest.
+/// Components of a guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedComponents {
-    /// In load order.
+    /// Components in load order.
     pub rows: Vec<PlannedComponent>,
-    /// Text of `/run/codebox/components.json`, which the guest's loader follows.
+    /// Text of `/run/codebox/components.json`, which the guest's loader reads.
     pub list: String,
 }
 

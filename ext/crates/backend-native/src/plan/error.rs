@@ -1,60 +1,60 @@
-//! Why no plan can be made.
+//! Errors of building a plan.
 
 use super::settings::AGENTS;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, InvalidGuestPath};
 
-/// Why no plan can be made.
+/// Reason why no plan can be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A path that is not one.
+    /// A string is not a valid guest path.
     #[error("{source}")]
     Path {
-        /// Which and why.
+        /// Invalid path and cause.
         #[from]
         source: InvalidGuestPath,
     },
-    /// A target at which nothing may be mounted.
+    /// The target is not allowed for mounts.
     #[error(
         "mount target {target} cannot be mounted; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
     )]
     Target {
-        /// Which.
+        /// Target.
         target: GuestPath,
     },
-    /// Two mounts cover each other.
+    /// Two mount targets overlap.
     #[error("mount targets {first} and {second} overlap; mount them apart or only the outer one")]
     Overlap {
-        /// One.
+        /// First target.
         first: GuestPath,
-        /// The other.
+        /// Second target.
         second: GuestPath,
     },
-    /// A staged file's target.
+    /// The target of a staged file is not allowed.
     #[error(
         "staged file target {target} must lie below /run/codebox/staged or /workspace, outside every mount"
     )]
     Staged {
-        /// Which.
+        /// Target.
         target: GuestPath,
     },
-    /// A directory of programs somewhere else.
+    /// The target of a program directory is not allowed.
     #[error("programs of agents are shown one level below {AGENTS}, not at {target}")]
     Programs {
-        /// Which.
+        /// Target.
         target: GuestPath,
     },
-    /// A mount whose parts contradict each other.
+    /// The fields of a mount contradict each other.
     #[error("mount {target} is inconsistent: {rule}")]
     Mount {
-        /// Which.
+        /// Target.
         target: GuestPath,
-        /// What must hold.
+        /// Violated rule.
         rule: &'static str,
     },
 }
 
 impl PlanError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -66,7 +66,7 @@ impl PlanError {
             Self::Mount { .. } => ErrorCode::MountInvalid,
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())

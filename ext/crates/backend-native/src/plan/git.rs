@@ -1,51 +1,52 @@
-//! Repositories that guests have in place of their sources' own.
+//! Git repositories that guests use in place of the sources' own.
 //!
-//! The `.git` of a mount is a file that names `/run/codebox/git/<index>`. What git writes there
-//! lies on the guest's scratch: within its disk limit, and neither captured nor kept.
+//! The `.git` of a mount is a file that points to `/run/codebox/git/<index>`. Git's writes there go
+//! to the guest's scratch: they count against its disk limit and are neither captured nor
+//! preserved.
 
 use super::builder::{Builder, path};
 use super::error::PlanError;
 use super::settings::GIT_SETTINGS;
 use wp_codebox_contracts::HostSource;
 
-/// Directory of the repositories.
+/// Directory of the repositories in the guest.
 const REPOSITORIES: &str = "/run/codebox/git";
-/// Directory of read-only views of what was mounted, for the first commits: the agent may have
-/// changed the mounts since.
+/// Directory of read-only views of the original mounts, used for the first commits: the agent may
+/// have changed the mounts in the meantime.
 const BASES: &str = "/run/codebox/git-base";
-/// Directory of real objects, read-only.
+/// Directory of the host's git objects, read-only.
 const OBJECTS: &str = "/run/codebox/git-objects";
-/// The repository of one mount.
+/// Git repository of one mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedGit {
-    /// Host directory with a repository without commits.
+    /// Host directory with a repository that has no commits yet.
     pub repository: HostSource,
-    /// What its commits are made of.
+    /// Source of its commits.
     pub commits: PlannedCommits,
 }
 
-/// What the commits of a repository are made of.
+/// Source of a repository's commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedCommits {
-    /// Host directories of what was mounted, topmost first, for a commit that the guest makes.
+    /// Host directories of the original mount, topmost first; the guest creates a commit from them.
     Base(Vec<HostSource>),
-    /// Host directory with objects.
+    /// Host directory with git objects.
     Objects(HostSource),
 }
 
-/// Where the objects of a mount's history lie in the guest.
+/// Returns the path in the guest of the objects of a mount's history.
 #[must_use]
 pub fn git_objects(index: usize) -> String {
     format!("{OBJECTS}/{index}")
 }
 
-/// What `.git` of a mount contains.
+/// Returns the content of a mount's `.git` file.
 #[must_use]
 pub fn git_file(index: usize) -> String {
     format!("gitdir: {REPOSITORIES}/{index}\n")
 }
 
-/// Shows repositories, each by the index of its mount.
+/// Adds the steps that mount the repositories, each by the index of its mount.
 pub(super) fn shown(
     builder: &mut Builder,
     repositories: &[(u32, &PlannedGit)],
@@ -53,8 +54,8 @@ pub(super) fn shown(
     if repositories.is_empty() {
         return Ok(());
     }
-    // A mount may show other owners than the guest's user, and git refuses such a directory unless
-    // it is declared safe. A commit needs a name.
+    // Mounted files may have other owners than the guest's user, and git refuses such a directory
+    // unless it is listed in safe.directory. A commit needs a user name.
     builder.file(
         GIT_SETTINGS,
         "[safe]\n\tdirectory = *\n[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n",

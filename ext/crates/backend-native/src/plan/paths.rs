@@ -1,25 +1,25 @@
-//! Where a mount may go and under which second name it is edited.
+//! Allowed mount targets, and the workspace path of each mount.
 
 use super::error::PlanError;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::GuestPath;
 
-/// Where `wp-content` is in the guest.
+/// Path of `wp-content` in the guest.
 pub(super) const WP_CONTENT: &str = "/wordpress/wp-content";
 
-/// The two names of a mount inside the guest.
+/// The two paths of a mount in the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountPaths {
     /// Declared target; the canonical path in a bundle.
     pub target: GuestPath,
-    /// Where it is edited: below `/workspace` for plugins and themes, else the target itself.
+    /// Path for editing: below `/workspace` for plugins and themes, otherwise the target.
     pub workspace: GuestPath,
 }
 
-/// The workspace path of each target, in order.
+/// Returns the workspace path of each target, in order.
 ///
-/// A plugin, must-use plugin or theme `<slug>` is edited at `/workspace/<slug>`; when that name is
-/// taken, at `/workspace/<kind>-<slug>`. Everything else is edited where it was asked for.
+/// A plugin, must-use plugin or theme `<slug>` gets `/workspace/<slug>`, or
+/// `/workspace/<kind>-<slug>` if that name is taken. Every other mount keeps its target.
 pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> {
     for (position, target) in targets.iter().enumerate() {
         if !mountable(target.as_str()) {
@@ -65,7 +65,7 @@ pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> 
 
 fn mountable(target: &str) -> bool {
     match target.strip_prefix(WP_CONTENT) {
-        // The template's own parts of wp-content: without them the guest's WordPress is none.
+        // These paths hold the template's own files, which the guest's WordPress needs.
         Some(rest) => {
             rest.starts_with('/')
                 && !matches!(rest, "/mu-plugins" | "/database" | "/db.php" | "/index.php")
@@ -75,7 +75,7 @@ fn mountable(target: &str) -> bool {
     }
 }
 
-/// Kind and slug when the target is exactly one plugin or theme.
+/// Returns kind and slug when the target is exactly one plugin or theme.
 fn component(target: &str) -> Option<(&'static str, &str)> {
     let rest = target.strip_prefix(WP_CONTENT)?;
     [

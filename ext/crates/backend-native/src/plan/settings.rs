@@ -1,30 +1,31 @@
-//! The environment and the php.ini of a guest: made from nothing of the host's.
+//! Environment and php.ini of a guest, generated without values of the host.
 
 use crate::php::PhpLayout;
 use std::collections::BTreeMap;
 
-/// Programs that the plan itself puts first in `PATH`.
+/// Directory that the plan puts first in `PATH`.
 pub(super) const PROGRAMS: &str = "/run/codebox/bin";
-/// Where directories with programs of agents appear.
+/// Parent directory of agent programs in the guest.
 pub const AGENTS: &str = "/opt/agents";
-/// Where the share directory appears.
+/// Path of the share directory in the guest.
 pub(crate) const SHARE: &str = "/opt/codebox";
-/// The system's settings of git; [`environment`] names the file for a git that would read another.
+/// System-wide git configuration; [`environment`] sets its path for a git built with another
+/// default.
 pub(super) const GIT_SETTINGS: &str = "/etc/gitconfig";
-/// Home directory inside.
+/// Home directory in the guest.
 pub(super) const HOME: &str = "/home/agent";
-/// The bridge's unix socket inside.
+/// Unix socket of the egress bridge in the guest.
 pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
-/// The bridge's port on the guest's 127.0.0.1, for clients without unix sockets.
+/// Port of the egress bridge on the guest's 127.0.0.1, for clients without unix sockets.
 pub(super) const EGRESS_PORT: u16 = 3128;
-/// Where mail is delivered: the port that every mail library asks without being told one.
+/// Port for mail in the guest: the default of every mail library.
 pub(super) const MAIL_PORT: u16 = 25;
-/// Certificate of the run's authority inside.
+/// Path of the run's CA certificate in the guest.
 pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
-/// Where PHP keeps compiled files inside.
+/// Directory of PHP's opcode file cache in the guest.
 pub(crate) const OPCACHE: &str = "/var/cache/codebox/opcache";
 
-/// The environment every execution starts from; nothing of the host's enters.
+/// Returns the base environment of every execution; it contains no value of the host.
 #[must_use]
 pub fn environment() -> BTreeMap<String, String> {
     let path = format!(
@@ -50,24 +51,26 @@ pub fn environment() -> BTreeMap<String, String> {
     .collect()
 }
 
-/// What leaves the guest, as its plan and environment know it.
+/// Network egress of a guest, as reflected in its plan and environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GuestEgress {
-    /// Nothing: there is no socket to the bridge.
+    /// No egress: the guest has no socket to the bridge.
     #[default]
     Denied,
-    /// The bridge passes TLS through, or speaks it for clients that use it as a base URL.
+    /// The bridge tunnels TLS, or terminates it for clients that use the bridge as a base URL.
     Tunnel,
-    /// The bridge ends TLS with certificates of this authority.
+    /// The bridge terminates TLS with certificates of this authority.
     Terminate {
-        /// Certificate, PEM.
+        /// Certificate in PEM format.
         authority_pem: String,
     },
 }
 
-/// What clients in the guest need to know to use the bridge; empty when nothing leaves it.
+/// Returns the environment variables with which clients in the guest find the bridge; empty without
+/// egress.
 ///
-/// The file names the run's authority alone: no other certificate can be met outside.
+/// The CA file contains the run's authority only: a client in the guest cannot meet another
+/// certificate.
 #[must_use]
 pub fn egress_environment(egress: &GuestEgress) -> BTreeMap<String, String> {
     let url = format!("http://127.0.0.1:{EGRESS_PORT}");
@@ -105,7 +108,7 @@ pub fn egress_environment(egress: &GuestEgress) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Lines of php.ini without which PHP would not find the bridge.
+/// Returns the php.ini lines with which PHP finds the bridge.
 pub(super) fn egress_ini(egress: &GuestEgress) -> String {
     let prepend = format!("auto_prepend_file={SHARE}/guest/egress.php\n");
     match egress {
@@ -117,7 +120,7 @@ pub(super) fn egress_ini(egress: &GuestEgress) -> String {
     }
 }
 
-/// The guest's php.ini.
+/// Returns the guest's php.ini.
 #[must_use]
 pub fn php_ini(php: &PhpLayout) -> String {
     let mut text = format!(
@@ -137,8 +140,8 @@ pub fn php_ini(php: &PhpLayout) -> String {
         };
         text.push_str(&format!("{key}={}\n", extension.file));
     }
-    // A private heap per process: shared memory would be a channel between guests, and a
-    // cache that is not checked against the files would run what is no longer there.
+    // File cache only: shared memory would be a channel between guests, and a cache without
+    // validation would run files that have changed or are gone.
     text.push_str(&format!(
         "ffi.enable=0\nopcache.enable=1\nopcache.enable_cli=1\nopcache.file_cache={OPCACHE}\n\
          opcache.file_cache_only=1\nopcache.validate_timestamps=1\nopcache.revalidate_freq=0\n\

@@ -1,4 +1,4 @@
-//! The plan as a value: whole snapshots for the whole, single rules one by one.
+//! Tests of the plan as a value: snapshots of whole plans and one test per rule.
 
 use super::*;
 use crate::host::SystemEntry;
@@ -133,7 +133,7 @@ fn plan_with_programs(source: &str, target: &str) -> Result<LaunchPlan, PlanErro
 }
 
 #[test]
-fn programs_of_agents_are_shown_read_only_in_one_place() {
+fn agent_programs_are_mounted_read_only_below_opt_agents() {
     let plan = plan_with_programs("/srv/agents/x", "/opt/agents/x").unwrap();
     let bound = "bind ro host:/srv/agents/x /opt/agents/x".to_owned();
     assert!(lines(&plan).contains(&bound), "{:?}", lines(&plan));
@@ -156,7 +156,7 @@ fn programs_of_agents_are_shown_read_only_in_one_place() {
             "{target}"
         );
     }
-    // What is hidden stays hidden below a directory of programs, too.
+    // A path that the host layout hides stays hidden below a program directory.
     let plan = plan_with_programs("/usr/share", "/opt/agents/x").unwrap();
     assert!(
         lines(&plan)
@@ -169,7 +169,7 @@ fn plan(mounts: &[PlannedMount]) -> LaunchPlan {
     plan_of(mounts, &[], TemplateAccess::Run).unwrap()
 }
 
-/// One line per step, without the contents of files.
+/// Returns one line per step, without file contents.
 fn lines(plan: &LaunchPlan) -> Vec<String> {
     plan.mounts
         .iter()
@@ -212,7 +212,7 @@ fn lines(plan: &LaunchPlan) -> Vec<String> {
 }
 
 #[test]
-fn a_run_with_one_plugin() {
+fn plan_of_a_run_with_one_plugin_matches_the_snapshot() {
     let plan = plan(&[mount(0, "/wordpress/wp-content/plugins/demo")]);
     let expected = [
         "proc",
@@ -263,14 +263,14 @@ fn a_run_with_one_plugin() {
 }
 
 #[test]
-fn same_input_same_bytes() {
+fn equal_input_gives_byte_identical_plans() {
     let mounts = [mount(0, "/workspace/a"), mount(1, "/workspace/b")];
     let text = |plan: &LaunchPlan| serde_json::to_string(plan).unwrap();
     assert_eq!(text(&plan(&mounts)), text(&plan(&mounts)));
 }
 
 #[test]
-fn only_building_a_template_writes_to_the_host() {
+fn only_the_template_build_plan_has_writable_host_binds() {
     let writes = |plan: &LaunchPlan| {
         plan.mounts
             .iter()
@@ -293,7 +293,7 @@ fn only_building_a_template_writes_to_the_host() {
 }
 
 #[test]
-fn readonly_mounts_are_binds_and_stay_out_of_the_writable_list() {
+fn readonly_mount_is_a_bind_and_not_in_the_writable_list() {
     let mut readonly = mount(0, "/wordpress/wp-content/themes/mine");
     readonly.access = MountAccess::Readonly;
     readonly.view = MountView::Bind;
@@ -310,7 +310,7 @@ fn readonly_mounts_are_binds_and_stay_out_of_the_writable_list() {
 }
 
 #[test]
-fn a_readonly_mount_with_a_layer_above_its_source_is_merged_and_not_writable() {
+fn readonly_mount_with_a_layer_is_merged_and_not_writable() {
     let mut readonly = mount(0, "/workspace/mine");
     readonly.access = MountAccess::Readonly;
     readonly.view = MountView::Bind;
@@ -323,7 +323,7 @@ fn a_readonly_mount_with_a_layer_above_its_source_is_merged_and_not_writable() {
 }
 
 #[test]
-fn a_repository_lies_on_the_scratch_beside_what_was_mounted() {
+fn git_repository_lies_on_the_scratch_with_a_view_of_the_original_mount() {
     let mut with = mount(3, "/workspace/mine");
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {
@@ -349,7 +349,7 @@ fn a_repository_lies_on_the_scratch_beside_what_was_mounted() {
 }
 
 #[test]
-fn a_writable_bind_is_refused() {
+fn writable_bind_mount_is_refused() {
     let mut wrong = mount(0, "/workspace/a");
     wrong.view = MountView::Bind;
     let error = plan_of(&[wrong], &[], TemplateAccess::Run).unwrap_err();
@@ -357,7 +357,7 @@ fn a_writable_bind_is_refused() {
 }
 
 #[test]
-fn workspaces_never_collide() {
+fn workspace_paths_of_equal_slugs_do_not_collide() {
     let targets = [
         "/wordpress/wp-content/plugins/x",
         "/wordpress/wp-content/themes/x",
@@ -382,7 +382,7 @@ fn workspaces_never_collide() {
 }
 
 #[test]
-fn targets_that_would_break_the_guest_are_refused() {
+fn mount_targets_that_cover_guest_directories_are_refused() {
     let code = |targets: &[&str]| {
         let targets: Vec<_> = targets
             .iter()
@@ -428,7 +428,7 @@ fn targets_that_would_break_the_guest_are_refused() {
 }
 
 #[test]
-fn staged_files_have_their_places() {
+fn staged_file_outside_staged_or_workspace_is_refused() {
     let stage = |target: &str| {
         let file = StagedFile {
             source: "/host/tool".to_owned(),
@@ -460,7 +460,7 @@ fn staged_files_have_their_places() {
 }
 
 #[test]
-fn php_from_opt_brings_its_directory_and_no_more() {
+fn php_below_opt_mounts_only_its_own_directory() {
     assert_eq!(
         php("/opt/php83/bin/php").extra_root().as_deref(),
         Some("/opt/php83")
@@ -470,7 +470,7 @@ fn php_from_opt_brings_its_directory_and_no_more() {
 }
 
 #[test]
-fn php_settings_close_what_rules_name() {
+fn php_ini_contains_the_restrictive_settings() {
     let text = php_ini(&php("/usr/bin/php8.2"));
     for line in [
         "extension=pdo.so",
@@ -485,7 +485,7 @@ fn php_settings_close_what_rules_name() {
 }
 
 #[test]
-fn the_environment_holds_nothing_of_the_host() {
+fn guest_environment_contains_no_host_values() {
     let environment = environment();
     assert_eq!(environment["HOME"], "/home/agent");
     assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));
@@ -493,7 +493,7 @@ fn the_environment_holds_nothing_of_the_host() {
 }
 
 #[test]
-fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
+fn denied_egress_adds_no_variables_and_allowed_egress_configures_every_client() {
     let of = |egress: &GuestEgress| plan_with(&[], &[], TemplateAccess::Run, egress).unwrap();
     let file = |plan: &LaunchPlan, name: &str| {
         plan.mounts.iter().find_map(|mount| match mount {
@@ -534,7 +534,7 @@ fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
 }
 
 #[test]
-fn components_are_bound_read_only_and_outside_the_workspace() {
+fn components_are_bind_mounted_read_only_outside_the_workspace() {
     let row = |slug: &str, place: &str| PlannedComponent {
         lowers: vec![HostSource::of(format!("/host/{slug}"))],
         target: GuestPath::new(format!("/wordpress/wp-content/{place}/{slug}")).unwrap(),

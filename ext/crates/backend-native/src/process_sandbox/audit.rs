@@ -1,21 +1,21 @@
-//! What a run's record says about a wrapper: names and guest paths, never a host path.
+//! Audit record of a process wrapper: names and guest paths, never a host path.
 //!
-//! Arguments are not searched for paths: a wrapper builds its record beside its command,
-//! from the same list, in guest terms. Whatever still begins with a host path of the
-//! plan or with the launcher's directory is replaced as a last line.
+//! A wrapper builds its record from the same list as its command, in guest paths; arguments are not
+//! parsed for paths. As a last safeguard, an argument that begins with a host path of the plan or
+//! with the launcher's directory is replaced.
 
 use super::views::views;
 use super::wrapper::LauncherCommand;
 use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
 
-/// Longest single argument kept in an audit record, bytes.
+/// Size limit of one argument in an audit record, in bytes.
 const ARGUMENT: usize = 256;
-/// Most arguments kept in an audit record.
+/// Largest number of arguments in an audit record.
 const ARGUMENTS: usize = 256;
-/// What stands for a host path that the guest does not see.
+/// Placeholder for a host path that the guest does not see.
 const HIDDEN: &str = "[host]";
 
-/// The record of a wrapper of this kind and program name that is given `args`.
+/// Returns the record of a wrapper with this kind, program name and `args`.
 pub(super) fn audit(
     kind: OuterSandboxKind,
     wrapper: &str,
@@ -41,7 +41,7 @@ pub(super) fn audit(
     }
 }
 
-/// The argument with a host path of the plan replaced by where the guest sees it.
+/// Returns the argument with a leading host path of the plan replaced by its guest path.
 fn in_guest_terms(argument: &str, command: &LauncherCommand<'_>) -> String {
     if argument == command.program {
         return base_name(argument).to_owned();
@@ -54,7 +54,7 @@ fn in_guest_terms(argument: &str, command: &LauncherCommand<'_>) -> String {
     let known = views
         .iter()
         .map(|view| view.host.as_str())
-        // `/usr` and what else looks the same inside hides nothing.
+        // Paths such as `/usr` are the same in the guest and need no replacement.
         .filter(|host| views.iter().all(|view| view.guest != *host))
         .chain((parent.len() > 1).then_some(parent));
     for host in known {
@@ -77,7 +77,7 @@ fn cut(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// The stable name of a kind.
+/// Returns the stable name of a kind.
 pub(super) const fn kind_name(kind: OuterSandboxKind) -> &'static str {
     match kind {
         OuterSandboxKind::None => "none",

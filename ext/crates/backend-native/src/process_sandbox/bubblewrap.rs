@@ -1,24 +1,23 @@
-//! bubblewrap around the launcher.
+//! bubblewrap as process wrapper of the launcher.
 //!
-//! The launcher gets namespaces of its own for users, processes, IPC, network and host
-//! name, and a root in which nothing of the host is but the plan's sources, `/proc` and
-//! the plain devices. It can still make the guest's user namespace in there. bubblewrap
-//! passes descriptors on and closes its own copies. The launcher is pid 1 of the outer
-//! process namespace and dies with bubblewrap, which dies with the thread of the runner
-//! that started it, so that killing any of them leaves nothing.
+//! The launcher gets its own user, pid, IPC, network and UTS namespaces, and a root that contains
+//! only the plan's sources, `/proc` and the basic devices. It can still create the guest's user
+//! namespace inside. bubblewrap passes file descriptors on and closes its own copies. The launcher
+//! is pid 1 of the outer pid namespace and dies with bubblewrap; bubblewrap dies with the runner's
+//! thread that started it. Killing any of them therefore ends all processes.
 
 use super::audit::audit;
 use super::views::{Access, system_links, views};
 use super::{LauncherCommand, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::OuterSandboxKind;
 
-/// Where the launcher lies inside.
+/// Path of the launcher inside the wrapper.
 const LAUNCHER: &str = "/run/wp-codebox-launch";
-/// Options that depend on nothing.
+/// Options that are the same for every plan.
 const FIXED: [&str; 14] = [
     "--unshare-user",
     "--unshare-pid",
-    // bubblewrap then waits for the launcher itself, so that its CPU time is accounted.
+    // bubblewrap then waits for the launcher itself, which accounts the launcher's CPU time.
     "--as-pid-1",
     "--unshare-ipc",
     "--unshare-net",
@@ -29,12 +28,12 @@ const FIXED: [&str; 14] = [
     "/proc",
     "--dev",
     "/dev",
-    // The launcher builds the guest's root on top of it.
+    // Directory that the launcher covers with the guest's root.
     "--dir",
     "/tmp",
 ];
 
-/// bubblewrap.
+/// bubblewrap wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bubblewrap {
     /// Absolute path of `bwrap`.
@@ -54,7 +53,7 @@ impl ProcessSandbox for Bubblewrap {
         }
         let views = views(command.plan);
         for view in &views {
-            // What is missing is left to the launcher, which names it in guest terms.
+            // A missing source is not an error here: the launcher reports it with its guest path.
             let bind = match view.access {
                 Access::Read => "--ro-bind-try",
                 Access::Write => "--bind-try",

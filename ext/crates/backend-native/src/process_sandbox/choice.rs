@@ -1,4 +1,4 @@
-//! From what a run asks for to a wrapper whose program is there.
+//! Selects a process wrapper whose program is installed.
 
 use super::audit::kind_name;
 use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped};
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
 };
 
-/// Where a wrapper is looked for when it is not named; no environment decides it.
+/// Directories searched for a wrapper without a configured path; `PATH` is not used.
 const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 
 /// A wrapper that can be started.
@@ -17,36 +17,36 @@ const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
 pub struct Choice {
     /// The wrapper.
     pub sandbox: Arc<dyn ProcessSandbox>,
-    /// What the caller should know: one sentence each.
+    /// Notices for the caller, one sentence each.
     pub notices: Vec<String>,
 }
 
-/// Why there is no wrapper.
+/// Reason why no wrapper can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrapperError {
-    /// It is required and not there.
+    /// A required wrapper is not installed.
     #[error(
         "the outer sandbox {kind} is required, but its program {program} is missing or not executable for the user that runs sandboxes"
     )]
     Missing {
-        /// Which kind.
+        /// Kind of wrapper.
         kind: &'static str,
-        /// Program, as looked for.
+        /// Program that was searched.
         program: String,
     },
-    /// The program cannot be one.
+    /// The program is not an absolute path.
     #[error("the outer sandbox's program {program:?} is not an absolute path")]
     Relative {
-        /// As given.
+        /// Path as given.
         program: String,
     },
-    /// A program without a wrapper to be it.
-    #[error("an outer sandbox's program is named, but no kind of outer sandbox")]
+    /// A program is given without a kind of wrapper.
+    #[error("a program for the outer sandbox is given without its kind")]
     Pointless,
 }
 
 impl WrapperError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -54,7 +54,7 @@ impl WrapperError {
             Self::Relative { .. } | Self::Pointless => ErrorCode::InputInvalid,
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let body = ErrorBody::new(self.code(), self.to_string());
@@ -79,8 +79,8 @@ fn package(kind: &str) -> &'static str {
     }
 }
 
-/// Finds the wrapper that a run asks for. `directory`: an existing one for the wrapper's own
-/// records. A required wrapper that is not there is an error, a preferred one a notice.
+/// Selects the wrapper that a run requests. `directory` is an existing directory for the wrapper's
+/// own state. A missing wrapper is an error if it is required and a notice if it is preferred.
 pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, WrapperError> {
     let name = match wanted.kind {
         OuterSandboxKind::None if wanted.program.is_some() => return Err(WrapperError::Pointless),

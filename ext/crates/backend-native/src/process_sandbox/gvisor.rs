@@ -1,22 +1,22 @@
-//! gVisor's runsc around the launcher.
+//! gVisor's runsc as process wrapper of the launcher.
 //!
-//! Seen with runsc 0.0~20221219: its kernel answers ENOSYS to `landlock_create_ruleset`,
-//! `openat2`, `open_tree`, `fsopen`, `mount_setattr` and `pidfd_open`, maps the caller to
-//! root, and passes no descriptor but the three standard ones; a directory of the guest
-//! could not be handed out for capture either. The launcher cannot come to level `full`
-//! in there, says so by its exit status, and the run is refused. A later runsc that can
-//! is started by the same command: the launcher and its probes decide, not this file.
+//! Observed with runsc 0.0~20221219: its kernel answers ENOSYS to `landlock_create_ruleset`,
+//! `openat2`, `open_tree`, `fsopen`, `mount_setattr` and `pidfd_open`, maps the caller to root, and
+//! passes only the three standard descriptors, so a guest directory could not be passed out for
+//! capture. The launcher cannot reach level `full` in it, reports this by its exit status, and the
+//! run is refused. A later runsc with these features works with the same command: the launcher and
+//! its probes decide, not this file.
 
 use super::audit::audit;
 use super::{LauncherCommand, ProcessSandbox, WrappedCommand};
 use wp_codebox_contracts::OuterSandboxKind;
 
-/// gVisor.
+/// gVisor wrapper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gvisor {
     /// Absolute path of `runsc`.
     pub program: String,
-    /// An existing directory for runsc's own records.
+    /// Existing directory for runsc's own state.
     pub directory: String,
 }
 

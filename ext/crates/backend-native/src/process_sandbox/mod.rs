@@ -1,10 +1,9 @@
-//! A further sandbox around the launcher's invocation, never instead of it.
+//! Process wrappers: an additional sandbox around the launcher process.
 //!
-//! Wrapping is pure: the same command gives the same wrapped command and the same audit
-//! record, and no file is touched. What is inside the wrapper must come to level `full`
-//! by itself: the launcher is started the same, its probes run the same, and a wrapper
-//! in which it cannot build its guest makes the run fail. Only [`choose`] looks at the
-//! host, for whether the wrapper's program is there.
+//! Wrapping is pure: the same command gives the same wrapped command and audit record, and no file
+//! is touched. The guest must reach level `full` inside the wrapper: the launcher and its probes
+//! run unchanged, and a wrapper that prevents the launcher from building its guest makes the run
+//! fail. Only [`choose`] reads the host, to find the wrapper's program.
 
 mod audit;
 mod bubblewrap;
@@ -21,7 +20,7 @@ pub use wrapper::{LauncherCommand, ProcessSandbox, WrappedCommand};
 use audit::audit;
 use wp_codebox_contracts::OuterSandboxKind;
 
-/// No wrapper: the launcher is started as it is.
+/// No wrapper: the launcher is started directly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoSandbox;
 
@@ -39,10 +38,11 @@ impl ProcessSandbox for NoSandbox {
     }
 }
 
-/// A preferred wrapper that is not there: the launcher is started as it is, and the record says why.
+/// A preferred wrapper that is not installed: the launcher is started directly, and the record
+/// states the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwrapped {
-    /// One sentence without host paths.
+    /// Reason, one sentence without host paths.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Pure: a plan in, a command line and its record out.
+//! Pure tests: a plan in, a command line and its audit record out.
 
 use super::audit::kind_name;
 use super::*;
@@ -80,9 +80,9 @@ fn all() -> Vec<Box<dyn ProcessSandbox>> {
     ]
 }
 
-/// The invocation is the one there was before there were wrappers: the launcher, no argument.
+/// Expects the plain invocation: the launcher without arguments.
 #[test]
-fn no_sandbox_changes_nothing() {
+fn no_wrapper_leaves_the_launcher_command_unchanged() {
     let plan = plan();
     for sandbox in [
         &NoSandbox as &dyn ProcessSandbox,
@@ -107,7 +107,7 @@ fn no_sandbox_changes_nothing() {
 }
 
 #[test]
-fn wrapping_is_deterministic_and_names_the_launcher_last() {
+fn wrapped_command_is_deterministic_and_ends_with_the_launcher() {
     let plan = plan();
     for sandbox in all() {
         let wrapped = sandbox.wrap(&command(&plan));
@@ -121,7 +121,7 @@ fn wrapping_is_deterministic_and_names_the_launcher_last() {
 }
 
 #[test]
-fn bubblewrap_shows_the_plans_sources_and_nothing_else() {
+fn bubblewrap_command_binds_only_the_plans_sources() {
     let plan = plan();
     let sandbox = Bubblewrap {
         program: "/usr/bin/bwrap".to_owned(),
@@ -143,7 +143,7 @@ fn bubblewrap_shows_the_plans_sources_and_nothing_else() {
 }
 
 #[test]
-fn records_hold_guest_paths_and_names_only() {
+fn audit_records_contain_no_host_paths() {
     let plan = plan();
     for sandbox in all() {
         let audit = sandbox.wrap(&command(&plan)).audit;
@@ -153,7 +153,7 @@ fn records_hold_guest_paths_and_names_only() {
         }
         if sandbox.kind() == OuterSandboxKind::Bubblewrap {
             assert_eq!(audit.wrapper_name, "bwrap");
-            // The control: the same places are there, by the guest's names.
+            // Positive control: the record contains the guest paths of the same directories.
             for path in ["/workspace/shop", "/wordpress", "/wordpress/wp-content"] {
                 assert!(audit.mounts.iter().any(|mount| mount == path), "{text}");
                 assert!(audit.wrapped_args.iter().any(|arg| arg == path), "{text}");
@@ -163,7 +163,7 @@ fn records_hold_guest_paths_and_names_only() {
 }
 
 #[test]
-fn a_long_record_says_that_it_was_cut() {
+fn long_audit_record_is_marked_as_truncated() {
     let mut plan = plan();
     for number in 0..200 {
         plan.mounts.push(bind(
@@ -190,7 +190,7 @@ fn wanted(kind: OuterSandboxKind, program: &str, need: OuterSandboxNeed) -> Oute
 }
 
 #[test]
-fn a_required_wrapper_is_there_or_the_run_is_refused() {
+fn missing_required_wrapper_refuses_the_run() {
     use OuterSandboxKind::{Bubblewrap, Gvisor, None};
     use OuterSandboxNeed::{Preferred, Required};
     let directory = Path::new("/tmp");
@@ -198,10 +198,10 @@ fn a_required_wrapper_is_there_or_the_run_is_refused() {
         let refused = choose(&wanted(kind, "/nonexistent/w", Required), directory).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::SandboxWrapperMissing);
         assert_eq!(refused.code().exit_status(), 125);
-        // A file that cannot be executed is no program either.
+        // A file without execute permission does not count as a program.
         let refused = choose(&wanted(kind, "/etc/passwd", Required), directory).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::SandboxWrapperMissing);
-        // The control: any program will do for being there.
+        // Positive control: any executable is accepted.
         let chosen = choose(&wanted(kind, "/bin/sh", Required), directory).unwrap();
         assert_eq!((chosen.sandbox.kind(), chosen.notices.len()), (kind, 0));
         let chosen = choose(&wanted(kind, "/nonexistent/w", Preferred), directory).unwrap();
@@ -213,7 +213,7 @@ fn a_required_wrapper_is_there_or_the_run_is_refused() {
 }
 
 #[test]
-fn a_program_is_named_from_the_root_and_with_its_kind() {
+fn wrapper_program_needs_an_absolute_path_and_a_kind() {
     use OuterSandboxKind::{Bubblewrap, None};
     let directory = Path::new("/tmp");
     for need in [OuterSandboxNeed::Required, OuterSandboxNeed::Preferred] {

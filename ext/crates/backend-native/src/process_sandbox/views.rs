@@ -1,31 +1,31 @@
-//! Which host paths a launcher must be able to open for a plan.
+//! Host paths that a launcher must be able to open for a plan.
 
 use wp_codebox_contracts::{BindSource, HostSource, LaunchMount, LaunchPlan};
 
-/// One host path and where the guest sees it.
+/// A host path and its path in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct View {
     /// Absolute host path.
     pub(super) host: String,
-    /// Where the plan shows it.
+    /// Path in the guest.
     pub(super) guest: String,
-    /// What the plan does with it.
+    /// Access by the guest.
     pub(super) access: Access,
 }
 
-/// Whether the guest writes a host path itself. Only a template is built that way.
+/// Whether the guest writes the host path directly, which happens only while a template is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// Every host path of the plan, parents before what lies below them, each once. What lies
-/// below another one with the same access is left out: it is there already, and a mount
-/// below a mount would keep the outer one from being an overlay's lower.
+/// Returns every host path of the plan once, parents first. A path below another one with the same
+/// access is left out: it is already included, and a nested mount would prevent the outer one from
+/// being an overlay's lower directory.
 pub(super) fn views(plan: &LaunchPlan) -> Vec<View> {
     let mut all: Vec<View> = plan.mounts.iter().flat_map(of_step).collect();
-    // Where a path occurs twice, the first one in this order wins: the one that may write.
+    // Of equal paths, the first in this order is used: the writable one.
     all.sort_by(|a, b| (&a.host, b.access, &a.guest).cmp(&(&b.host, a.access, &b.guest)));
     all.dedup_by(|later, first| later.host == first.host);
     let mut kept: Vec<View> = Vec::new();
@@ -84,8 +84,8 @@ fn of_step(step: &LaunchMount) -> Vec<View> {
     }
 }
 
-/// Links of the plan at top level, such as `/lib64`: a launcher that is not linked statically
-/// needs them as much as the guest. Path and link text.
+/// Returns path and target of the plan's top-level symbolic links such as `/lib64`: a dynamically
+/// linked launcher needs them like the guest does.
 pub(super) fn system_links(plan: &LaunchPlan) -> Vec<(String, String)> {
     plan.mounts
         .iter()

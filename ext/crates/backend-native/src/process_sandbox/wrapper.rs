@@ -1,34 +1,34 @@
-//! What a wrapper is given and what it makes of it.
+//! Trait of process wrappers, with input and output types.
 
 use wp_codebox_contracts::{LaunchPlan, OuterSandboxKind, SandboxAudit};
 
-/// The launcher's invocation, before wrapping.
+/// Command of the launcher before wrapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LauncherCommand<'p> {
     /// Absolute path of the launcher.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the launcher.
     pub args: Vec<String>,
-    /// The plan it is given: what of the host it has to see.
+    /// Plan of the guest; determines the host paths that the launcher needs.
     pub plan: &'p LaunchPlan,
 }
 
-/// What is really started.
+/// Command that is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedCommand {
     /// Absolute path of the program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// What the run's record says about it.
+    /// Audit record of the wrapper.
     pub audit: SandboxAudit,
 }
 
-/// Wraps the launcher's invocation.
+/// A wrapper around the launcher's command.
 pub trait ProcessSandbox: std::fmt::Debug + Send + Sync {
-    /// Which kind this is.
+    /// Returns the kind of wrapper.
     fn kind(&self) -> OuterSandboxKind;
-    /// The command to start instead; pure and deterministic. The launcher's three descriptors
-    /// must reach it under their numbers.
+    /// Returns the command to start instead; pure and deterministic. The command must pass the
+    /// launcher's three descriptors on under the same numbers.
     fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand;
 }

@@ -1,8 +1,8 @@
-//! Watching what a guest writes when nothing of the kernel bounds the sum.
+//! Polls the disk use of a guest at level `reduced`, where no kernel limit bounds the sum.
 //!
-//! A thread adds up the guest's writable directories and ends a guest that is over its
-//! limit. It looks: between two looks more can be written, and files that were removed
-//! but are still open are not seen. Descriptors only, links never followed.
+//! A thread adds up the guest's writable directories and kills the guest when the sum exceeds its
+//! limit. More can be written between two polls, and removed files that are still open are not
+//! counted. The thread walks by file descriptor and never follows links.
 
 use crate::channel::timespec;
 use crate::watch::{KillCause, Shared};
@@ -13,29 +13,29 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Deepest level looked at; what lies deeper counts as over the limit.
+/// Deepest directory level counted; deeper trees count as over the limit.
 const DEPTH: usize = 128;
-/// Fewest and most entries, as on the scratch of a full guest.
+/// Smallest and largest limit of entries, the same as on the scratch of a guest at level `full`.
 const ENTRIES: (u64, u64) = (16_384, 200_000);
 
-/// What a look found.
+/// Result of one poll.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Found {
+struct DiskUse {
     bytes: u64,
     entries: u64,
     too_deep: bool,
 }
 
-/// A running watch; it ends with the guest.
+/// A running poller; it ends with the guest.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     thread: Option<JoinHandle<()>>,
 }
 
 impl DiskWatch {
-    /// Starts it. What lies in the directories now does not count.
+    /// Starts the poller. The present content of the directories does not count.
     pub(crate) fn start(
         shared: Arc<Shared>,
         writable: &[String],
@@ -46,7 +46,7 @@ impl DiskWatch {
             .iter()
             .map(|path| rustix::fs::open(path, flags, Mode::empty()))
             .collect::<Result<Vec<_>, _>>()?;
-        let before = look(&roots, u64::MAX);
+        let before = measure(&roots, u64::MAX);
         let entries = (limit / 4096).clamp(ENTRIES.0, ENTRIES.1);
         let thread = std::thread::Builder::new()
             .name("guest-disk".to_owned())
@@ -57,12 +57,12 @@ impl DiskWatch {
                     if matches!(poll(&mut fds, Some(&timespec(INTERVAL))), Ok(ready) if ready > 0) {
                         return;
                     }
-                    let now = look(&roots, before.entries.saturating_add(entries));
+                    let now = measure(&roots, before.entries.saturating_add(entries));
                     let used = now.bytes.saturating_sub(before.bytes);
                     let over = used > limit
                         || now.entries.saturating_sub(before.entries) > entries
                         || now.too_deep;
-                    shared.saw_disk(used, over);
+                    shared.record_disk(used, over);
                     if over {
                         shared.kill(KillCause::Disk);
                     }
@@ -82,8 +82,8 @@ impl Drop for DiskWatch {
     }
 }
 
-fn look(roots: &[OwnedFd], most: u64) -> Found {
-    let mut found = Found::default();
+fn measure(roots: &[OwnedFd], most: u64) -> DiskUse {
+    let mut found = DiskUse::default();
     for root in roots {
         if let Ok(fresh) = openat(root, ".", dir_flags(), Mode::empty()) {
             add(fresh, 0, most, &mut found);
@@ -96,7 +96,7 @@ fn dir_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
 }
 
-fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut Found) {
+fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut DiskUse) {
     if depth > DEPTH {
         found.too_deep = true;
         return;
@@ -113,7 +113,7 @@ fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut Found) {
         if found.entries > most {
             break;
         }
-        // Vanished since it was listed: nothing to count.
+        // The entry was removed after it was listed.
         let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
@@ -135,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_entries_and_depth_are_seen_and_links_are_not_followed() {
+    fn disk_poll_counts_bytes_entries_and_depth_without_following_links() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
         std::fs::create_dir_all(root.join("a/b")).unwrap();
         std::fs::write(root.join("a/b/file"), vec![1; 100_000]).unwrap();
         std::os::unix::fs::symlink("/usr", root.join("link")).unwrap();
         let open = || vec![rustix::fs::open(&root, dir_flags(), Mode::empty()).unwrap()];
-        let found = look(&open(), u64::MAX);
+        let found = measure(&open(), u64::MAX);
         assert_eq!(found.entries, 4);
         assert!((100_000..200_000).contains(&found.bytes), "{found:?}");
         assert!(!found.too_deep);
@@ -151,7 +151,7 @@ mod tests {
             deep.push("d");
         }
         std::fs::create_dir_all(&deep).unwrap();
-        assert!(look(&open(), u64::MAX).too_deep);
-        assert_eq!(look(&open(), 3).entries, 4, "it stops after the bound");
+        assert!(measure(&open(), u64::MAX).too_deep);
+        assert_eq!(measure(&open(), 3).entries, 4, "it stops after the bound");
     }
 }

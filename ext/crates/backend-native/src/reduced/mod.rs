@@ -1,11 +1,10 @@
-//! Level `reduced` seen from the runner's side: the guest's own directories as a tree on
-//! the host's disk.
+//! Level `reduced` on the runner's side: the guest's own directories are a tree on the host's disk.
 //!
-//! There is no private view of files there. What a plan would mount is copied into a
-//! directory of the run; guest paths in arguments, environment and working directory
-//! become paths below it. The launch plan names that tree, the system's directories and
-//! nothing else. No file that belongs to the guest's user is shared with anything: modes
-//! and times of a file can be changed by whoever can open it and owns it.
+//! At this level the guest has no mounts of its own. What a plan would mount is copied into a
+//! directory of the run; guest paths in arguments, environment and working directory are rewritten
+//! to paths below it. The launch plan allows that tree and the system directories only. Files owned
+//! by the guest's user are never shared with other processes: a process that owns a file and can
+//! open it can change its mode and times.
 
 mod disk;
 mod root;

@@ -1,9 +1,9 @@
-//! From guest paths to paths below a directory of the host. Pure.
+//! Translates guest paths to paths below a host directory. Pure.
 
 use crate::php::PhpLayout;
 use wp_codebox_contracts::{ExecRequest, GuestPath, InvalidGuestPath};
 
-/// What is the guest's own. Every other path means the same on host and guest.
+/// Directories of the guest's own. Every other path is the same on host and guest.
 const OWN: [&str; 7] = [
     "/home/agent",
     "/opt/codebox",
@@ -14,27 +14,27 @@ const OWN: [&str; 7] = [
     "/workspace",
 ];
 
-/// The host directory that stands for the guest's `/`.
+/// Host directory that stands for the guest's `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestRoot {
     root: GuestPath,
 }
 
 impl GuestRoot {
-    /// A root at an absolute host path.
+    /// Creates a root at an absolute host path.
     pub fn new(path: &str) -> Result<Self, InvalidGuestPath> {
         Ok(Self {
             root: GuestPath::new(path)?,
         })
     }
 
-    /// The host path.
+    /// Returns the host path.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.root.as_str()
     }
 
-    /// Whether a guest path is the guest's own.
+    /// Returns whether a guest path belongs to the guest's own directories.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let below = |own: &str| {
@@ -47,7 +47,7 @@ impl GuestRoot {
         !already && OWN.iter().any(|own| below(own))
     }
 
-    /// A path where the guest finds it: below the root when it is the guest's own.
+    /// Translates a path: below the root if it is the guest's own, otherwise unchanged.
     #[must_use]
     pub fn path(&self, path: &str) -> String {
         if self.owns(path) {
@@ -57,13 +57,13 @@ impl GuestRoot {
         }
     }
 
-    /// An absolute path below the root, whatever it is.
+    /// Returns an absolute path below the root without checking that it is the guest's own.
     pub(super) fn below(&self, path: &str) -> String {
         format!("{}{path}", self.as_str())
     }
 
-    /// An argument: a whole path, or the value of `--name=/path`. Text that merely contains
-    /// paths, such as a script, stays as it is.
+    /// Translates an argument that is a whole path or has the form `--name=/path`. Text that merely
+    /// contains paths, such as a script, stays unchanged.
     #[must_use]
     pub fn argument(&self, text: &str) -> String {
         match text.split_once('=') {
@@ -74,14 +74,14 @@ impl GuestRoot {
         }
     }
 
-    /// The value of a variable: a path, or a list of them with `:` between.
+    /// Translates the value of a variable: a path, or a list of paths separated by `:`.
     #[must_use]
     pub fn value(&self, text: &str) -> String {
         let parts: Vec<_> = text.split(':').map(|part| self.path(part)).collect();
         parts.join(":")
     }
 
-    /// Lines `key=/path`, such as a php.ini.
+    /// Translates lines of the form `key=/path`, for example of a php.ini.
     #[must_use]
     pub fn assignments(&self, text: &str) -> String {
         let line = |line: &str| match line.split_once('=') {
@@ -91,8 +91,8 @@ impl GuestRoot {
         text.lines().map(line).collect()
     }
 
-    /// A request as the guest's first process must get it. `CODEBOX_ROOT` tells programs
-    /// where the guest's own directories lie; PHP is led to the php.ini made for it.
+    /// Translates a request for the guest's first process. `CODEBOX_ROOT` gives programs the
+    /// location of the guest's own directories; PHPRC points PHP to the generated php.ini.
     pub fn request(
         &self,
         request: &ExecRequest,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn own_paths_move_and_nothing_else_does() {
+    fn only_paths_of_the_guests_own_directories_are_translated() {
         let root = root();
         for (given, found) in [
             ("/workspace", "/tmp/state/run/guest/workspace"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_lists_and_assignments() {
+    fn arguments_path_lists_and_ini_assignments_are_translated() {
         let root = GuestRoot::new("/r").unwrap();
         assert_eq!(root.argument("--path=/wordpress"), "--path=/r/wordpress");
         assert_eq!(root.argument("x=/wordpress"), "x=/wordpress");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_finds_its_directories_and_its_php_ini() {
+    fn request_gets_codebox_root_and_phprc_of_the_tree() {
         let request = ExecRequest {
             id: wp_codebox_contracts::ExecutionId::new("e").unwrap(),
             argv: ["php", "/opt/codebox/guest/run-php.php", "-"]

@@ -1,64 +1,66 @@
-//! From the plan of a full guest to what its tree on the host holds. Pure.
+//! Translates the plan of a guest at level `full` to the steps that create its tree on the host.
+//! Pure.
 //!
-//! The plan stays the single description of a guest; here each of its steps becomes a
-//! file operation below the root, a place of the host that stays where it is, or nothing.
+//! The plan remains the only description of a guest. Each of its steps becomes a file operation
+//! below the root, a host path that is allowed in place, or nothing.
 
 use super::root::GuestRoot;
 use crate::plan::OPCACHE;
 use wp_codebox_contracts::{BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan};
 
-/// One step of laying out a tree. Paths are absolute host paths.
+/// A step of creating the tree. Paths are absolute host paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TreeStep {
-    /// An empty directory.
+    /// Creates an empty directory.
     Directory { path: String, access: Access },
-    /// A small file.
+    /// Creates a small file.
     File { path: String, contents: String },
-    /// A link.
+    /// Creates a symbolic link.
     Link { path: String, to: String },
-    /// Copies, lowest first: the last source is a tree or file, those before it are layers.
+    /// Copies the last source, a tree or a file, then applies the sources before it as layers, from
+    /// the last to the first.
     Copy {
         sources: Vec<HostSource>,
         path: String,
         access: Access,
         capture: Capture,
     },
-    /// A place of the host that the guest reads.
-    Place { path: String },
+    /// Allows the guest to read a host path in place.
+    HostPath { path: String },
 }
 
-/// What the guest may do with a directory of its tree.
+/// Access of the guest to a directory of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// What becomes of a copy after the guest.
+/// What happens to a copy after the guest has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Capture {
-    /// Nothing.
+    /// The copy is discarded.
     None,
-    /// It is compared with what it was copied from.
+    /// The copy is compared with its source; the number is the layer index.
     Layer(u32),
-    /// It takes the place of its source: a template is being built.
+    /// The copy replaces its source, because a template is being built.
     Return,
 }
 
-/// A plan that needs what `reduced` does not have.
+/// Error of a plan that needs a feature that level `reduced` lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StepError {
-    /// Something below a system directory that nothing can cover.
+    /// A path below a system directory must be hidden, which needs a mount.
     #[error(
         "{path} must stay hidden, but lies below a system directory that every guest reads, and level reduced cannot cover it; move it out, or make level full possible"
     )]
     Exposed { path: GuestPath },
-    /// A step with no meaning here.
+    /// The step cannot be translated.
     #[error("{path} cannot be shown at another path without mounts")]
     Elsewhere { path: GuestPath },
 }
 
-/// The steps of a plan, in its order.
+/// Returns the steps of a plan, in its order.
 pub(super) fn steps(plan: &LaunchPlan, root: &GuestRoot) -> Result<Vec<TreeStep>, StepError> {
     let mut all = Vec::new();
     for mount in &plan.mounts {
@@ -76,7 +78,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
     };
     Ok(match mount {
         LaunchMount::Directory { target } => own(target).then(|| empty(target, Access::Read)),
-        // Of what is made below /etc only PHP can be told another place.
+        // PHP is the only program whose configuration below /etc can be moved (PHPRC).
         LaunchMount::File(entry) if entry.target.name() == "php.ini" => Some(TreeStep::File {
             path: below(&entry.target),
             contents: root.assignments(&entry.contents),
@@ -126,7 +128,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
                 },
             }
         } else if source.path == target.as_str() && !writable {
-            TreeStep::Place {
+            TreeStep::HostPath {
                 path: source.path.clone(),
             }
         } else {
@@ -135,7 +137,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
             });
         }),
         LaunchMount::Scratch { target, .. } => own(target).then(|| empty(target, Access::Write)),
-        // Compiled files are keyed by the path of their source, which is another one here.
+        // The opcode cache is keyed by source paths, which differ here, so it is not copied.
         LaunchMount::Overlay { target, .. } if target.as_str() == OPCACHE => {
             Some(empty(target, Access::Write))
         }
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_becomes_copies_links_and_places() {
+    fn plan_steps_become_copies_links_and_host_paths() {
         let file = |path: &str| {
             LaunchMount::File(TmpfsEntry {
                 target: guest(path),
@@ -251,7 +253,7 @@ mod tests {
                     let from: Vec<_> = sources.iter().map(|s| s.path.as_str()).collect();
                     format!("copy {} {path} {access:?} {capture:?}", from.join("+"))
                 }
-                TreeStep::Place { path } => format!("place {path}"),
+                TreeStep::HostPath { path } => format!("place {path}"),
             })
             .collect();
         assert_eq!(
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_to_be_covered_is_refused() {
+    fn hidden_path_below_a_system_directory_is_refused_at_reduced() {
         let root = GuestRoot::new("/r").unwrap();
         let hidden = LaunchMount::Bind {
             source: BindSource::Guest {

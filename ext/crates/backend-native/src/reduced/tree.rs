@@ -1,9 +1,9 @@
-//! Laying out a guest's tree on disk, and what is left of it after the guest.
+//! Creates a guest's tree on disk and collects its changes after the guest has ended.
 //!
-//! Sources are opened the way the launcher opens them: pinned to the inode that was
-//! checked. Everything is copied by descriptor. A directory of which a change will be
-//! taken is opened before the guest exists; whether its path still leads to it is looked
-//! at after the guest is dead, so that a guest that moved it away is noticed.
+//! Sources are opened as the launcher opens them: only the inode that was checked is accepted.
+//! Everything is copied by file descriptor. A directory whose changes will be captured is opened
+//! before the guest exists. After the guest is dead, its path is compared with that descriptor,
+//! which detects a guest that moved the directory away.
 
 use super::root::GuestRoot;
 use super::steps::{Access, Capture, StepError, TreeStep, steps};
@@ -20,31 +20,31 @@ use wp_codebox_contracts::{
     IsolationLevel, LaunchMount, LaunchPlan,
 };
 
-/// Why a guest's tree cannot be laid out.
+/// Reason why a guest's tree cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The place for the tree has no usable path.
-    #[error("the guest's directory cannot be named: {source}")]
+    /// The directory for the tree has no valid path.
+    #[error("the path of the guest's directory is invalid: {source}")]
     Path {
-        /// Why.
+        /// Cause.
         #[from]
         source: InvalidGuestPath,
     },
     /// The plan needs mounts.
     #[error("{detail}")]
     Unavailable {
-        /// What and why.
+        /// Unsupported step.
         detail: String,
     },
-    /// Something could not be read or written.
+    /// A file operation failed.
     #[error("the guest's directory could not be prepared: {step} failed for {path}: {source}")]
     Io {
-        /// Which step.
+        /// Failed step.
         step: &'static str,
         /// Guest path.
         path: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// A directory could not be copied.
@@ -52,15 +52,15 @@ pub enum LayoutError {
     Copy {
         /// Guest path.
         path: String,
-        /// Why.
+        /// Cause.
         source: wp_codebox_artifacts::TreeError,
     },
-    /// A captured change could not be laid over its source.
-    #[error("the change of {path} could not be laid over its source: {source}")]
+    /// A captured change could not be applied to the copy of its source.
+    #[error("the change of {path} could not be applied to the copy of its source: {source}")]
     Layer {
         /// Guest path.
         path: String,
-        /// Why.
+        /// Cause.
         source: wp_codebox_artifacts::LayerError,
     },
 }
@@ -74,7 +74,7 @@ impl From<StepError> for LayoutError {
 }
 
 impl LayoutError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -85,7 +85,7 @@ impl LayoutError {
             }
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
@@ -109,15 +109,16 @@ struct Captured {
     directory: OwnedFd,
 }
 
-/// Whether the directory is what still lies at its path.
+/// Returns whether the opened directory is still the one at its path.
 fn in_place(captured: &&Captured) -> bool {
     let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
     now.is_ok_and(|now| pin(&captured.directory) == Ok(now))
 }
 
 impl GuestTree {
-    /// Lays out what `plan`, the plan of a full guest, would mount, in a new directory.
-    /// `directory` must not exist; it holds copies, so whoever can read it reads them.
+    /// Creates a new directory with everything that `plan`, written for level `full`, would mount.
+    /// `directory` must not exist; it contains copies, so access to it gives access to their
+    /// content.
     pub fn lay_out(plan: &LaunchPlan, directory: &Path) -> Result<Self, LayoutError> {
         let path = directory.to_string_lossy().into_owned();
         let root = GuestRoot::new(&path)?;
@@ -127,7 +128,8 @@ impl GuestTree {
                 level: IsolationLevel::Reduced,
                 mounts: Vec::new(),
                 writable: Vec::new(),
-                // There is no network namespace in which it could listen.
+                // At level `reduced` there is no network namespace in which the mail socket could
+                // listen.
                 mail: None,
                 ..plan.clone()
             },
@@ -169,25 +171,25 @@ impl GuestTree {
         Ok(tree)
     }
 
-    /// The plan for the launcher.
+    /// Returns the plan for the launcher.
     #[must_use]
     pub fn plan(&self) -> &LaunchPlan {
         &self.plan
     }
 
-    /// Where guest paths lie.
+    /// Returns the root for translating guest paths.
     #[must_use]
     pub fn root(&self) -> &GuestRoot {
         &self.root
     }
 
-    /// Host paths the guest may write.
+    /// Returns the host paths that the guest may write.
     #[must_use]
     pub fn writable(&self) -> &[String] {
         &self.writable
     }
 
-    /// The captured directories that are where they were, while the guest lives.
+    /// Returns the captured directories that are still at their paths, while the guest lives.
     pub fn captured_now(&self) -> impl Iterator<Item = (u32, &OwnedFd)> {
         self.captured
             .iter()
@@ -195,8 +197,9 @@ impl GuestTree {
             .map(|captured| (captured.index, &captured.directory))
     }
 
-    /// The captured directories, by mount index. The guest must be dead. One that the guest
-    /// moved away or replaced is left out: what lies at its path is not what it was given.
+    /// Returns the captured directories by mount index. The guest must be dead. A directory that
+    /// the guest moved or replaced is left out, because its path no longer leads to the original
+    /// directory.
     #[must_use]
     pub fn into_layers(self) -> BTreeMap<u32, OwnedFd> {
         self.captured
@@ -206,9 +209,9 @@ impl GuestTree {
             .collect()
     }
 
-    /// Puts what a template's guest wrote in the place of what it was copied from. The guest
+    /// Replaces the sources of a template build with the copies that its guest changed. The guest
     /// must be dead.
-    pub fn give_back(&self) -> std::io::Result<()> {
+    pub fn replace_sources(&self) -> std::io::Result<()> {
         for (path, source) in &self.returns {
             fs::remove_dir_all(source)?;
             fs::rename(path, source)?;
@@ -216,7 +219,7 @@ impl GuestTree {
         Ok(())
     }
 
-    /// A path as the guest's plan names it; no host path enters an error.
+    /// Returns a path as the guest's plan names it, so that errors contain no host path.
     fn shown(&self, path: &str) -> String {
         path.strip_prefix(self.root.as_str())
             .unwrap_or(path)
@@ -246,7 +249,7 @@ impl GuestTree {
             move |source: std::io::Error| LayoutError::Io { step, path, source }
         };
         match step {
-            TreeStep::Place { path } => return self.rule(&path, None, Access::Read),
+            TreeStep::HostPath { path } => return self.rule(&path, None, Access::Read),
             TreeStep::Directory { path, access } => {
                 make_directory(&path).map_err(io(self, "mkdir", &path))?;
                 if access == Access::Write {
@@ -336,7 +339,7 @@ impl GuestTree {
     }
 }
 
-/// Opens what was checked: where an inode is named, that one or nothing.
+/// Opens a source; if an inode is recorded for it, only that inode is accepted.
 pub(crate) fn open_source(source: &HostSource) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Some(wanted) = source.inode else {
@@ -384,7 +387,8 @@ fn parent(path: &str) -> std::io::Result<()> {
     }
 }
 
-/// A mount covers what lies at its target; here it is removed. Nobody else is in the tree yet.
+/// Removes the content at a mount target, which a mount would cover. No other process uses the tree
+/// yet.
 fn clear(path: &str) -> std::io::Result<()> {
     let path = PathBuf::from(path);
     match fs::symlink_metadata(&path) {

@@ -1,40 +1,40 @@
-//! Why a spawner cannot be had.
+//! Errors of starting a spawner.
 
 use std::io;
 
-/// Why there is no spawner.
+/// Reason why there is no spawner.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnerError {
     /// Every id of the range is in use.
     #[error("all {count} guest ids from {first} are in use: no sandbox can have one of its own")]
     Exhausted {
-        /// First id.
+        /// First id of the range.
         first: u32,
-        /// How many.
+        /// Number of ids.
         count: u32,
     },
-    /// A step failed.
+    /// A step of the spawner failed.
     #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject}{}", cause(*.errno))]
     Step {
-        /// Which.
+        /// Name of the step.
         step: String,
-        /// What it was about.
+        /// Object of the step.
         subject: String,
-        /// errno, 0 when none applies.
+        /// Error number; 0 when none applies.
         errno: i32,
     },
-    /// This host ran out of something, or the process ended.
+    /// The host lacks a resource, or the spawner ended.
     #[error("the process that starts guests failed at {what}: {source}")]
     Host {
-        /// What was tried.
+        /// Failed operation.
         what: &'static str,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
 
-/// In words, where a number says it.
+/// Describes an errno; empty when it is 0.
 fn cause(errno: i32) -> String {
     match errno {
         0 => String::new(),

@@ -1,12 +1,12 @@
 //! The runner's side of a spawner: guests with a kernel uid of their own.
 //!
-//! See the launcher's module of that name for what the process does. It is started while the
-//! runner is root and outlives that; whatever the runner asks of it later needs no right that
-//! the guest's uid lacks. A runner that is not root starts one with subordinate ids of its user;
-//! what that shows is copied, see [`GuestStore`].
+//! The launcher's module `spawner` describes the process. A runner started as root starts the
+//! spawner before it drops root; later requests need no right that the guest's uid lacks. A runner
+//! that is not root starts a spawner with subordinate ids of its user; directories that need other
+//! owners are copied, see [`GuestStore`].
 
+mod channel;
 mod error;
-mod line;
 mod request;
 mod store;
 
@@ -18,8 +18,8 @@ use crate::cgroup::Cgroup;
 use crate::channel::{Channel, poll_in};
 use crate::process_sandbox::WrappedCommand;
 use crate::spawn::{self, ChildProcess, ProcessEnd};
+use channel::{REPLY_TIMEOUT, SpawnerChannel};
 use error::{broken, host};
-use line::{Line, PATIENCE};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
@@ -32,33 +32,34 @@ use wp_codebox_contracts::{
     SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView,
 };
 
-/// Root's file in which ids in use are locked, for all state directories of the host.
-const LOCKS: &str = "/run/wp-codebox/ids";
-/// A user's, in the directory that the system gives each user who is logged in.
-const USERS_LOCKS: &str = "wp-codebox-ids";
-/// A user's without such a directory, in the state directory.
-const STATES_LOCKS: &str = "guest-ids";
+/// Lock file of ids in use when started by root, for all state directories of the host.
+const ROOT_LOCK_FILE: &str = "/run/wp-codebox/ids";
+/// Lock file of a user, in the user's runtime directory (XDG_RUNTIME_DIR).
+const USER_LOCK_FILE: &str = "wp-codebox-ids";
+/// Lock file of a user without a runtime directory, in the state directory.
+const STATE_LOCK_FILE: &str = "guest-ids";
 /// Directory that the views cover, in the spawner's mount namespace only.
-const PLACE: &str = "/run/wp-codebox/views";
-/// The same for a user, who cannot make one: the first that hides nothing a guest sees.
-const USERS_PLACES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
-/// Time for it to end its guests and itself.
-const ENDING: Duration = Duration::from_secs(10);
+const VIEW_DIRECTORY: &str = "/run/wp-codebox/views";
+/// Candidates of that directory for a user, who cannot create one; the first that hides no path of
+/// a guest is used.
+const USER_VIEW_DIRECTORIES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
+/// Deadline for the spawner to end its guests and itself.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whose kernel uid the guests of a run have.
+/// Kernel uid and gid of a run's guests.
 #[derive(Debug, Clone)]
 pub enum GuestIdentity {
-    /// One that nothing else on the host has.
+    /// Ids that no other guest and no host process has.
     Own(Arc<Spawner>),
-    /// The runner's.
+    /// The runner's ids.
     Shared {
-        /// Why, one clause.
+        /// Why the guests share the runner's ids, as one clause.
         reason: String,
     },
 }
 
 impl GuestIdentity {
-    /// The runner's, for this reason.
+    /// Returns [`GuestIdentity::Shared`] with this reason.
     #[must_use]
     pub fn shared(reason: impl Into<String>) -> Self {
         Self::Shared {
@@ -66,13 +67,13 @@ impl GuestIdentity {
         }
     }
 
-    /// Where guests' files are copied to, when root did not make views of them.
+    /// Returns the store for copies of guests' files, when the views were not made by root.
     #[must_use]
     pub fn store(&self) -> Option<&GuestStore> {
         self.spawner()?.store.as_ref()
     }
 
-    /// What starts its launchers, when that is not the runner itself.
+    /// Returns the spawner of the launchers; `None` when the runner starts them itself.
     #[must_use]
     pub fn spawner(&self) -> Option<&Arc<Spawner>> {
         match self {
@@ -82,26 +83,26 @@ impl GuestIdentity {
     }
 }
 
-/// A running spawner. Ends with its guests when dropped.
+/// A running spawner. Dropping it ends the spawner and its guests.
 #[derive(Debug)]
 pub struct Spawner {
-    line: Mutex<Line>,
+    channel: Mutex<SpawnerChannel>,
     process: Mutex<ChildProcess>,
     lifetime: Mutex<Option<OwnedFd>>,
     id: u32,
-    /// Host path, and where launchers find it.
+    /// Host path and the path under which launchers find it.
     places: Vec<(String, String)>,
     store: Option<GuestStore>,
 }
 
 impl Spawner {
-    /// Starts one. Must be called in a process with a single thread; as root, or as the state's
-    /// owner with subordinate ids.
+    /// Starts a spawner. Must be called in a single-threaded process, either as root or as the
+    /// state's owner with subordinate ids.
     pub fn start(spec: SpawnerRequestSpec<'_>) -> Result<(Self, Vec<ViewState>), SpawnerError> {
         let (locks, place) = if rustix::process::geteuid().is_root() {
-            (LOCKS.into(), PLACE)
+            (ROOT_LOCK_FILE.into(), VIEW_DIRECTORY)
         } else {
-            (users_locks(&spec), users_place(&spec))
+            (user_lock_file(&spec), user_view_directory(&spec))
         };
         let plan = SpawnerPlan {
             version: PLAN_VERSION,
@@ -131,24 +132,24 @@ impl Spawner {
         )
         .map_err(host("its start"))?;
         drop((plan_read, theirs, lifetime_read));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPLY_TIMEOUT;
         spawn::send_plan(plan_write, &bytes, until).map_err(host("its plan"))?;
         for (index, view) in spec.views.iter().enumerate() {
             channel
                 .send(&SpawnerRequest::Source { index }, &[view.directory])
                 .map_err(|_| host("a source")(broken()))?;
         }
-        let mut line = Line::new(channel);
-        let (id, states, store) = line.ready(&spec, until)?;
+        let mut channel = SpawnerChannel::new(channel);
+        let (id, states, store) = channel.ready(&spec, until)?;
         let places = spec
             .views
             .iter()
             .zip(&states)
             .filter(|(_, state)| !matches!(state, ViewState::Refused(_)))
-            .map(|(view, _)| (view.path.clone(), format!("{PLACE}/{}", view.name)))
+            .map(|(view, _)| (view.path.clone(), format!("{VIEW_DIRECTORY}/{}", view.name)))
             .collect();
         let spawner = Self {
-            line: Mutex::new(line),
+            channel: Mutex::new(channel),
             process: Mutex::new(process),
             lifetime: Mutex::new(Some(lifetime)),
             id,
@@ -158,18 +159,18 @@ impl Spawner {
         Ok((spawner, states))
     }
 
-    /// Kernel uid and gid of its guests.
+    /// Returns the kernel uid and gid of its guests.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn channel(&self) -> MutexGuard<'_, SpawnerChannel> {
+        self.channel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan with the paths under which its launcher finds the host's directories. A user's
-    /// spawner gets them first.
+    /// Returns the plan with the paths under which its launcher finds the host's directories. A
+    /// spawner without root copies or mounts them first.
     pub(crate) fn translate(&self, plan: &LaunchPlan) -> io::Result<LaunchPlan> {
         let mut plan = plan.clone();
         plan.identity = PlanIdentity::Own;
@@ -207,20 +208,20 @@ impl Spawner {
         Ok(plan)
     }
 
-    /// Shows a host directory as it is.
+    /// Mounts a host directory without an id mapping.
     fn show(&self, name: &str, path: &str) -> io::Result<()> {
         let request = SpawnerRequest::Show {
             name: name.to_owned(),
             path: path.to_owned(),
         };
-        match self.line().ask(&request, &[])? {
+        match self.channel().ask(&request, &[])? {
             (SpawnerReply::Shown { errno: 0 }, _) => Ok(()),
             (SpawnerReply::Shown { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
-    /// The innermost view that a path lies in.
+    /// Replaces a path by its path in the innermost view that contains it.
     fn place(&self, source: &mut HostSource) {
         let below = |host: &str| {
             let rest = source.path.strip_prefix(host)?;
@@ -236,8 +237,9 @@ impl Spawner {
         }
     }
 
-    /// Starts a launcher with its three descriptors and answers its pid and pidfd. A user's spawner enters the groups with it;
-    /// root's is put there afterwards, by the right with which root opened them.
+    /// Starts a launcher with its three descriptors and returns its pid and pidfd. A spawner
+    /// without root joins the cgroups with the launcher; root's launcher is moved afterwards
+    /// through member files that root opened.
     pub(crate) fn launch(
         &self,
         command: &WrappedCommand,
@@ -256,7 +258,7 @@ impl Spawner {
                 .collect(),
         };
         let (reply, mut fds) = self
-            .line()
+            .channel()
             .ask(&SpawnerRequest::Launch { wrapper }, &descriptors)?;
         match (reply, fds.pop()) {
             (SpawnerReply::Launched { pid: pid @ 1.. }, Some(pidfd)) => Ok((pid, pidfd)),
@@ -267,25 +269,25 @@ impl Spawner {
 
     /// Makes a guest's scratch readable for the state's owner.
     pub(crate) fn expose(&self, mount: BorrowedFd<'_>) -> io::Result<()> {
-        match self.line().ask(&SpawnerRequest::Expose, &[mount])? {
+        match self.channel().ask(&SpawnerRequest::Expose, &[mount])? {
             (SpawnerReply::Exposed { errno: 0 }, _) => Ok(()),
             (SpawnerReply::Exposed { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
-    /// Kills a launcher; its guest follows.
+    /// Kills a launcher; the parent-death signal then ends its guest.
     pub(crate) fn kill(&self, pid: i32) {
-        // Of a spawner that is gone, every launcher is dead.
-        self.line().tell(&SpawnerRequest::Kill { pid });
+        // If the spawner has ended, all its launchers are dead.
+        self.channel().send(&SpawnerRequest::Kill { pid });
     }
 
-    /// The end of a launcher; waits for it.
+    /// Waits for the exit of a launcher and returns it.
     pub(crate) fn ended(&self, pid: i32) -> io::Result<ProcessEnd> {
-        self.line().ended(pid)
+        self.channel().ended(pid)
     }
 
-    /// How this process itself ended, when it does before `until`.
+    /// Returns how the spawner itself ended; `None` if it lives beyond `until`.
     pub(crate) fn own_end(&self, until: Instant) -> Option<ProcessEnd> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let left = until.saturating_duration_since(Instant::now());
@@ -293,7 +295,7 @@ impl Spawner {
         ended.then(|| process.wait().ok()).flatten()
     }
 
-    /// Readable once the process is gone.
+    /// Returns a pidfd, readable once the spawner has ended.
     pub(crate) fn pidfd(&self) -> io::Result<OwnedFd> {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         process.pidfd().try_clone_to_owned()
@@ -311,33 +313,33 @@ impl Drop for Spawner {
             .process
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        // It is not this process's user: what does not end by itself cannot be ended from here.
-        if poll_in(process.pidfd(), ENDING) {
+        // The spawner has another uid, so this process cannot kill it if it does not end by itself.
+        if poll_in(process.pidfd(), EXIT_TIMEOUT) {
             let _ = process.wait();
         }
     }
 }
 
-/// In the user's own runtime directory, where there is one: then no two of its state directories
-/// give the same id away.
-fn users_locks(spec: &SpawnerRequestSpec<'_>) -> PathBuf {
+/// Uses the user's runtime directory where it exists, so that two state directories of the user
+/// cannot allocate the same id.
+fn user_lock_file(spec: &SpawnerRequestSpec<'_>) -> PathBuf {
     let runtime = PathBuf::from(format!("/run/user/{}", spec.owner.uid));
     let own = std::fs::metadata(&runtime)
         .is_ok_and(|found| found.is_dir() && found.uid() == spec.owner.uid);
     if own {
-        runtime.join(USERS_LOCKS)
+        runtime.join(USER_LOCK_FILE)
     } else {
-        spec.state_dir.join(STATES_LOCKS)
+        spec.state_dir.join(STATE_LOCK_FILE)
     }
 }
 
-fn users_place(spec: &SpawnerRequestSpec<'_>) -> &'static str {
+fn user_view_directory(spec: &SpawnerRequestSpec<'_>) -> &'static str {
     let needed = [spec.state_dir, spec.share_dir, spec.launcher];
     let hides_nothing = |place: &&str| {
         Path::new(place).is_dir() && !needed.iter().any(|path| path.starts_with(place))
     };
-    let found = USERS_PLACES.into_iter().find(hides_nothing);
-    found.unwrap_or(PLACE)
+    let found = USER_VIEW_DIRECTORIES.into_iter().find(hides_nothing);
+    found.unwrap_or(VIEW_DIRECTORY)
 }
 
 fn planned(view: &ViewSource<'_>) -> SpawnerView {

@@ -1,52 +1,52 @@
-//! What a spawner is asked to show, and what became of it.
+//! Directories that a spawner shows on request, and the result for each.
 
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_contracts::{GuestIds, KernelIds, ViewAccess};
 
-/// A host directory that guests will see.
+/// A host directory for guests.
 #[derive(Debug)]
 pub struct ViewSource<'a> {
-    /// Its name in the spawner's place; letters, digits and hyphens.
+    /// Name below the spawner's view directory; letters, digits and hyphens.
     pub name: String,
-    /// The open directory.
+    /// Descriptor of the directory.
     pub directory: BorrowedFd<'a>,
-    /// Its owner on disk.
+    /// Owner of the files on disk.
     pub owner: KernelIds,
-    /// Whether guests' launchers may write it.
+    /// Access of the guests' launchers.
     pub access: ViewAccess,
-    /// Absolute path as plans name it; what lies at or below is opened through the view.
+    /// Absolute path as plans name it; paths at or below it are opened through the view.
     pub path: String,
-    /// Directories directly below it that no launcher needs.
+    /// Direct subdirectories that no launcher needs, to be covered.
     pub covered: Vec<String>,
 }
 
-/// What a spawner is asked for.
+/// Input of [`crate::Spawner::start`].
 #[derive(Debug)]
 pub struct SpawnerRequestSpec<'a> {
-    /// The launcher.
+    /// Path of the launcher.
     pub launcher: &'a Path,
     /// Owner of the state directory.
     pub owner: KernelIds,
-    /// uid and gid inside guests.
+    /// Uid and gid inside guests.
     pub guest_id: u32,
-    /// The operator's range.
+    /// Id range that the operator configured.
     pub ids: GuestIds,
-    /// The state directory.
+    /// State directory.
     pub state_dir: &'a Path,
-    /// The share directory.
+    /// Share directory.
     pub share_dir: &'a Path,
-    /// What guests will see; nothing when the caller is not root.
+    /// Directories for guests; empty when the caller is not root.
     pub views: Vec<ViewSource<'a>>,
 }
 
-/// What became of one view.
+/// Result for one view.
 #[derive(Debug)]
 pub enum ViewState {
-    /// Launchers see it; the state's owner may read it as it is.
+    /// Launchers see the directory; the state's owner reads it at its own path.
     Shown,
-    /// Launchers see it, and this mount shows it to the state's owner as its own.
+    /// Launchers see the directory, and this mount shows it to the state's owner as its own.
     ShownWith(OwnedFd),
-    /// The file system has no idmapped mounts, errno: it must be copied.
+    /// The file system does not support idmapped mounts (errno); the directory must be copied.
     Refused(i32),
 }

@@ -1,8 +1,8 @@
-//! What guests see whose kernel uid was given by `newuidmap`: copies that are theirs.
+//! Copies of host files for guests whose kernel uid comes from `newuidmap`.
 //!
-//! The store is a file system in memory, made by the spawner. Here it is a mount in which the
-//! guest's files are this process's own, so whatever is copied into it is the guest's. Directories
-//! that every user may read are not copied but shown as they are.
+//! The store is a tmpfs that the spawner mounts. This process reaches it through an idmapped mount
+//! in which the guest's files appear as its own, so copied files belong to the guest.
+//! World-readable directories are mounted without a copy.
 
 use crate::reduced::open_source;
 use rustix::fd::{AsFd, OwnedFd};
@@ -15,23 +15,23 @@ use std::sync::{Mutex, PoisonError};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, snapshot_layer};
 use wp_codebox_contracts::{HostSource, STORE};
 
-/// Where guests of a user's spawner find copies.
+/// Store of copies for the guests of a spawner without root.
 #[derive(Debug)]
 pub struct GuestStore {
     mount: OwnedFd,
-    /// Path of the spawner's views, in its mount namespace.
+    /// Path of the views in the spawner's mount namespace.
     place: String,
-    made: Mutex<Made>,
+    made: Mutex<FinishedCopies>,
 }
 
-/// What is there already, by what it was made from.
+/// Finished copies by source.
 #[derive(Debug, Default)]
-struct Made {
+struct FinishedCopies {
     count: usize,
     sources: BTreeMap<Version, String>,
 }
 
-/// A directory as it was found: one that was made anew under the same name is another.
+/// Identity of a directory: one created anew under the same name gets a different value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     path: String,
@@ -40,12 +40,12 @@ struct Version {
     changed: (i64, i64),
 }
 
-/// How a directory becomes one that guests can read.
+/// How a directory is copied for guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copying {
-    /// Its files.
+    /// All files of the tree.
     Tree,
-    /// An overlay's layer, with what it hides.
+    /// An overlay layer including whiteouts.
     Layer,
 }
 
@@ -58,7 +58,8 @@ impl GuestStore {
         }
     }
 
-    /// A new directory of the guest's; answers it and the path under which launchers find it.
+    /// Creates a directory that belongs to the guest; returns it and the path under which launchers
+    /// find it.
     pub fn directory(&self, name: &str) -> io::Result<(OwnedFd, String)> {
         mkdirat(&self.mount, name, Mode::from_raw_mode(0o755))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -70,7 +71,7 @@ impl GuestStore {
         format!("{}/{STORE}/{name}", self.place)
     }
 
-    /// The layers of an overlay that guests write to, topmost first: copied, since a
+    /// Replaces the lower directories of a writable overlay, topmost first, with copies, because a
     /// file whose owner is not mapped cannot be changed through an overlay.
     pub(crate) fn lowers(&self, lowers: &mut [HostSource]) -> io::Result<()> {
         let bottom = lowers.len().saturating_sub(1);
@@ -84,8 +85,8 @@ impl GuestStore {
         Ok(())
     }
 
-    /// The layers of an overlay that guests only read, topmost first: the lowest like any source
-    /// that is only read.
+    /// Replaces the lower directories of a read-only overlay, topmost first; the lowest is treated
+    /// like any read-only source.
     pub(crate) fn merged(
         &self,
         lowers: &mut [HostSource],
@@ -101,25 +102,25 @@ impl GuestStore {
         Ok(())
     }
 
-    /// A read-only source: itself where every user can read it by its path, shown under a name of
-    /// its own where every user could but for the directories above, else copied.
+    /// Returns a read-only source: unchanged if every user can read it by path; mounted under a new
+    /// name if only its parent directories prevent that; otherwise copied.
     pub(crate) fn readable(
         &self,
         source: &HostSource,
         show: &mut dyn FnMut(&str, &str) -> io::Result<()>,
     ) -> io::Result<HostSource> {
         let path = Path::new(&source.path);
-        // What the place covers cannot be opened where launchers are.
+        // Launchers cannot open a path below the directory that the views cover.
         if path.starts_with(&self.place) {
             return self.copied(source, Copying::Tree);
         }
-        if path.ancestors().all(for_all) {
+        if path.ancestors().all(is_world_readable) {
             return Ok(source.clone());
         }
-        if !path.is_dir() || !tree_for_all(path)? {
+        if !path.is_dir() || !tree_is_world_readable(path)? {
             return self.copied(source, Copying::Tree);
         }
-        let path = self.once(source, |_, name| {
+        let path = self.copy_once(source, |_, name| {
             show(name, &source.path)?;
             Ok(format!("{}/{name}", self.place))
         })?;
@@ -135,12 +136,12 @@ impl GuestStore {
         if self.holds(source) {
             return Ok(source.clone());
         }
-        self.once(source, |from, name| self.copy(from, name, copying))
+        self.copy_once(source, |from, name| self.copy(from, name, copying))
             .map(HostSource::of)
     }
 
-    /// Makes something of a source unless it is there already.
-    fn once(
+    /// Creates the copy of a source unless it exists.
+    fn copy_once(
         &self,
         source: &HostSource,
         make: impl FnOnce(&OwnedFd, &str) -> io::Result<String>,
@@ -156,7 +157,7 @@ impl GuestStore {
                 i64::try_from(stat.st_ctime_nsec).unwrap_or(0),
             ),
         };
-        // Held while it is made: two guests that begin at once share it.
+        // The lock is held during the copy, so two guests that start at the same time share it.
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = made.sources.get(&version) {
             return Ok(path.clone());
@@ -195,19 +196,20 @@ impl GuestStore {
     }
 }
 
-/// Whether every user may read a file, or look into a directory and read it.
-fn for_all(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| is_for_all(&found))
+/// Returns whether every user may read a file, or list and enter a directory.
+fn is_world_readable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| mode_is_world_readable(&found))
 }
 
-fn is_for_all(found: &std::fs::Metadata) -> bool {
+fn mode_is_world_readable(found: &std::fs::Metadata) -> bool {
     let wanted = if found.is_dir() { 0o5 } else { 0o4 };
     found.permissions().mode() & wanted == wanted
 }
 
-/// The same for everything below a directory. Links have no modes.
-fn tree_for_all(directory: &Path) -> io::Result<bool> {
-    if !for_all(directory) {
+/// Returns whether that holds for everything below a directory. Symbolic links have no modes.
+fn tree_is_world_readable(directory: &Path) -> io::Result<bool> {
+    if !is_world_readable(directory) {
         return Ok(false);
     }
     let device = directory.metadata()?.dev();
@@ -216,7 +218,7 @@ fn tree_for_all(directory: &Path) -> io::Result<bool> {
         for entry in std::fs::read_dir(next)? {
             let entry = entry?;
             let found = entry.metadata()?;
-            if !found.is_symlink() && (!is_for_all(&found) || found.dev() != device) {
+            if !found.is_symlink() && (!mode_is_world_readable(&found) || found.dev() != device) {
                 return Ok(false);
             }
             if found.is_dir() {

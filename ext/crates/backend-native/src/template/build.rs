@@ -1,4 +1,5 @@
-//! Building a template: copy, configure, install in a guest, warm the opcode cache.
+//! Builds a template: copies core, configures it, installs WordPress in a guest and warms the
+//! opcode cache.
 
 use super::error::TemplateError;
 use super::files;
@@ -21,11 +22,11 @@ use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
-/// Text in guest/wp-config.php that stands for a fresh secret.
+/// Placeholder in guest/wp-config.php for a random secret.
 const SALT_MARK: &str = "@salt@";
-/// Time for one program of the build.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// What is shown of a failed program's output, bytes.
+/// Deadline of one program of the build.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of a failed program's output that the error contains.
 const TAIL: usize = 2000;
 
 pub(super) fn build(
@@ -99,7 +100,7 @@ fn copy_core(request: &TemplateRequest<'_>, core: &Path) -> Result<(), TemplateE
     files::write(&core.join("wp-config.php"), text.as_bytes())
 }
 
-/// 64 hex digits from the kernel.
+/// Returns 64 random hexadecimal digits from the kernel.
 fn salt() -> Result<String, TemplateError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|source| TemplateError::Io {
@@ -139,8 +140,8 @@ fn make_content(
         .join("sqlite-database-integration/db.copy");
     let drop_in = fs::read_to_string(&from)
         .map_err(|source| TemplateError::Unreadable { path: from, source })?;
-    // The drop-in's own two places to fill in: where its code lies, and which plugin it belongs to.
-    // It lies at a fixed place relative to the drop-in, wherever the guest's root is.
+    // Replace the drop-in's two placeholders: the directory of its code, and the plugin to which it
+    // belongs. The directory is relative to the drop-in, because the guest's root path varies.
     let drop_in = drop_in
         .replace(
             "'{SQLITE_IMPLEMENTATION_FOLDER_PATH}'",
@@ -195,8 +196,8 @@ fn install(
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
     let wp = format!("{SHARE}/bin/wp");
-    // WP-CLI is warmed like WordPress itself; each program twice, since a class that the first
-    // run loads late may be compiled before the cache directory exists.
+    // Warm WP-CLI like WordPress itself. Run each program twice: the first run may compile a late
+    // class before the cache directory exists.
     let steps: [(&'static str, Vec<&str>); 4] = [
         ("install", vec![php, &install]),
         ("warm-up", vec![php, &warm]),
@@ -219,7 +220,7 @@ fn install(
         step: "take over from the guest",
         source,
     };
-    tree.give_back().map_err(io)?;
+    tree.replace_sources().map_err(io)?;
     remove_tree(place)
         .map(drop)
         .map_err(|e| io(std::io::Error::other(e)))
@@ -244,7 +245,7 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     let call = ExecCall {
         request,
         stdin: &[],
-        deadline: Instant::now() + PATIENCE,
+        deadline: Instant::now() + PROGRAM_TIMEOUT,
         output_limit: 1024 * 1024,
     };
     let mut said = Vec::new();
@@ -260,7 +261,8 @@ fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(
     })
 }
 
-/// A journal beside the database would make every guest's copy-up inconsistent.
+/// Fails when a journal lies next to the database, because each guest would copy up an inconsistent
+/// pair.
 fn closed_database(content: &Path) -> Result<(), TemplateError> {
     let database = content.join("database");
     let unreadable = |source| TemplateError::Unreadable {

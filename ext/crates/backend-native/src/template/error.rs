@@ -1,4 +1,4 @@
-//! Why there is no template.
+//! Errors of building a template.
 
 use crate::execution::ExecError;
 use crate::launch_error::LaunchError;
@@ -7,15 +7,15 @@ use crate::reduced::LayoutError;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Why there is no template.
+/// Reason why there is no template.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The directory holds no WordPress.
+    /// The directory does not contain WordPress.
     #[error(
         "{path:?} holds no WordPress core (no readable wp-includes/version.php); name a directory with wp-load.php, wp-admin and wp-includes"
     )]
     NotWordPress {
-        /// Which.
+        /// Directory.
         path: PathBuf,
     },
     /// The share directory is incomplete.
@@ -23,15 +23,15 @@ pub enum TemplateError {
         "share directory {path:?} lacks {missing}; set wp_codebox.share_dir or --share to a complete installation"
     )]
     Share {
-        /// Which.
+        /// Share directory.
         path: PathBuf,
-        /// What is not there.
+        /// Missing entry.
         missing: &'static str,
     },
-    /// A path that cannot be written into a plan.
+    /// A path is not UTF-8, so it cannot be written into a plan.
     #[error("path {path:?} is not UTF-8; move the directory to one that is")]
     PathNotText {
-        /// Which.
+        /// Path.
         path: PathBuf,
     },
     /// A core file could not be read.
@@ -39,29 +39,29 @@ pub enum TemplateError {
         "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to WordPress core"
     )]
     Unreadable {
-        /// Which.
+        /// Core file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The template directory could not be written.
     #[error("the template could not be written ({step}): {source}")]
     Io {
-        /// Which step.
+        /// Failed step.
         step: &'static str,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The record is not what was just written.
+    /// The record differs from the one just written.
     #[error(
         "the template's record could not be read back; remove the templates directory below the state directory and try again"
     )]
     Record,
-    /// The guest could not be planned.
+    /// No plan could be built for the guest.
     #[error("the template's guest could not be planned: {0}")]
     Plan(#[from] PlanError),
-    /// The guest's tree could not be laid out.
-    #[error("the template's guest could not be laid out: {0}")]
+    /// The guest's tree could not be created.
+    #[error("the directory tree of the template's guest could not be created: {0}")]
     Layout(#[from] LayoutError),
     /// The guest did not start.
     #[error("{0}")]
@@ -69,24 +69,24 @@ pub enum TemplateError {
     /// A program in the guest did not start.
     #[error("the template's guest failed: {0}")]
     Exec(#[from] ExecError),
-    /// WordPress did not install.
+    /// WordPress could not be installed.
     #[error("WordPress could not be prepared in the guest ({step}): {output}")]
     Install {
-        /// Which program.
+        /// Failed program.
         step: &'static str,
-        /// The end of what it said.
+        /// Last part of the program's output.
         output: String,
     },
-    /// The database was left open.
+    /// The installer left a database journal.
     #[error("the installed database was left with {file}; the template would not be consistent")]
     Database {
-        /// The left-over file.
+        /// Journal file.
         file: String,
     },
 }
 
 impl TemplateError {
-    /// Stable code.
+    /// Returns the stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -104,7 +104,7 @@ impl TemplateError {
             | Self::Database { .. } => ErrorCode::TemplateFailed,
         }
     }
-    /// As it crosses a process border.
+    /// Converts the error for transfer to another process.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         match self {

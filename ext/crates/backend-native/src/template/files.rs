@@ -1,8 +1,8 @@
-//! Copying and removing trees for templates.
+//! Copies and removes file trees of templates.
 //!
-//! Only regular files and directories are copied: a link inside a core directory could
-//! lead to anything of the host's. Copies get plain modes and times that lie in the
-//! past, because the opcode cache refuses files that look as if they were still written.
+//! Copies regular files and directories only: a symbolic link in a core directory could lead to any
+//! host file. Copies get standard modes and a modification time in the past, because the opcode
+//! cache refuses files that changed within the last seconds.
 
 use super::error::TemplateError;
 use std::fs;
@@ -11,11 +11,11 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Age given to files that are younger.
+/// Minimum age of a copy's modification time.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Creates a directory unless it exists; its parents must exist or are made the same way. A new
-/// one has this mode whatever the umask says.
+/// Creates a directory unless it exists; its parents must exist. A new directory gets exactly this
+/// mode, independent of the umask.
 pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) fn set_times(path: &Path, time: SystemTime) -> io::Result<()> {
     fs::File::open(path)?.set_modified(time)
 }
 
-/// Writes a new file with a settled time.
+/// Writes a new file with a modification time in the past.
 pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), TemplateError> {
     let io = |source| TemplateError::Io {
         step: "write file",
@@ -66,7 +66,7 @@ pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), TemplateError> {
     target.set_modified(settled(modified)).map_err(io)
 }
 
-/// Copies a tree of regular files and directories to a directory that does not exist yet.
+/// Copies a tree of regular files and directories to a directory that must not exist.
 pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), TemplateError> {
     let io = |source| TemplateError::Io {
         step: "copy directory",
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_left_out_and_times_settle() {
+    fn copy_tree_skips_symlinks_and_sets_times_in_the_past() {
         let temp = tempfile::tempdir().unwrap();
         let (from, to) = (temp.path().join("a"), temp.path().join("b"));
         fs::create_dir_all(from.join("deep")).unwrap();

@@ -1,7 +1,7 @@
-//! The key of a template: names of what it is made from, sizes and times of its code.
+//! Key of a template: names of its source files, and sizes and times of code files.
 //!
-//! No contents are read. A file edited in place has another time; a copy of a site with
-//! equal times and sizes gives the same key and the same template.
+//! No file content is read. A file edited in place has a new time; a copy of a site with equal
+//! times and sizes gives the same key and therefore the same template.
 
 use super::error::TemplateError;
 use super::record::{FORMAT, TemplateRequest};
@@ -12,8 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{IsolationLevel, Sha256Hex};
 
-/// The files of a WordPress root that are core; nothing else of it is copied, above all
-/// no wp-config.php.
+/// Core files in a WordPress root. No other file of the root is copied, in particular no
+/// wp-config.php.
 pub(super) const CORE_FILES: [&str; 14] = [
     "index.php",
     "wp-activate.php",
@@ -30,12 +30,12 @@ pub(super) const CORE_FILES: [&str; 14] = [
     "wp-trackback.php",
     "xmlrpc.php",
 ];
-/// Directories that are core.
+/// Core directories in a WordPress root.
 pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
-/// Bytes of directory entries read at once.
+/// Buffer size for directory entries in bytes.
 const LISTING: usize = 32 * 1024;
 
-/// What the key covers and the build needs.
+/// Data that the key covers and the build needs.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) key: String,
@@ -43,7 +43,7 @@ pub(super) struct Parts {
     pub(super) theme: Option<PathBuf>,
 }
 
-/// What must be in a share directory.
+/// Required entries of a share directory.
 const SHARE: [(&str, &str); 6] = [
     ("guest/install.php", "guest/install.php"),
     ("guest/run-php.php", "guest/run-php.php"),
@@ -107,7 +107,7 @@ pub(super) fn survey(request: &TemplateRequest<'_>) -> Result<Parts, TemplateErr
     })
 }
 
-/// Lines that are sorted before they are hashed: directory order is not stable.
+/// Lines of the key, sorted before hashing, because directory order is not stable.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Vec<u8>>,
@@ -126,7 +126,7 @@ impl Lines {
         }
     }
 
-    /// Every regular file below `root`.
+    /// Adds every regular file below `root`.
     fn tree(&mut self, root: &Path) -> Result<(), TemplateError> {
         let label = root.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
         let mut queue = vec![(root.to_owned(), label.to_vec())];
@@ -153,8 +153,8 @@ impl Lines {
                     queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     continue;
                 }
-                // Styles, scripts and images come and go with a release, whose version.php is
-                // looked at: their names are enough. This halves the cost of a hit.
+                // Only the names of styles, scripts and images count: they change with a release,
+                // and its version.php is checked. This halves the time of a cache hit.
                 if kind == FileType::RegularFile && !is_code(name) {
                     self.lines.push(line);
                     continue;
@@ -170,7 +170,7 @@ impl Lines {
                         line.extend_from_slice(rest.as_bytes());
                         self.lines.push(line);
                     }
-                    // A file system that does not tell kinds while listing.
+                    // The file system does not report file types in directory entries.
                     FileType::Directory => {
                         queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
                     }
@@ -194,14 +194,14 @@ impl Lines {
     }
 }
 
-/// Files whose contents decide what PHP does.
+/// Returns whether a file's content affects what PHP executes.
 fn is_code(name: &[u8]) -> bool {
     [&b".php"[..], b".json", b".copy"]
         .iter()
         .any(|suffix| name.ends_with(suffix))
 }
 
-/// `$wp_version` of a version.php.
+/// Returns `$wp_version` of a version.php.
 fn wp_version(text: &str) -> Option<String> {
     let line = text
         .lines()
@@ -214,7 +214,8 @@ fn wp_version(text: &str) -> Option<String> {
     sane.then(|| value.to_owned())
 }
 
-/// The year's theme with the highest number: `twentytwentyfive` over `twentytwentyfour`.
+/// Returns the newest default theme by the number in its name: `twentytwentyfive` before
+/// `twentytwentyfour`.
 fn newest_default_theme(themes: &Path) -> Option<PathBuf> {
     const NUMBERS: [&str; 9] = [
         "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
@@ -240,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_odd_ones_refused() {
+    fn wp_version_is_parsed_and_malformed_ones_are_refused() {
         assert_eq!(
             wp_version("<?php\n$wp_version = '7.1.1';").as_deref(),
             Some("7.1.1")
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_follows_sizes_times_and_names_but_not_order() {
+    fn template_key_depends_on_names_sizes_and_times_but_not_on_order() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("x");
         fs::create_dir_all(root.join("b")).unwrap();
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_default_theme_wins() {
+    fn newest_default_theme_is_selected() {
         let temp = tempfile::tempdir().unwrap();
         for name in [
             "twentytwentyfour",

@@ -1,14 +1,13 @@
-//! The WordPress a guest starts from, built once and cached.
+//! The WordPress template from which guests start, built once and cached.
 //!
-//! `<state>/templates/<key>/` holds `core` (the parent's own core files by allow-list and
-//! a fresh configuration), `content` (default theme, SQLite drop-in, guest plugin,
-//! installed database), `opcache` (a file cache warmed at the guest's own paths) and
-//! `template.json`, written last. The key covers everything these were made from, so a
-//! changed core, PHP or share directory gives another template and an unchanged one is
-//! found again without reading any file's contents.
+//! `<state>/templates/<key>/` contains `core` (the parent site's core files from an allow-list and
+//! a fresh configuration), `content` (default theme, SQLite drop-in, guest plugin, installed
+//! database), `opcache` (a file cache warmed at the guest's paths) and `template.json`, which is
+//! written last. The key covers all inputs: a changed core, PHP or share directory gives a new
+//! template, and an unchanged one is found without reading file contents.
 //!
-//! A template is built in a temporary directory under a lock and renamed into place.
-//! WordPress is installed *inside a guest*: not even the parent's own core runs outside.
+//! A template is built in a temporary directory under a lock and then renamed. WordPress is
+//! installed inside a guest; even the parent site's core never runs outside.
 
 mod build;
 mod error;
@@ -26,14 +25,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wp_codebox_artifacts::remove_tree;
 
-/// Templates unused for this long are removed when another one is built.
+/// Templates unused for this time are removed when another one is built.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A template is marked as used when a run begins, so one that a run uses is younger.
+/// Upper bound of a run's duration. A run marks its template as used at the start, so a template
+/// older than this is not in use.
 const LONGEST_RUN: Duration = Duration::from_secs(25 * 3600);
 
-/// Finds or builds the template. A hit costs a few milliseconds of directory reading; a build takes
-/// seconds and is done by one process at a time.
+/// Returns the cached template or builds it. A cache hit takes a few milliseconds of directory
+/// reading; a build takes seconds, and only one process builds at a time.
 pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, TemplateError> {
     let parts = fingerprint::survey(request)?;
     let root = request.state_dir.join("templates");
@@ -45,14 +45,14 @@ pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, Templa
     files::make_directory(request.state_dir, 0o700).map_err(io("state directory"))?;
     files::make_directory(&root, 0o700).map_err(io("templates directory"))?;
     let _lock = lock(&root)?;
-    // Another process may have built it while this one waited.
+    // Another process may have built the template while this one waited for the lock.
     if let Some(template) = load(request, &directory, &parts.key)? {
         return Ok(template);
     }
     sweep(&root, &parts.key, UNUSED, Sweep::Remove);
     let temporary = root.join(format!(".tmp-{}", std::process::id()));
     let built = build::build(request, &parts, &temporary).and_then(|record| {
-        // A half directory without its record is left by nothing but a crash of an older format.
+        // A directory without a record can only come from a crash of an older version.
         let _ = remove_tree(&directory);
         let text = serde_json::to_vec(&record).map_err(|_| TemplateError::Record)?;
         fs::write(temporary.join("template.json"), text).map_err(io("template.json"))?;
@@ -102,7 +102,7 @@ fn load(
     Ok(Some(template))
 }
 
-/// Held until dropped.
+/// Takes the build lock; dropping the descriptor releases it.
 fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
     let io = |source: rustix::io::Errno| TemplateError::Io {
         step: "lock",
@@ -119,41 +119,42 @@ fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
     Ok(file)
 }
 
-/// A template that goes.
+/// A template to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LeftTemplate {
-    /// A builder died over it.
+pub enum StaleTemplate {
+    /// A builder crashed before it finished the template.
     Unfinished {
         /// Directory name.
         name: String,
     },
-    /// Nobody used it for long.
+    /// No run used the template for a long time.
     Unused {
-        /// Its key.
+        /// Key of the template.
         key: String,
     },
 }
 
-/// Whether a sweep removes or lists.
+/// Mode of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// It removes.
+    /// Removes templates.
     Remove,
-    /// It lists.
+    /// Lists the templates that would be removed.
     List,
 }
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// What went, or would go.
-    pub removed: Vec<LeftTemplate>,
-    /// Templates that stay: a run of the longest kind that began with one may still use it.
+    /// Templates that were removed, or would be.
+    pub removed: Vec<StaleTemplate>,
+    /// Number of templates that stay because a run may still use them.
     pub stayed: usize,
 }
 
-/// Removes what crashed builders left and templates that no run used for `unused`, at least for
-/// the longest time a run can last. A builder at work keeps all of them.
+/// Removes unfinished templates of crashed builders, and templates that no run has used for
+/// `unused`, which is raised to the longest duration of a run. Removes nothing while a builder
+/// holds the lock.
 #[must_use]
 pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept {
     let root = state_dir.join("templates");
@@ -167,7 +168,7 @@ pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept
     }
 }
 
-/// Runs under the lock. What stays is swept the next time.
+/// Runs under the lock. A template that stays is checked again by the next sweep.
 fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
     let mut swept = Swept::default();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
@@ -179,9 +180,9 @@ fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
                 .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > unused))
         };
         let left = if name.starts_with(".tmp-") {
-            LeftTemplate::Unfinished { name }
+            StaleTemplate::Unfinished { name }
         } else if name != ".lock" && name != current && stale() {
-            LeftTemplate::Unused { key: name }
+            StaleTemplate::Unused { key: name }
         } else {
             swept.stayed += usize::from(name != ".lock");
             continue;

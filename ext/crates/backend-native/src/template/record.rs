@@ -1,4 +1,4 @@
-//! What a template is made from, and what is recorded of it.
+//! Inputs of a template, and the record stored with it.
 
 use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
@@ -9,52 +9,52 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::IsolationLevel;
 
-/// Raised whenever templates are built differently.
+/// Format version; increase it whenever the build changes.
 pub(super) const FORMAT: u32 = 2;
 
-/// What a template is made from.
+/// Inputs of a template.
 #[derive(Clone, Copy)]
 pub struct TemplateRequest<'a> {
-    /// Directory whose WordPress core the guest gets.
+    /// Directory of the site's WordPress, whose core the guest gets.
     pub wordpress: &'a Path,
     /// State directory, owned by this user.
     pub state_dir: &'a Path,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     pub share_dir: &'a Path,
-    /// The launcher.
+    /// Path of the launcher.
     pub launcher: &'a Path,
-    /// Wrapper around the launcher.
+    /// Process wrapper around the launcher.
     pub sandbox: &'a dyn ProcessSandbox,
-    /// PHP.
+    /// PHP installation of the host.
     pub php: &'a PhpLayout,
-    /// The host's system directories.
+    /// System directories of the host.
     pub host: &'a HostLayout,
-    /// Level of the guest that installs WordPress; each level has a template of its own, since
-    /// compiled files are keyed by paths.
+    /// Level of the guest that installs WordPress. Each level has its own template, since the
+    /// opcode cache is keyed by paths.
     pub level: IsolationLevel,
-    /// Whose kernel uid that guest gets.
+    /// Kernel uid and gid of that guest.
     pub identity: &'a GuestIdentity,
 }
 
 /// A finished template. Paths are absolute host paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// 64 hex digits.
+    /// Key, 64 hexadecimal digits.
     pub key: String,
-    /// Read-only core with its configuration.
+    /// Core directory with its configuration; read-only.
     pub core: String,
-    /// Lower of `wp-content`.
+    /// Lower directory of `wp-content`.
     pub content: String,
-    /// Lower of the opcode cache.
+    /// Lower directory of the opcode cache.
     pub opcache: String,
     /// `$wp_version`.
     pub wordpress_version: String,
-    /// What no guest may see even when a directory above it is bound: the WordPress this was
-    /// made from, a configuration beside it, and the state directory.
+    /// Paths to hide even when a directory above them is mounted: the site's WordPress, a
+    /// configuration file next to it, and the state directory.
     pub hidden: Vec<HiddenPath>,
 }
 
-/// `template.json`.
+/// Content of `template.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) format: u32,
@@ -64,7 +64,7 @@ pub(super) struct Record {
     pub(super) theme: Option<String>,
 }
 
-/// What no guest may see, by its real name.
+/// Returns the canonical paths to hide from guests.
 pub(super) fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
     let text = |path: PathBuf| path.to_str().map(str::to_owned);
     let mut all: Vec<HiddenPath> = [request.wordpress, request.state_dir]
@@ -73,7 +73,7 @@ pub(super) fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
         .filter_map(text)
         .map(HiddenPath::Directory)
         .collect();
-    // WordPress also reads a wp-config.php one level up.
+    // WordPress also reads a wp-config.php in the parent directory.
     let beside = fs::canonicalize(request.wordpress.join("../wp-config.php"));
     all.extend(beside.ok().and_then(text).map(HiddenPath::File));
     all

@@ -1,9 +1,10 @@
-//! Attacks on the host's git: what a source's own repository names must not reach the guest.
+//! Attacks on the host's git: settings of a source's own repository must not take effect in the
+//! guest.
 //!
-//! What hides it is the runner's work, so a whole run of `wp-codebox` is attacked.
+//! The runner hides the repository, so the attack runs against a complete `wp-codebox` run.
 
-use crate::scenarios::Sight;
-use crate::world::{tree, world};
+use crate::fixture::{fixture, tree};
+use crate::scenarios::Observations;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -11,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The runner under test, opened before the suite gives up root: its directory may be closed to
-/// the user that starts the guests.
+/// The runner under test, opened before the suite drops root: the user that starts the guests may
+/// be unable to open its directory.
 static RUNNER: OnceLock<File> = OnceLock::new();
 
-/// Opens the runner: named by the caller, or built by cargo for this profile.
+/// Opens the runner: the path given by the caller, or one built by cargo for this profile.
 pub fn hold_runner() {
     let path = std::env::var_os("CODEBOX").map_or_else(built_runner, PathBuf::from);
     RUNNER.get_or_init(|| File::open(path).unwrap());
@@ -33,7 +34,7 @@ fn built_runner() -> PathBuf {
 }
 
 fn runner() -> PathBuf {
-    let path = world().root.join("wp-codebox");
+    let path = fixture().root.join("wp-codebox");
     if !path.exists() {
         let mut copy = File::create(&path).unwrap();
         std::io::copy(&mut RUNNER.get().unwrap(), &mut copy).unwrap();
@@ -43,7 +44,8 @@ fn runner() -> PathBuf {
     path
 }
 
-/// Says what worked, a word each. `{BESIDE}` is a host directory beside the source.
+/// Script that prints one word per successful attack. `{BESIDE}` is a host directory next to the
+/// source.
 const ATTACK: &str = "
 cd \"$(dirname \"$0\")\" || exit
 token=what-the-host-keeps
@@ -63,10 +65,10 @@ echo written-by-guest | git hash-object -w --stdin >/dev/null && git gc -q --pru
 echo done
 ";
 
-/// Under which repositories the guest tries it.
+/// Repository choices of the run under which the guest makes the attack.
 const CHOICES: [&str; 2] = ["baseline", "history"];
 
-/// A repository, what its settings name, and another one beside it.
+/// A repository, the programs that its settings name, and a second repository next to it.
 struct Source {
     _root: tempfile::TempDir,
     work: PathBuf,
@@ -74,7 +76,8 @@ struct Source {
 
 impl Source {
     fn make() -> Self {
-        // Not in the suite's own directory: that may lie below /dev, of which nothing is mounted.
+        // Not in the suite's temporary directory: it may lie below /dev, which a guest does not
+        // mount.
         let root = tempfile::tempdir_in("/tmp").unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [beside, secrets, work] = ["beside", "secrets", "work"].map(|name| {
@@ -95,7 +98,8 @@ impl Source {
             .replace("{BESIDE}", beside.to_str().unwrap())
             .replace("{OBJECT}", object.trim());
         fs::write(work.join("attack.sh"), attack).unwrap();
-        // In the work tree, so that a setting that entered a guest would find it there, too.
+        // In the work tree, so that a setting that reached a guest would also find the program
+        // there.
         program(&work.join("monitor"), "touch monitored\n");
         git(&work, &["add", "-A"]);
         git(&work, &["commit", "-qm", "real"]);
@@ -112,30 +116,30 @@ impl Source {
         Self { _root: root, work }
     }
 
-    /// What the script does outside of a guest, in the repository itself.
+    /// Runs the script outside of a guest, in the repository itself.
     fn control(&self) -> String {
         let before = tree(&self.work.join(".git"));
-        let said = clean(Command::new("sh"))
+        let result = clean(Command::new("sh"))
             .arg(self.work.join("attack.sh"))
             .output()
             .unwrap();
         let written = tree(&self.work.join(".git")) != before;
-        words(&String::from_utf8_lossy(&said.stdout), written)
+        words(&String::from_utf8_lossy(&result.stdout), written)
     }
 
-    /// What it does in a guest that has this repository of the source.
+    /// Runs the script in a guest that has this repository choice.
     fn inside(&self, choice: &str) -> String {
-        let world = world();
-        let state = world.root.join("git-state");
+        let fixture = fixture();
+        let state = fixture.root.join("git-state");
         if !state.exists() {
             fs::create_dir(&state).unwrap();
             fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
         }
         let before = tree(&self.work);
         let ran = clean(Command::new(runner()))
-            .args(["run", "--json", "--git", choice, "--share", &world.share])
-            .args(["--launcher".as_ref(), world.launcher.as_os_str()])
-            .args(["--wordpress".as_ref(), world.wordpress.as_os_str()])
+            .args(["run", "--json", "--git", choice, "--share", &fixture.share])
+            .args(["--launcher".as_ref(), fixture.launcher.as_os_str()])
+            .args(["--wordpress".as_ref(), fixture.wordpress.as_os_str()])
             .args(["--state".as_ref(), state.as_os_str()])
             .arg("--mount")
             .arg(format!("{}:/workspace/source", self.work.display()))
@@ -146,16 +150,16 @@ impl Source {
         let text = String::from_utf8_lossy(&ran.stdout).into_owned();
         let answer: serde_json::Value = serde_json::from_str(&text)
             .unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&ran.stderr)));
-        let said = &answer["result"]["transcript"]["executions"][0]["stdout"];
-        let Some(said) = said.as_str().filter(|said| said.contains("done")) else {
+        let result = &answer["result"]["transcript"]["executions"][0]["stdout"];
+        let Some(result) = result.as_str().filter(|result| result.contains("done")) else {
             panic!("{choice}: {text}");
         };
-        words(said, tree(&self.work) != before)
+        words(result, tree(&self.work) != before)
     }
 }
 
-/// Tries everything under each repository; the control tries it on the host.
-pub fn config() -> Sight {
+/// Runs the attack under each repository choice, and as control on the host.
+pub fn config() -> Observations {
     let source = Source::make();
     let seen: Vec<String> = CHOICES.iter().map(|choice| source.inside(choice)).collect();
     let inside = match seen.iter().all(|seen| seen == "nothing") {
@@ -165,8 +169,8 @@ pub fn config() -> Sight {
     (inside, source.control())
 }
 
-fn words(said: &str, written: bool) -> String {
-    let mut all: Vec<&str> = said
+fn words(result: &str, written: bool) -> String {
+    let mut all: Vec<&str> = result
         .lines()
         .filter(|word| !matches!(*word, "" | "done"))
         .collect();
@@ -185,7 +189,7 @@ fn program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Without settings of the user that runs the suite.
+/// Removes the git settings of the user that runs the suite.
 fn clean(mut command: Command) -> Command {
     command
         .env_clear()

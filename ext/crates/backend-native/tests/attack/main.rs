@@ -1,12 +1,13 @@
-//! The attack suite: every vector of `tests/sandbox/attack/vectors.json`, inside and outside.
+//! Attack suite: runs every vector of `tests/sandbox/attack/vectors.json` inside and outside of
+//! guests.
 //!
-//! One line per vector, level and user: what was seen inside, what the control saw, and
-//! whether that is what the table says. A denial counts only beside a control in which
-//! the same attempt works; where no control can work on this kernel, the table gives the
-//! reason and the control proves it. Nothing is skipped.
+//! Prints one line per vector, level and user with the observation inside, the observation of the
+//! control, and whether both match the table. A denial counts only if the same attempt works in a
+//! control. If no control can work on this kernel, the table gives the reason and the control
+//! proves it. No vector is skipped.
 //!
-//! CODEBOX_ATTACK_LEVELS  levels to run, e.g. `full,reduced`; default both
-//! Arguments select vectors whose name contains one of them.
+//! CODEBOX_ATTACK_LEVELS  levels to run, for example `full,reduced`; default both
+//! Arguments select the vectors whose name contains one of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,29 +15,29 @@
     reason = "a failed assumption is a failed test"
 )]
 
-mod arena;
-mod bed;
+#[allow(dead_code, reason = "shared with the sandbox tests")]
+#[path = "../sandbox/fixture.rs"]
+mod fixture;
 mod git;
+mod guest;
+mod guests;
+mod host_targets;
 mod outside;
-mod places;
 mod races;
 mod scenarios;
 mod survivors;
 mod table;
-#[allow(dead_code, reason = "shared with the sandbox tests")]
-#[path = "../sandbox/world.rs"]
-mod world;
 
-use arena::Arena;
+use guests::AttackGuests;
+use host_targets::{Host, fill};
 use outside::Outside;
-use places::{Host, fill};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
-use table::{Place, ProbeKind, Vector, matches};
+use table::{ControlLocation, ProbeKind, Vector, matches};
 use wp_codebox_contracts::IsolationLevel;
 
-/// What a variable of the runner's environment is called that no guest may see.
+/// Name of an environment variable of the runner that no guest may see.
 const VARIABLE: &str = "ATTACK_ENVIRONMENT";
 
 fn main() -> ExitCode {
@@ -51,11 +52,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A variable and a descriptor that a careless runner would pass on.
+/// Sets a variable and opens a descriptor that a faulty runner would pass on to guests.
 fn leak() {
-    // SAFETY: no other thread exists yet; the descriptor stays open on purpose.
+    // SAFETY: no other thread exists yet; the descriptor intentionally stays open.
     unsafe {
-        std::env::set_var(VARIABLE, places::MARKER);
+        std::env::set_var(VARIABLE, host_targets::MARKER);
         assert!(libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) >= 0);
     }
 }
@@ -79,9 +80,9 @@ fn suite(arguments: &[String]) -> ExitCode {
     leak();
     git::hold_runner();
     let mut outside = Outside::start();
-    world::world();
+    fixture::fixture();
     let host = Host::make(&mut outside);
-    let path = world::repository().join("tests/sandbox/attack/vectors.json");
+    let path = fixture::repository().join("tests/sandbox/attack/vectors.json");
     let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let table: Vec<Vector> = table::read(&path)
         .into_iter()
@@ -94,11 +95,11 @@ fn suite(arguments: &[String]) -> ExitCode {
         let before: Vec<_> = host
             .guarded
             .iter()
-            .map(|place| world::tree(place))
+            .map(|place| fixture::tree(place))
             .collect();
-        let mut arena = Arena::new(level, &host);
+        let mut guests = AttackGuests::new(level, &host);
         for vector in &table {
-            let result = catch_unwind(AssertUnwindSafe(|| one(vector, &mut arena, &mut outside)));
+            let result = catch_unwind(AssertUnwindSafe(|| one(vector, &mut guests, &mut outside)));
             let Ok(Some(line)) = result else {
                 if result.is_err() {
                     println!(
@@ -112,11 +113,11 @@ fn suite(arguments: &[String]) -> ExitCode {
             println!("{} {level:?} {user} {}", line.word(), line.text);
             if line.good { passed += 1 } else { failed += 1 }
         }
-        drop(arena);
+        drop(guests);
         let after: Vec<_> = host
             .guarded
             .iter()
-            .map(|place| world::tree(place))
+            .map(|place| fixture::tree(place))
             .collect();
         let whole = filters.is_empty() && before != after || !host.queues_are_whole();
         let changed = whole && !only_controls(&before, &after);
@@ -142,7 +143,8 @@ fn suite(arguments: &[String]) -> ExitCode {
 
 type Trees = [std::collections::BTreeMap<String, String>];
 
-/// Whether the controls alone explain a difference: they change files named for it.
+/// Returns whether the controls alone explain a difference: they change only files created for
+/// them.
 fn only_controls(before: &Trees, after: &Trees) -> bool {
     before.iter().zip(after).all(|(before, after)| {
         let keys = before.keys().chain(after.keys());
@@ -167,21 +169,21 @@ impl Line {
     }
 }
 
-/// One vector at one level; none when the table says it is not tried there.
-fn one(vector: &Vector, arena: &mut Arena<'_>, outside: &mut Outside) -> Option<Line> {
-    if vector.control.place == Place::Neighbour
+/// Runs one vector at one level; returns `None` if the table excludes it there.
+fn one(vector: &Vector, guests: &mut AttackGuests<'_>, outside: &mut Outside) -> Option<Line> {
+    if vector.control.place == ControlLocation::Neighbour
         || vector.run.iter().any(|a| a.contains("{NEIGHBOUR"))
     {
-        arena.neighbour();
+        guests.neighbour();
     }
-    let report = arena.guest().guest.report().clone();
+    let report = guests.guest().guest.report().clone();
     let expected = vector.expected(&report)?.to_owned();
     let began = Instant::now();
     let (inside, control) = if vector.probe == ProbeKind::Scenario {
-        scenarios::run(&vector.run[0], arena, outside)
+        scenarios::run(&vector.run[0], guests, outside)
     } else {
-        let inside = arena.attempt(vector.probe, &vector.run, vector.guest);
-        (inside, control(vector, arena, outside))
+        let inside = guests.attempt(vector.probe, &vector.run, vector.guest);
+        (inside, control(vector, guests, outside))
     };
     let works = matches(&vector.control.sees, &control);
     let unable = vector
@@ -208,13 +210,13 @@ fn one(vector: &Vector, arena: &mut Arena<'_>, outside: &mut Outside) -> Option<
     Some(Line { good, open, text })
 }
 
-fn control(vector: &Vector, arena: &mut Arena<'_>, outside: &mut Outside) -> String {
+fn control(vector: &Vector, guests: &mut AttackGuests<'_>, outside: &mut Outside) -> String {
     let run = vector.control.run.as_ref().unwrap_or(&vector.run);
     match vector.control.place {
-        Place::Neighbour => arena.attempt_by_neighbour(vector.probe, run),
-        Place::Scenario => "no scenario".to_owned(),
-        place @ (Place::User | Place::Namespace | Place::Root) => {
-            let names = arena.outside_names();
+        ControlLocation::Neighbour => guests.attempt_by_neighbour(vector.probe, run),
+        ControlLocation::Scenario => "no scenario".to_owned(),
+        place @ (ControlLocation::User | ControlLocation::Namespace | ControlLocation::Root) => {
+            let names = guests.outside_names();
             let filled: Vec<String> = run.iter().map(|part| fill(part, &names)).collect();
             outside.observe(&vector.id, place, vector.probe, &filled)
         }

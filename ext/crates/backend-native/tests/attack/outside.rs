@@ -1,11 +1,11 @@
 //! Controls: the same attempts outside of any guest.
 //!
-//! Root's attempts are made by a helper that was started before this process became an
-//! unprivileged user. A later pass as an unprivileged user takes over what root saw:
-//! `CODEBOX_ATTACK_SHARED` names the directory through which the two passes talk.
+//! A helper process that was started before this process dropped root makes root's attempts. A
+//! later pass as an unprivileged user reads root's observations from the directory in
+//! `CODEBOX_ATTACK_SHARED`.
 
-use crate::table::{Place, ProbeKind};
-use crate::world::world;
+use crate::fixture::fixture;
+use crate::table::{ControlLocation, ProbeKind};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,12 +13,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-/// Directory shared by the passes as root and as an unprivileged user.
+/// Variable with the directory shared by the passes as root and as an unprivileged user.
 const SHARED: &str = "CODEBOX_ATTACK_SHARED";
 /// Argument with which this program serves root's controls.
 pub const HELPER: &str = "--root-controls";
 
-/// Who may try things outside.
+/// Executors of attempts outside of guests.
 pub struct Outside {
     root: Option<Root>,
     recorded: BTreeMap<String, String>,
@@ -30,7 +30,7 @@ struct Root {
     output: BufReader<ChildStdout>,
 }
 
-/// Answers one JSON list of arguments per line with one line: what the program said.
+/// Reads one JSON list of arguments per line and answers with one line, the program's output.
 pub fn serve_root() {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let argv: Vec<String> = serde_json::from_str(&line).unwrap();
@@ -38,16 +38,16 @@ pub fn serve_root() {
     }
 }
 
-/// What a program that ended this way has shown: its last line, else its status.
+/// Returns the observation of an ended program: its last output line, otherwise its status.
 pub fn observation(out: &str, status: ExitStatus) -> String {
     if let Some(signal) = status.signal() {
         return signal_name(signal);
     }
-    said(out, status.code().unwrap_or(-1))
+    result(out, status.code().unwrap_or(-1))
 }
 
-/// The last line of an output, else the exit code.
-pub fn said(out: &str, code: i32) -> String {
+/// Returns the last line of an output, otherwise the exit code.
+pub fn result(out: &str, code: i32) -> String {
     match out.trim().lines().last() {
         Some(line) => line.trim().to_owned(),
         None => format!("exit {code}"),
@@ -77,7 +77,8 @@ fn observe(argv: &[String]) -> String {
 }
 
 impl Outside {
-    /// Must be called before the world is made: that gives up root.
+    /// Starts the root helper. Must be called before the test environment is created, which drops
+    /// root.
     pub fn start() -> Self {
         let root = rustix::process::geteuid().is_root().then(|| {
             let mut child = Command::new(std::env::current_exe().unwrap())
@@ -100,10 +101,10 @@ impl Outside {
         Self { root, recorded }
     }
 
-    /// Where root's fixtures are: made here by root's helper, or by an earlier pass.
+    /// Returns the directory of root's fixtures, created by the helper now or by an earlier pass.
     pub fn privileged_files(&mut self) -> PathBuf {
-        let place = std::env::var_os(SHARED).map_or_else(|| world().root.clone(), PathBuf::from);
-        let probe = world().probe.display().to_string();
+        let place = std::env::var_os(SHARED).map_or_else(|| fixture().root.clone(), PathBuf::from);
+        let probe = fixture().probe.display().to_string();
         let text = |path: PathBuf| path.display().to_string();
         let (setuid, filecap) = (text(place.join("setuid")), text(place.join("filecap")));
         if self.root.is_some() {
@@ -132,12 +133,18 @@ impl Outside {
         line.trim_end().to_owned()
     }
 
-    /// What is seen outside; `id` names the vector.
-    pub fn observe(&mut self, id: &str, place: Place, kind: ProbeKind, run: &[String]) -> String {
-        let argv = argv(world().probe.to_str().unwrap(), kind, run);
+    /// Makes an attempt outside and returns the observation; `id` names the vector.
+    pub fn observe(
+        &mut self,
+        id: &str,
+        place: ControlLocation,
+        kind: ProbeKind,
+        run: &[String],
+    ) -> String {
+        let argv = argv(fixture().probe.to_str().unwrap(), kind, run);
         match place {
-            Place::User => observe(&argv),
-            Place::Namespace => {
+            ControlLocation::User => observe(&argv),
+            ControlLocation::Namespace => {
                 let unshare = [
                     "unshare",
                     "--map-root-user",
@@ -152,7 +159,7 @@ impl Outside {
                 let all: Vec<String> = unshare.iter().map(|&a| a.to_owned()).chain(argv).collect();
                 observe(&all)
             }
-            Place::Root => {
+            ControlLocation::Root => {
                 if self.root.is_none()
                     && let Some(seen) = self.recorded.get(id)
                 {
@@ -162,11 +169,13 @@ impl Outside {
                 self.recorded.insert(id.to_owned(), seen.clone());
                 seen
             }
-            Place::Neighbour | Place::Scenario => "not an outside control".to_owned(),
+            ControlLocation::Neighbour | ControlLocation::Scenario => {
+                "not an outside control".to_owned()
+            }
         }
     }
 
-    /// Removes what root's controls made, and leaves what they saw to the pass that is not root.
+    /// Removes root's fixtures and stores root's observations for the unprivileged pass.
     pub fn finish(&mut self, scratch: &str) {
         if self.root.is_some() {
             self.as_root(["rm", "-rf", scratch].map(str::to_owned).to_vec());
@@ -177,7 +186,7 @@ impl Outside {
         if self.root.is_some() {
             let path = PathBuf::from(shared).join("controls.json");
             let text = serde_json::to_string(&self.recorded).unwrap();
-            // The directory is root's; this process no longer is.
+            // The directory belongs to root, and this process has dropped root.
             let script = "printf %s \"$1\" > \"$2\"";
             let path = path.display().to_string();
             self.as_root(
@@ -189,7 +198,7 @@ impl Outside {
     }
 }
 
-/// The command line of an attempt.
+/// Returns the command line of an attempt.
 pub fn argv(probe: &str, kind: ProbeKind, run: &[String]) -> Vec<String> {
     let before: &[&str] = match kind {
         ProbeKind::Native | ProbeKind::Scenario => &[probe],

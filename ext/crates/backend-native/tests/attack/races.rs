@@ -1,10 +1,10 @@
-//! A mount source's parent is replaced again and again while guests start.
+//! Swaps the parent directory of a mount source repeatedly while guests start.
 //!
-//! Whoever may write a directory on the way can do this between the runner's check and
-//! the launcher's open. A pinned source leads to the checked inode or to a refusal.
+//! A process that may write a parent directory can do this between the runner's check and the
+//! launcher's open. A pinned source must lead to the checked inode or to a refusal.
 
-use crate::bed::{Bed, NotLaunched};
-use crate::world::{Spec, directory, mount};
+use crate::fixture::{Spec, directory, mount};
+use crate::guest::{AttackGuest, NotLaunched};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use wp_codebox_contracts::{HostSource, InodeId, IsolationLevel};
 
-/// What is put in place of the parent directory.
+/// Object that replaces the parent directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bait {
     Link,
     Directory,
 }
 
-/// Fewest swaps in each of the two halves.
+/// Smallest number of swaps in each of the two halves.
 const SWAPS: u64 = 1000;
-/// Fewest and most launches in each half.
+/// Smallest and largest number of launches in each half.
 const LAUNCHES: (u32, u32) = (12, 400);
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ pub fn swapped(bait: Bait, level: IsolationLevel) -> (String, String) {
     (inside, control.to_owned())
 }
 
-/// Ends the swapping when it goes out of scope.
+/// Stops the swapping thread on drop.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -94,7 +94,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Launches guests on `source` while `parent` and `other` change places.
+/// Launches guests on `source` while a thread swaps `parent` and `other`.
 fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) -> Count {
     let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut count = Count::default();
@@ -111,22 +111,22 @@ fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) 
                 swaps.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_micros(300));
             }
-            // An even number of swaps: everything is where it was.
+            // After an even number of swaps both directories are at their original paths.
             if swaps.load(Ordering::Relaxed) % 2 == 1 {
                 renameat_with(CWD, parent, CWD, other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        // Also when a guest fails: the scope waits for the thread.
+        // Dropped also on panic, because the scope waits for the thread.
         let _stop = Stop(&stop);
         for number in 0..LAUNCHES.1 {
             let enough = count.shown > 0 && count.refused + count.escaped > 0;
             if number >= LAUNCHES.0 && enough && swaps.load(Ordering::Relaxed) >= SWAPS {
                 break;
             }
-            match Bed::try_launch(level, &spec) {
-                Ok(mut bed) => {
-                    let path = bed.path("/workspace/x/who");
-                    match bed.must(&["cat", &path]).as_str() {
+            match AttackGuest::try_launch(level, &spec) {
+                Ok(mut sandbox) => {
+                    let path = sandbox.path("/workspace/x/who");
+                    match sandbox.must(&["cat", &path]).as_str() {
                         "right" => count.shown += 1,
                         _ => count.escaped += 1,
                     }

@@ -1,15 +1,15 @@
-//! Attacks in which more than one program takes part.
+//! Attacks that involve more than one program.
 //!
-//! Each gives what was seen inside and what the control saw outside.
+//! Each scenario returns the observation inside and that of the control outside.
 
-use crate::arena::{Arena, try_in};
-use crate::bed::Bed;
+use crate::fixture::{BusyClock, REUSE, alive, directory, fixture, tree};
 use crate::git;
+use crate::guest::AttackGuest;
+use crate::guests::{AttackGuests, try_in};
 use crate::outside::Outside;
 use crate::races;
 use crate::survivors;
-use crate::table::{GuestLimits, Place, ProbeKind};
-use crate::world::{Lived, REUSE, alive, directory, tree, world};
+use crate::table::{ControlLocation, GuestLimits, ProbeKind};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -20,27 +20,27 @@ use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, KillCause};
 use wp_codebox_contracts::IsolationLevel;
 
-/// What was seen inside, and what the control saw.
-pub type Sight = (String, String);
+/// Observation inside the guest, and observation of the control.
+pub type Observations = (String, String);
 
-/// The argument with which this program runs inside the metadata stand-in's namespace.
+/// Argument with which this program runs as metadata server in its own network namespace.
 pub const METADATA: &str = "--metadata";
 const ADDRESS: &str = "169.254.169.254";
 
-pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
+pub fn run(name: &str, guests: &mut AttackGuests<'_>, outside: &mut Outside) -> Observations {
     match name {
-        "overlay-lower" => overlay_lower(arena),
-        "mount-race-link" => races::swapped(races::Bait::Link, arena.level),
-        "mount-race-directory" => races::swapped(races::Bait::Directory, arena.level),
-        "survive-runner" => survivors::after(survivors::Killed::Runner, arena),
-        "survive-launcher" => survivors::after(survivors::Killed::Launcher, arena),
-        "survive-pid1" => survivors::after(survivors::Killed::Pid1, arena),
-        "survive-end" => survivors::after(survivors::Killed::Nobody, arena),
-        "metadata" => metadata(arena, 0),
-        "metadata-php" => metadata(arena, 2),
+        "overlay-lower" => overlay_lower(guests),
+        "mount-race-link" => races::swapped(races::Bait::Link, guests.level),
+        "mount-race-directory" => races::swapped(races::Bait::Directory, guests.level),
+        "survive-runner" => survivors::after(survivors::Killed::Runner, guests),
+        "survive-launcher" => survivors::after(survivors::Killed::Launcher, guests),
+        "survive-pid1" => survivors::after(survivors::Killed::Pid1, guests),
+        "survive-end" => survivors::after(survivors::Killed::NoProcess, guests),
+        "metadata" => metadata(guests, 0),
+        "metadata-php" => metadata(guests, 2),
         "git-config" => git::config(),
-        "output" => output(arena),
-        "fork-bomb" => fork_bomb(arena, outside),
+        "output" => output(guests),
+        "fork-bomb" => fork_bomb(guests, outside),
         other => panic!("no scenario named {other}"),
     }
 }
@@ -48,16 +48,16 @@ pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
 const CHANGES: &str = "cd {RW} && echo changed > file.txt && echo new > new.txt && \
     rm -f control.txt && { chmod 777 . || true; } && mv file.txt moved.txt";
 
-fn overlay_lower(arena: &mut Arena<'_>) -> Sight {
-    let source = arena.writable_source();
+fn overlay_lower(guests: &mut AttackGuests<'_>) -> Observations {
+    let source = guests.writable_source();
     fs::write(source.join("control.txt"), "x").unwrap();
     let before = tree(&source);
-    let mut bed = arena.launch(GuestLimits::default());
-    let script = crate::places::fill(CHANGES, &arena.names(&bed));
-    bed.must(&["/bin/sh", "-c", &script]);
-    drop(bed);
+    let mut sandbox = guests.launch(GuestLimits::default());
+    let script = crate::host_targets::fill(CHANGES, &guests.names(&sandbox));
+    sandbox.must(&["/bin/sh", "-c", &script]);
+    drop(sandbox);
     let inside = verdict(tree(&source) == before);
-    // The same commands on a directory of the same user, without a guest.
+    // Control: the same commands on a directory of the same user, without a guest.
     let copy = directory("lower");
     fs::write(copy.join("file.txt"), "x").unwrap();
     let before = tree(&copy);
@@ -75,14 +75,14 @@ fn verdict(same: bool) -> String {
     }
 }
 
-/// Column 0: by connecting; column 2: by PHP. Each is followed by its control.
-fn metadata(arena: &Arena<'_>, column: usize) -> Sight {
+/// Observation in column 0 (by connecting) or column 2 (by PHP); the next column is its control.
+fn metadata(guests: &AttackGuests<'_>, column: usize) -> Observations {
     let own = std::env::current_exe().unwrap();
     let output = Command::new("unshare")
         .args(["--user", "--map-current-user", "--keep-caps", "--net"])
         .arg(own)
-        .args([METADATA, level_name(arena.level)])
-        .env(REUSE, &world().root)
+        .args([METADATA, level_name(guests.level)])
+        .env(REUSE, &fixture().root)
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -95,9 +95,9 @@ fn metadata(arena: &Arena<'_>, column: usize) -> Sight {
     (fields[column].to_owned(), fields[column + 1].to_owned())
 }
 
-/// Runs in a network namespace of its own, whose loopback interface gets the address.
+/// Serves in a new network namespace whose loopback interface has the metadata address.
 pub fn serve_metadata(level: IsolationLevel) {
-    let probe = world().probe.clone();
+    let probe = fixture().probe.clone();
     let outside = |program: &Path, args: &[&str]| {
         let output = Command::new(program).args(args).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -121,11 +121,11 @@ pub fn serve_metadata(level: IsolationLevel) {
         outside(&probe, &tcp),
         outside(Path::new("php"), &["-n", "-r", &fetch]),
     ];
-    let spec = crate::world::Spec {
+    let spec = crate::fixture::Spec {
         staged: vec![survivors::staged_probe()],
         ..Default::default()
     };
-    let mut guest = Bed::launch(level, &spec);
+    let mut guest = AttackGuest::launch(level, &spec);
     let names = [("PROBE", guest.path(survivors::PROBE))].into();
     let patience = Duration::from_secs(30);
     let native = tcp.map(str::to_owned);
@@ -134,7 +134,7 @@ pub fn serve_metadata(level: IsolationLevel) {
     println!("seen {native}|{}|{php}|{}", controls[0], controls[1]);
 }
 
-/// A level as an argument of this program.
+/// Returns a level as an argument of this program.
 pub fn level_name(level: IsolationLevel) -> &'static str {
     match level {
         IsolationLevel::Full => "full",
@@ -150,12 +150,12 @@ fn peak_memory() -> u64 {
     number.parse::<u64>().unwrap() * 1024
 }
 
-/// 64 MiB of output, of which a limit lets one through; the runner must not grow with it.
-fn output(arena: &Arena<'_>) -> Sight {
+/// Writes 64 MiB of output with a limit of one MiB; the runner's memory must not grow with it.
+fn output(guests: &AttackGuests<'_>) -> Observations {
     const LIMIT: u64 = 1024 * 1024;
     const FLOOD: u64 = 64 * LIMIT;
-    let mut bed = arena.launch(GuestLimits::default());
-    let request = bed.request(&[&bed.path(survivors::PROBE), "output", "64"]);
+    let mut sandbox = guests.launch(GuestLimits::default());
+    let request = sandbox.request(&[&sandbox.path(survivors::PROBE), "output", "64"]);
     let before = peak_memory();
     let mut kept = 0;
     let call = ExecCall {
@@ -164,7 +164,7 @@ fn output(arena: &Arena<'_>) -> Sight {
         deadline: Instant::now() + Duration::from_secs(40),
         output_limit: LIMIT,
     };
-    let execution = bed
+    let execution = sandbox
         .guest
         .exec(&call, &mut |_, bytes| kept += bytes.len() as u64)
         .unwrap();
@@ -175,7 +175,7 @@ fn output(arena: &Arena<'_>) -> Sight {
     } else {
         format!("kept {kept} of {}, grew by {grown}", execution.output_bytes)
     };
-    let mut child = Command::new(&world().probe)
+    let mut child = Command::new(&fixture().probe)
         .args(["output", "64"])
         .stdout(Stdio::piped())
         .spawn()
@@ -195,13 +195,13 @@ fn output(arena: &Arena<'_>) -> Sight {
     (inside, control.to_owned())
 }
 
-fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
+fn fork_bomb(guests: &AttackGuests<'_>, outside: &mut Outside) -> Observations {
     let limits = GuestLimits {
         processes: Some(40),
         ..GuestLimits::default()
     };
-    let mut bed = arena.launch(limits);
-    let bomb = bed.request(&[
+    let mut sandbox = guests.launch(limits);
+    let bomb = sandbox.request(&[
         "bash",
         "-c",
         "trap '' TERM HUP; f() { f | f & }; f 2>/dev/null; sleep 30",
@@ -209,15 +209,15 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
     let call = ExecCall {
         request: &bomb,
         stdin: &[],
-        // Whoever looks ends it.
+        // The polling loop below ends the guest.
         deadline: Instant::now() + Duration::from_secs(20),
         output_limit: 1000,
     };
-    let killer = bed.guest.killer();
+    let killer = sandbox.guest.killer();
     let over = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
-        let pid = bed.guest.pid();
-        // The first look that shows the bomb at work, however late it gets to run.
+        let pid = sandbox.guest.pid();
+        // Time of the first poll that shows the bomb running, even if the poll itself is late.
         let over = &over;
         let look = scope.spawn(move || {
             let mut seen = Vec::new();
@@ -228,19 +228,19 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
                     seen = now;
                 }
             }
-            // Time to come to its limit.
+            // Let the bomb reach the process limit.
             std::thread::sleep(Duration::from_millis(500));
             killer.kill(KillCause::Cancelled);
             seen
         });
-        let _ = bed.guest.exec(&call, &mut |_, _| {});
+        let _ = sandbox.guest.exec(&call, &mut |_, _| {});
         over.store(true, Ordering::Relaxed);
         look.join().unwrap()
     });
-    bed.guest.kill(KillCause::Finished);
-    let mut start = Lived::start();
+    sandbox.guest.kill(KillCause::Finished);
+    let mut start = BusyClock::start();
     let left = || seen.iter().filter(|pid| alive(**pid)).count();
-    // Shorter than bash tries to fork again: no survivor gives up meanwhile.
+    // Shorter than bash's fork retries, so that no surviving process gives up by itself meanwhile.
     start.until(Duration::from_secs(5), || left() == 0);
     let inside = if left() == 0 && (2..=100).contains(&seen.len()) {
         "all gone".to_owned()
@@ -253,6 +253,6 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
         )
     };
     let run = ["forks", "200"].map(str::to_owned);
-    let control = outside.observe("fork-bomb", Place::User, ProbeKind::Native, &run);
+    let control = outside.observe("fork-bomb", ControlLocation::User, ProbeKind::Native, &run);
     (inside, control)
 }

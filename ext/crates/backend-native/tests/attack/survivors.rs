@@ -1,35 +1,35 @@
-//! Double-forked daemons that ignore every signal, and what ends them.
+//! Daemons that forked twice and ignore every signal, and the events that end them.
 
-use crate::arena::Arena;
-use crate::bed::Bed;
-use crate::outside::said;
+use crate::fixture::{BusyClock, REUSE, Spec, alive, fixture};
+use crate::guest::AttackGuest;
+use crate::guests::AttackGuests;
+use crate::outside::result;
 use crate::scenarios::level_name;
 use crate::table::GuestLimits;
-use crate::world::{Lived, REUSE, Spec, alive, world};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wp_codebox_contracts::{IsolationLevel, StagedFile};
 
-/// The argument with which this program is the runner that gets killed.
+/// Argument with which this program acts as the runner that is killed.
 pub const RUNNER: &str = "--runner";
-/// Where guests of these scenarios have the probe.
+/// Path of the probe in the guests of these scenarios.
 pub const PROBE: &str = "/run/codebox/staged/probe";
 
-/// Who is ended with SIGKILL.
+/// Process that is killed with SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
     Runner,
     Launcher,
     Pid1,
-    /// The run just ends.
-    Nobody,
+    /// None: the run just ends.
+    NoProcess,
 }
 
 pub fn staged_probe() -> StagedFile {
     StagedFile {
-        source: world().probe.to_str().unwrap().to_owned(),
+        source: fixture().probe.to_str().unwrap().to_owned(),
         target: PROBE.to_owned(),
     }
 }
@@ -40,7 +40,7 @@ fn parent(pid: i32) -> i32 {
     rest.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A process and everything below it.
+/// Returns a process and all its descendants.
 pub fn below(pid: i32) -> Vec<i32> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -62,14 +62,14 @@ fn kill(pid: i32) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
 }
 
-/// Launcher, pid 1 and everything below, daemons among it.
-fn with_daemons(bed: &mut Bed) -> Vec<i32> {
-    let probe = bed.path(PROBE);
+/// Starts daemons and returns the pids of launcher, pid 1 and all descendants.
+fn with_daemons(sandbox: &mut AttackGuest) -> Vec<i32> {
+    let probe = sandbox.path(PROBE);
     for name in ["daemon-a", "daemon-b"] {
-        assert_eq!(bed.must(&[&probe, "daemon", name]), "ok\n");
+        assert_eq!(sandbox.must(&[&probe, "daemon", name]), "ok\n");
     }
-    let mut all = vec![parent(bed.guest.pid())];
-    all.extend(below(bed.guest.pid()));
+    let mut all = vec![parent(sandbox.guest.pid())];
+    all.extend(below(sandbox.guest.pid()));
     assert!(
         all.len() >= 4 && all.iter().all(|pid| alive(*pid)),
         "{all:?}"
@@ -77,26 +77,26 @@ fn with_daemons(bed: &mut Bed) -> Vec<i32> {
     all
 }
 
-/// The runner that gets killed: says who lives in its guest, then waits.
+/// Acts as the runner that is killed: prints the pids of its guest, then waits.
 pub fn be_runner(level: IsolationLevel) {
     let spec = Spec {
         staged: vec![staged_probe()],
         ..Spec::default()
     };
-    let mut bed = Bed::launch(level, &spec);
-    let all = with_daemons(&mut bed);
+    let mut sandbox = AttackGuest::launch(level, &spec);
+    let all = with_daemons(&mut sandbox);
     let text: Vec<String> = all.iter().map(ToString::to_string).collect();
     println!("pids {}", text.join(" "));
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// Kills one of them and looks at what is left after two seconds at most.
-pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
+/// Kills one of them and returns the processes that are left after at most two seconds.
+pub fn after(killed: Killed, guests: &AttackGuests<'_>) -> (String, String) {
     let left = match killed {
         Killed::Runner => {
             let mut runner = Command::new(std::env::current_exe().unwrap())
-                .args([RUNNER, level_name(arena.level)])
-                .env(REUSE, &world().root)
+                .args([RUNNER, level_name(guests.level)])
+                .env(REUSE, &fixture().root)
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
@@ -111,14 +111,14 @@ pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
             runner.wait().unwrap();
             left_of(&pids)
         }
-        Killed::Launcher | Killed::Pid1 | Killed::Nobody => {
-            let mut bed = arena.launch(GuestLimits::default());
-            let pids = with_daemons(&mut bed);
+        Killed::Launcher | Killed::Pid1 | Killed::NoProcess => {
+            let mut sandbox = guests.launch(GuestLimits::default());
+            let pids = with_daemons(&mut sandbox);
             match killed {
-                // Not waited for yet: a dead launcher stays as a zombie until the guest is dropped.
+                // The launcher stays a zombie until the guest is dropped, so its pid is not reused.
                 Killed::Launcher => kill(pids[0]),
                 Killed::Pid1 => kill(pids[1]),
-                Killed::Runner | Killed::Nobody => drop(bed),
+                Killed::Runner | Killed::NoProcess => drop(sandbox),
             }
             left_of(&pids)
         }
@@ -128,11 +128,11 @@ pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
 
 fn left_of(pids: &[i32]) -> String {
     let gone = || !pids.iter().any(|pid| alive(*pid));
-    if Lived::start().until(Duration::from_secs(2), gone) {
+    if BusyClock::start().until(Duration::from_secs(2), gone) {
         return "none left".to_owned();
     }
     let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
-    // One may end just now.
+    // A process may end at this moment; ESRCH is acceptable.
     // SAFETY: sends signals to processes this suite started.
     left.iter().for_each(|pid| unsafe {
         libc::kill(**pid, libc::SIGKILL);
@@ -140,10 +140,10 @@ fn left_of(pids: &[i32]) -> String {
     format!("{} left", left.len())
 }
 
-/// The same daemon outside of any guest: the death of who started it does nothing to it.
+/// Control: outside of a guest the same daemon survives the death of its creator.
 fn control() -> String {
     let name = format!("atk-{}", std::process::id() % 100_000);
-    let probe = world().probe.display();
+    let probe = fixture().probe.display();
     let mut shell = Command::new("sh")
         .args(["-c", &format!("{probe} daemon {name}; sleep 30")])
         .stdout(Stdio::piped())
@@ -153,10 +153,10 @@ fn control() -> String {
     BufReader::new(shell.stdout.take().unwrap())
         .read_line(&mut line)
         .unwrap();
-    assert_eq!(said(&line, 0), "ok");
+    assert_eq!(result(&line, 0), "ok");
     let children = below(i32::try_from(shell.id()).unwrap());
     for pid in children.iter().skip(1) {
-        // The program that made the daemon may just have ended by itself.
+        // The program that created the daemon may have ended by itself already.
         // SAFETY: sends a signal to a process this suite started.
         unsafe { libc::kill(*pid, libc::SIGKILL) };
     }

@@ -1,76 +1,77 @@
-//! The table of vectors: `tests/sandbox/attack/vectors.json`, and what an answer means.
+//! The table of vectors, `tests/sandbox/attack/vectors.json`, and the comparison of observations.
 
 use serde::Deserialize;
 use std::path::Path;
 use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 
-/// One thing an attacker tries.
+/// One attack.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vector {
     /// Unique name.
     pub id: String,
-    /// What it attacks.
+    /// Isolation axis under attack.
     pub axis: IsolationAxis,
-    /// In words, for the generated table.
+    /// Description for the generated table.
     #[serde(rename = "tries")]
     pub _tries: String,
-    /// How it is tried.
+    /// Kind of program that makes the attempt.
     pub probe: ProbeKind,
-    /// Arguments of the native probe; one script for PHP and shell; a scenario's name.
+    /// Arguments of the native probe; one script for PHP and shell; or the name of a scenario.
     pub run: Vec<String>,
-    /// Answers that mean the attack failed at `full`, separated by `|`; `*` ends a prefix.
+    /// Observations at `full` that mean the attack failed, separated by `|`; a trailing `*` matches
+    /// a prefix.
     pub full: String,
-    /// The same where the axis is only best effort on this host.
+    /// Observations at `full` where the axis is only best effort on this host.
     pub full_best_effort: Option<String>,
-    /// The same at `reduced`; `-` where the attempt is not made there.
+    /// Observations at `reduced` that mean the attack failed; `-` excludes the vector there.
     pub reduced: String,
-    /// The same where the axis is only best effort on this host.
+    /// Observations at `reduced` where the axis is only best effort on this host.
     pub reduced_best_effort: Option<String>,
-    /// The same attempt where it works.
+    /// Positive control: the same attempt in a location where it works.
     pub control: Control,
-    /// Limits of a guest of its own.
+    /// Limits of a separate guest for this vector.
     pub guest: Option<GuestLimits>,
 }
 
-/// How something is tried.
+/// Kind of program that makes an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
-    /// `probe` with arguments.
+    /// The native `probe` program with arguments.
     Native,
     /// `php -r`.
     Php,
     /// `/bin/sh -c`.
     Shell,
-    /// A function of the suite: more than one program takes part.
+    /// A function of the suite, because more than one program takes part.
     Scenario,
 }
 
-/// Limits that differ from the default.
+/// Limits that differ from the defaults.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuestLimits {
     pub memory_mib: Option<u64>,
     pub disk_mib: Option<u64>,
     pub processes: Option<u64>,
-    /// Wall clock of the execution.
+    /// Wall-clock limit of the execution in milliseconds.
     pub deadline_ms: Option<u64>,
 }
 
-/// Where an attempt works.
+/// Positive control of an attempt.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
-    /// Who tries it.
+    /// Location of the control.
     #[serde(rename = "as")]
-    pub place: Place,
-    /// Other arguments than the vector's.
+    pub place: ControlLocation,
+    /// Arguments, if they differ from the vector's.
     pub run: Option<Vec<String>>,
-    /// What it sees.
+    /// Expected observation.
     #[serde(default = "ok")]
     pub sees: String,
-    /// A kernel or host on which nobody can do it.
+    /// Kernel or host on which the attempt cannot work anywhere.
     pub unable: Option<Unable>,
 }
 
@@ -86,23 +87,23 @@ pub struct Unable {
     pub because: String,
 }
 
-/// Where a control runs.
+/// Location of a control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// The unprivileged user that starts the guests.
+pub enum ControlLocation {
+    /// On the host as the unprivileged user that starts the guests.
     User,
-    /// Root of a throw-away user, mount, pid, network, ipc, uts and cgroup namespace.
+    /// As root of a temporary user, mount, pid, network, ipc, uts and cgroup namespace.
     Namespace,
-    /// Root of this host.
+    /// On the host as root.
     Root,
-    /// The other guest, whose own things are attacked.
+    /// In the neighbour guest, whose own objects are attacked.
     Neighbour,
-    /// The scenario makes its own.
+    /// In the scenario itself.
     Scenario,
 }
 
-impl Place {
+impl ControlLocation {
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -114,7 +115,7 @@ impl Place {
     }
 }
 
-/// Reads the table; a vector that is listed twice is an error of the table.
+/// Reads the table; panics when two vectors have the same id.
 pub fn read(path: &Path) -> Vec<Vector> {
     let text = std::fs::read_to_string(path).unwrap();
     let all: Vec<Vector> = serde_json::from_str(&text).unwrap();
@@ -126,7 +127,8 @@ pub fn read(path: &Path) -> Vec<Vector> {
 }
 
 impl Vector {
-    /// What must be seen inside, given what the guest's own probes reported; none: not tried.
+    /// Returns the expected observation for the guest's isolation report; `None` excludes the
+    /// vector.
     pub fn expected(&self, report: &IsolationReport) -> Option<&str> {
         let enforced = report
             .axes
@@ -143,13 +145,13 @@ impl Vector {
         (wanted != "-").then_some(wanted)
     }
 
-    /// Whether the expectation is that the attack is not stopped.
+    /// Returns whether the table expects that the attack succeeds.
     pub fn is_open(&self, expected: &str) -> bool {
         expected == self.control.sees
     }
 }
 
-/// Whether an observation is one of the expected ones.
+/// Returns whether an observation matches the expected ones.
 pub fn matches(expected: &str, seen: &str) -> bool {
     expected.split('|').any(|one| match one.strip_suffix('*') {
         Some(prefix) => seen.starts_with(prefix),

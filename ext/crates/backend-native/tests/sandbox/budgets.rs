@@ -1,8 +1,8 @@
-//! What the kernel counts for a user and not for a process: a guest stays below its share, and
+//! Kernel limits that count per user instead of per process: a guest stays below its share, and
 //! other processes of the same user cannot end it.
 
-use crate::beside::launch_piped;
-use crate::world::*;
+use crate::concurrent_programs::launch_piped;
+use crate::fixture::*;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
@@ -12,8 +12,8 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{ErrorCode, FIXED_LIMITS};
 
-/// Sends descriptors over socket pairs and never receives them, as many as it is told, from the
-/// first line of its standard input to its end.
+/// Sends the given number of descriptors over socket pairs without receiving them, from the first
+/// line on its standard input until end of file.
 const HOARDER: &str = r"
 import os, resource, socket, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -35,15 +35,15 @@ print(sent, flush=True)
 sys.stdin.read()
 ";
 
-/// Descriptors in flight that the old limit of guests, 4096, did not allow its holder to exceed.
+/// Number of descriptors in flight above 4096, the former limit of guests.
 const MANY: u64 = 5000;
 
-/// What a runner may open whose budget is used up by [`MANY`].
+/// Limit of open files of a runner for which [`MANY`] descriptors in flight are too many.
 const FEW: u64 = 3000;
 
 struct Hoarder(Child);
 
-/// The kernel adds up what is in flight per user: one test at a time sends so many.
+/// The kernel counts descriptors in flight per user, so only one test at a time sends this many.
 fn only_hoarder() -> MutexGuard<'static, ()> {
     static ONLY: Mutex<()> = Mutex::new(());
     ONLY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,14 +60,14 @@ impl Hoarder {
         Self(child)
     }
 
-    /// Answers how many are in flight then.
+    /// Sends the descriptors and returns how many are in flight.
     fn hoard(&mut self) -> u64 {
         let input = self.0.stdin.as_mut().unwrap();
         input.write_all(b"go\n").unwrap();
-        let mut said = String::new();
+        let mut result = String::new();
         let mut output = BufReader::new(self.0.stdout.take().unwrap());
-        output.read_line(&mut said).unwrap();
-        said.trim().parse().unwrap()
+        output.read_line(&mut result).unwrap();
+        result.trim().parse().unwrap()
     }
 }
 
@@ -78,7 +78,7 @@ impl Drop for Hoarder {
     }
 }
 
-fn server(guest: &mut Guest) -> crate::beside::Piped {
+fn server(guest: &mut Guest) -> crate::concurrent_programs::Piped {
     let server = "$s = stream_socket_server('tcp://127.0.0.1:8123'); echo \"up\\n\"; \
         while ($c = stream_socket_accept($s, 60)) { fclose($c); }";
     let mut program = launch_piped(guest, &["php", "-r", server]);
@@ -87,7 +87,7 @@ fn server(guest: &mut Guest) -> crate::beside::Piped {
 }
 
 #[test]
-fn more_descriptors_in_flight_than_a_guest_may_open_stop_neither_programs_nor_connections() {
+fn other_processes_descriptors_in_flight_do_not_block_programs_or_connections() {
     assert!(
         raise_open_files() > 2 * MANY,
         "this host allows too few open files"
@@ -103,7 +103,7 @@ fn more_descriptors_in_flight_than_a_guest_may_open_stop_neither_programs_nor_co
     assert_eq!(sh(&mut self::guest(), "echo new").ok(), "new\n");
 }
 
-/// Lowers the limit of this process for good.
+/// Lowers the limit of this process permanently.
 fn few_open_files(most: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let few = Rlimit {
@@ -113,11 +113,12 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// With the variable set, a runner whose own budget is used up; without it, nothing is.
+/// With the variable set, acts as a runner whose limit is exhausted; without it, nothing is
+/// exhausted.
 #[test]
-fn a_runner_with_few_open_files() {
-    // The hoarder alone holds more than the runner and its guest may: the budget is used up
-    // whatever other tests of the same user receive meanwhile.
+fn child_process_that_acts_as_a_runner_with_few_open_files() {
+    // The hoarder alone holds more descriptors than the runner and its guest may, so the limit is
+    // exhausted independently of other tests of the same user.
     let hoarder = std::env::var_os(REUSE).map(|_| {
         let hoarder = Hoarder::start(MANY);
         few_open_files(FEW);
@@ -156,7 +157,7 @@ fn a_runner_with_few_open_files() {
 }
 
 #[test]
-fn a_used_up_budget_of_descriptors_in_flight_is_answered_and_ends_no_guest() {
+fn exhausted_descriptors_in_flight_give_an_error_and_the_guest_lives() {
     template();
     assert!(
         raise_open_files() > 2 * MANY,
@@ -166,23 +167,23 @@ fn a_used_up_budget_of_descriptors_in_flight_is_answered_and_ends_no_guest() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "budgets::a_runner_with_few_open_files",
+            "budgets::child_process_that_acts_as_a_runner_with_few_open_files",
             "--nocapture",
             "--test-threads=1",
         ])
-        .env(REUSE, &world().root)
+        .env(REUSE, &fixture().root)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let result = String::from_utf8_lossy(&output.stdout);
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("survived"),
-        "{said}{failed}"
+        output.status.success() && result.contains("survived"),
+        "{result}{failed}"
     );
 }
 
 #[test]
-fn a_guest_has_few_descriptors_watches_and_timers_and_enough_of_them() {
+fn guest_limits_on_descriptors_watches_and_timers_are_low_but_sufficient() {
     let mut guest = guest();
     let files = FIXED_LIMITS.open_files;
     let limits = sh(&mut guest, "ulimit -Sn; ulimit -Hn").ok();
@@ -198,27 +199,27 @@ def until_refused(make, most):
 timer = ctypes.c_void_p()
 print(*until_refused(lambda: libc.inotify_init1(0), 500),
       *until_refused(lambda: libc.timer_create(1, None, ctypes.byref(timer)), 5000))";
-    let said = run(&mut guest, &["/usr/bin/python3", "-c", count]).ok();
-    let numbers: Vec<u64> = said
+    let result = run(&mut guest, &["/usr/bin/python3", "-c", count]).ok();
+    let numbers: Vec<u64> = result
         .split_whitespace()
         .map(|number| number.parse().unwrap())
         .collect();
     let [instances, errno, timers, full] = numbers[..] else {
-        panic!("{said}");
+        panic!("{result}");
     };
     assert_eq!(instances, FIXED_LIMITS.inotify_instances);
     assert_eq!(errno, libc::EMFILE as u64);
     assert!(
         timers > 900 && timers <= FIXED_LIMITS.queued_signals,
-        "{said}"
+        "{result}"
     );
     assert_eq!(full, libc::EAGAIN as u64);
 }
 
-/// Stops each process that pid 1 has forked and that runs no program yet: /proc does not show it,
-/// because it is not dumpable before its `execve`. Those that run one meanwhile are continued.
-/// With `again` it stops the others over and over. What it misses moves on without it: a thread of
-/// its own shows how far.
+/// Stops each process that pid 1 has forked before its `execve`: /proc does not list it, because it
+/// is not dumpable until then. Continues processes that have executed a program in the meantime.
+/// With `again` it stops the others repeatedly. The process makes progress whenever the stopper
+/// misses it; a thread of the stopper reports how far.
 const STOPPER: &str = r"
 import contextlib, itertools, os, signal, sys, threading
 again, stopped = sys.argv[1] == 'again', []
@@ -246,21 +247,21 @@ for round in itertools.count(1):
             last = pid
 ";
 
-/// How many programs a stopper says it stopped since the last call; waits for nothing.
-fn stopped(stopper: &mut crate::beside::Piped) -> usize {
+/// Returns how many programs a stopper reports as stopped since the last call; does not block.
+fn stopped(stopper: &mut crate::concurrent_programs::Piped) -> usize {
     rustix::fs::fcntl_setfl(&stopper.output, rustix::fs::OFlags::NONBLOCK).unwrap();
-    let mut said = vec![0; 65_536];
-    let count = rustix::io::read(&stopper.output, said.as_mut_slice()).unwrap_or(0);
-    String::from_utf8_lossy(&said[..count])
+    let mut result = vec![0; 65_536];
+    let count = rustix::io::read(&stopper.output, result.as_mut_slice()).unwrap_or(0);
+    String::from_utf8_lossy(&result[..count])
         .matches("stopped")
         .count()
 }
 
-/// Most programs started until one is met between fork and `execve`.
+/// Largest number of programs started until one is stopped between fork and `execve`.
 const STARTS: usize = 5_000;
 
 #[test]
-fn a_program_that_is_stopped_before_it_starts_is_continued() {
+fn program_stopped_before_execve_is_continued_by_pid_1() {
     let mut guest = guest();
     let mut stopper = launch_piped(&mut guest, &["/usr/bin/python3", "-c", STOPPER, "once"]);
     assert_eq!(stopper.line(), "up");
@@ -284,7 +285,7 @@ fn a_program_that_is_stopped_before_it_starts_is_continued() {
 }
 
 #[test]
-fn a_program_that_is_kept_from_starting_keeps_nothing_else_from_being_answered() {
+fn program_stopped_before_execve_does_not_block_other_requests() {
     let (wake, _open) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let mut guest = guest();
     let mut stopper = launch_piped(&mut guest, &["/usr/bin/python3", "-c", STOPPER, "again"]);
@@ -292,7 +293,7 @@ fn a_program_that_is_kept_from_starting_keeps_nothing_else_from_being_answered()
     let mut end = None;
     for _ in 0..STARTS {
         let program = launch_piped(&mut guest, &["true"]);
-        // Pid 1 answers this whatever becomes of the program.
+        // Pid 1 must answer this request independently of the program.
         match guest.connect(8124) {
             Err(ConnectError::Refused { errno, .. }) => assert_eq!(errno, libc::ECONNREFUSED),
             other => panic!("{other:?}"),
@@ -305,7 +306,7 @@ fn a_program_that_is_kept_from_starting_keeps_nothing_else_from_being_answered()
             break;
         }
     }
-    // It is given up in the end, unless it got through between two signals.
+    // Pid 1 kills the program at its deadline, unless the program ran between two signals.
     match end {
         Some(LaunchEnd::NotStarted(ExecError::NotStarted { step, errno, .. })) => {
             assert_eq!((step.as_str(), errno), ("start", libc::ETIMEDOUT));

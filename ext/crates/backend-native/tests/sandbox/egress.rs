@@ -1,7 +1,6 @@
-//! The sockets of the egress bridge: there when asked for, absent when not, and no way
-//! past them.
+//! Sockets of the egress bridge: present if requested, absent otherwise, and the only way out.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -11,7 +10,7 @@ use wp_codebox_contracts::IsolationAxis;
 
 const SOCKET: &str = "/run/codebox/egress.sock";
 
-/// Says who answered, to the first client.
+/// Answers the first client with `who`.
 fn answer<S: Read + Write + Send + 'static>(mut stream: S, who: &'static str) {
     let _ = stream.read(&mut [0; 1024]);
     let text = format!(
@@ -28,7 +27,7 @@ fn network_row(guest: &wp_codebox_backend_native::Guest) -> String {
 }
 
 #[test]
-fn both_sockets_are_made_inside_and_answered_from_outside() {
+fn egress_sockets_in_the_guest_are_answered_by_the_runner() {
     let mut guest = Spec {
         egress: GuestEgress::Tunnel,
         ..Spec::default()
@@ -52,11 +51,11 @@ fn both_sockets_are_made_inside_and_answered_from_outside() {
     for thread in threads {
         thread.join().unwrap();
     }
-    // It can be neither replaced nor removed: its directory is read-only.
+    // The socket can be neither replaced nor removed, because its directory is read-only.
     let replace = format!("rm -f {SOCKET}; mv /run/codebox /tmp/x; ls {SOCKET}");
     assert!(sh(&mut guest, &replace).out.contains(SOCKET));
     assert_ne!(sh(&mut guest, &format!("rm {SOCKET}")).code(), 0);
-    // The runner's copies are the only ones: nobody inside can accept.
+    // Only the runner holds the listening sockets, so no process in the guest can accept.
     assert_eq!(
         sh(&mut guest, "ls /proc/1/fd 2>/dev/null | wc -l")
             .out
@@ -66,7 +65,7 @@ fn both_sockets_are_made_inside_and_answered_from_outside() {
 }
 
 #[test]
-fn a_denied_network_has_no_socket_at_all() {
+fn denied_network_has_no_egress_socket() {
     let mut guest = guest();
     assert!(guest.take_egress().is_none());
     assert!(
@@ -76,12 +75,13 @@ fn a_denied_network_has_no_socket_at_all() {
     );
     assert_ne!(sh(&mut guest, &format!("ls {SOCKET}")).code(), 0);
     let tried = sh(&mut guest, "curl -sS -m 60 http://127.0.0.1:3128/; echo $?");
-    // 7: connection refused. The control is the other test's answer.
+    // curl exit code 7: connection refused. The control is the successful connection in the test
+    // above.
     assert_eq!(tried.out.trim(), "7", "{tried:?}");
 }
 
 #[test]
-fn mail_arrives_outside_of_the_guest_and_is_refused_once_nobody_receives_it() {
+fn mail_reaches_the_runner_and_is_refused_after_its_socket_closes() {
     let mut guest = guest();
     let socket = guest.take_mail().unwrap();
     assert!(guest.take_mail().is_none(), "handed over once");
@@ -94,13 +94,13 @@ fn mail_arrives_outside_of_the_guest_and_is_refused_once_nobody_receives_it() {
     let dial = "python3 -c 'import socket; print(socket.create_connection((\"localhost\", 25), 60).recv(99))'";
     assert_eq!(sh(&mut guest, dial).ok(), "b'220 here\\r\\n'\n");
     server.join().unwrap();
-    // The descriptor went with the thread, and the guest has no copy of it.
+    // The thread closed the listening socket, and the guest has no copy of it.
     let refused = sh(&mut guest, "curl -sS -m 60 telnet://127.0.0.1:25; echo $?");
     assert_eq!(refused.out.trim(), "7", "{refused:?}");
 }
 
 #[test]
-fn sockets_that_the_runner_closed_answer_nobody() {
+fn egress_sockets_closed_by_the_runner_refuse_connections() {
     let mut guest = Spec {
         egress: GuestEgress::Tunnel,
         ..Spec::default()

@@ -1,24 +1,27 @@
-//! Programs in a guest: start, stream, end.
+//! Programs in a guest: start, output streams, exit.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, ExecEnd, ExecError, KillCause};
 use wp_codebox_contracts::{ErrorCode, GuestPath, IsolationLevel};
 
 #[test]
-fn exit_codes_streams_and_input_come_back() {
+fn exit_code_output_streams_and_stdin_are_passed() {
     let mut guest = guest();
     assert_eq!(guest.report().level, IsolationLevel::Full);
     assert_eq!(run(&mut guest, &["true"]).code(), 0);
     assert_eq!(sh(&mut guest, "exit 7").code(), 7);
-    let said = sh(&mut guest, "echo out; echo err >&2");
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("out\n", "err\n"));
+    let result = sh(&mut guest, "echo out; echo err >&2");
+    assert_eq!(
+        (result.out.as_str(), result.err.as_str()),
+        ("out\n", "err\n")
+    );
     let big = vec![b'x'; 3_000_000];
-    let said = run_request(&mut guest, &request(&["wc", "-c"]), &big);
-    assert_eq!(said.ok().trim(), "3000000");
-    let said = sh(&mut guest, "kill -SEGV $$");
-    assert_eq!(said.execution.end, ExecEnd::Signaled(libc::SIGSEGV));
+    let result = run_request(&mut guest, &request(&["wc", "-c"]), &big);
+    assert_eq!(result.ok().trim(), "3000000");
+    let result = sh(&mut guest, "kill -SEGV $$");
+    assert_eq!(result.execution.end, ExecEnd::Signaled(libc::SIGSEGV));
     assert_eq!(
         run(&mut guest, &["cat"]).ok(),
         "",
@@ -27,7 +30,7 @@ fn exit_codes_streams_and_input_come_back() {
 }
 
 #[test]
-fn environment_directory_and_descriptors_are_exactly_those_given() {
+fn program_gets_exactly_the_given_environment_directory_and_descriptors() {
     let mut guest = guest();
     let mut request = request(&["env"]);
     request.env = BTreeMap::from([
@@ -45,7 +48,7 @@ fn environment_directory_and_descriptors_are_exactly_those_given() {
         run_request(&mut guest, &request, &[]).ok(),
         "/wordpress/wp-includes\n"
     );
-    // `ls` itself holds one more: the directory it reads.
+    // `ls` itself holds one more descriptor for the directory that it reads.
     assert_eq!(
         run(&mut guest, &["ls", "/proc/self/fd"]).ok(),
         "0\n1\n2\n3\n"
@@ -54,7 +57,7 @@ fn environment_directory_and_descriptors_are_exactly_those_given() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn program_that_cannot_start_names_the_failed_step() {
     let mut guest = guest();
     let step = |guest: &mut _, argv: &[&str], cwd: &str| {
         let mut request = request(argv);
@@ -119,7 +122,7 @@ fn what_cannot_start_says_why() {
 }
 
 #[test]
-fn large_arguments_pass_and_too_large_ones_are_refused() {
+fn large_arguments_are_passed_and_too_large_ones_are_refused() {
     let mut guest = guest();
     let large = "y".repeat(120_000);
     assert_eq!(
@@ -143,7 +146,7 @@ fn large_arguments_pass_and_too_large_ones_are_refused() {
 }
 
 #[test]
-fn output_over_the_limit_is_dropped_and_said() {
+fn output_above_the_limit_is_dropped_and_reported_as_truncated() {
     let mut guest = guest();
     for (limit, truncated) in [(1000, true), (1_000_000, false)] {
         let request = request(&["head", "-c", "1000000", "/dev/zero"]);
@@ -164,7 +167,7 @@ fn output_over_the_limit_is_dropped_and_said() {
 }
 
 #[test]
-fn the_deadline_ends_the_guest_and_everything_in_it() {
+fn deadline_kills_the_guest_with_all_its_processes() {
     let mut guest = guest();
     let request = request(&["sh", "-c", "trap '' TERM INT; setsid sleep 61 & sleep 60"]);
     let call = ExecCall {
@@ -181,37 +184,37 @@ fn the_deadline_ends_the_guest_and_everything_in_it() {
 }
 
 #[test]
-fn another_thread_can_cancel() {
+fn execution_can_be_cancelled_from_another_thread() {
     let mut guest = guest();
     let killer = guest.killer();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
         killer.kill(KillCause::Cancelled);
     });
-    let said = run(&mut guest, &["sleep", "50"]);
+    let result = run(&mut guest, &["sleep", "50"]);
     thread.join().unwrap();
-    assert_eq!(said.execution.end, ExecEnd::Cancelled);
+    assert_eq!(result.execution.end, ExecEnd::Cancelled);
 }
 
 #[test]
-fn a_background_process_does_not_hold_the_execution_and_lives_on() {
+fn background_process_does_not_delay_the_execution_and_keeps_running() {
     let mut guest = guest();
-    // It ends when it is told to, which is after the execution: an execution that waited for it
-    // would never come back.
-    let said = sh(
+    // The background process ends only on a signal file created after the execution: an execution
+    // that waited for the process would never return.
+    let result = sh(
         &mut guest,
         "(while [ ! -e /tmp/stop ]; do sleep 0.05; done; echo seen > /tmp/done) & echo started",
     );
-    assert_eq!(said.ok(), "started\n");
-    let said = sh(
+    assert_eq!(result.ok(), "started\n");
+    let result = sh(
         &mut guest,
         "touch /tmp/stop; for i in $(seq 200); do [ -s /tmp/done ] && break; sleep 0.1; done; cat /tmp/done",
     );
-    assert_eq!(said.ok(), "seen\n");
+    assert_eq!(result.ok(), "seen\n");
 }
 
 #[test]
-fn common_tools_work() {
+fn common_command_line_tools_work_in_the_guest() {
     let mut guest = guest();
     assert_eq!(
         run(&mut guest, &["bash", "-c", "a=(1 2); cat <(echo ${#a[@]})"]).ok(),

@@ -1,11 +1,11 @@
-//! Locks, leases, watches, sockets, FIFOs and dirty pages of host files that a guest sees.
+//! Locks, leases, inotify, sockets, FIFOs and dirty pages of host files that a guest can open.
 //!
-//! A host program and a guest use the same file, in every kind of mount. Whatever one of them
-//! does to the inode must not be noticed by the other. The control for each is a second
-//! process of the host, which does notice.
+//! A host program and a guest use the same file through every kind of mount. An operation by one of
+//! them on the inode must not be visible to the other. As control, a second host process does
+//! observe it.
 
-use crate::beside::{Piped, launch_piped};
-use crate::world::*;
+use crate::concurrent_programs::{Piped, launch_piped};
+use crate::fixture::*;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -22,19 +22,19 @@ use wp_codebox_contracts::{
 
 const PROBE: &str = "/run/codebox/staged/probe";
 const STAGED: &str = "/run/codebox/staged/data";
-/// Tries until a page that the kernel itself wrote to disk in between is no explanation.
+/// Number of tries, because the kernel may write a page to disk by itself in between.
 const TRIES: usize = 5;
 
-/// A host directory, or a single file, and where the guest sees it.
-struct Place {
+/// A host directory or single file and its path in the guest.
+struct SharedPath {
     kind: &'static str,
     host: PathBuf,
     guest: String,
     directory: bool,
 }
 
-impl Place {
-    /// A file of it: host path and guest path.
+impl SharedPath {
+    /// Returns host path and guest path of a file in it.
     fn file(&self) -> (String, String) {
         if self.directory {
             (self.below("data"), format!("{}/data", self.guest))
@@ -48,11 +48,11 @@ impl Place {
     }
 }
 
-/// Removed with everything in it.
+/// A directory that is removed recursively on drop.
 struct Base(PathBuf);
 
 impl Base {
-    /// A directory on a disk: pages of a tmpfs are never written back.
+    /// Creates the directory on a disk file system: pages of a tmpfs are never written back.
     fn new(name: &str) -> Self {
         let beside = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let on_disk = |path: &PathBuf| {
@@ -84,14 +84,14 @@ fn host(path: &Path) -> HostSource {
     HostSource::of(path.to_str().unwrap())
 }
 
-/// A guest's plan with every kind of mount over a directory of this test's own.
-fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
-    let world = world();
+/// Returns a plan with every kind of mount over a directory of this test.
+fn every_kind(base: &Base) -> (LaunchPlan, Vec<SharedPath>) {
+    let fixture = fixture();
     let guest = |path: &str| GuestPath::new(path).unwrap();
     let mut places = Vec::new();
     let mut place = |kind, at: &str| {
         let host = base.directory(kind);
-        places.push(Place {
+        places.push(SharedPath {
             kind,
             host: host.clone(),
             guest: at.to_owned(),
@@ -130,10 +130,10 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
         source: host(&place("programs", "/opt/agents/tool")),
         target: guest("/opt/agents/tool"),
     }];
-    // The step that /usr and the other directories of the system are shown by.
+    // The kind of step that mounts /usr and the other system directories.
     let system = place("system directory", "/srv/system");
     let single = base.directory("staged").join("data");
-    places.push(Place {
+    places.push(SharedPath {
         kind: "staged file",
         host: single.clone(),
         guest: STAGED.to_owned(),
@@ -144,8 +144,8 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
         target: target.to_owned(),
     };
     let mut plan = build_plan(&GuestSpec {
-        host: &world.host,
-        php: &world.php,
+        host: &fixture.host,
+        php: &fixture.php,
         share_dir: share.to_str().unwrap(),
         template: &Template {
             core: core.to_str().unwrap().to_owned(),
@@ -157,7 +157,7 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
         components: &components,
         programs: &programs,
         task_json: "",
-        staged: &[staged(&world.probe, PROBE), staged(&single, STAGED)],
+        staged: &[staged(&fixture.probe, PROBE), staged(&single, STAGED)],
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })
@@ -170,7 +170,7 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
     (plan, places)
 }
 
-/// A process that answers one line for each line, inside or outside.
+/// A process, in the guest or on the host, that answers one line per request line.
 trait Asked {
     fn ask(&mut self, verb: &str, path: &str) -> String;
 }
@@ -193,7 +193,7 @@ struct Neighbour {
 
 impl Neighbour {
     fn start() -> Self {
-        let mut child = Command::new(&world().probe)
+        let mut child = Command::new(&fixture().probe)
             .arg("sharing")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -223,18 +223,18 @@ impl Drop for Neighbour {
     }
 }
 
-/// The guest, its program, and two processes of the host.
+/// The guest, its program, and two host processes.
 struct Bench {
     _guest: Guest,
     inside: Piped,
     one: Neighbour,
     other: Neighbour,
-    places: Vec<Place>,
+    places: Vec<SharedPath>,
     _base: Base,
 }
 
 fn bench(name: &str) -> Bench {
-    world();
+    fixture();
     let base = Base::new(name);
     let (plan, places) = every_kind(&base);
     let mut guest = launch(&plan).unwrap();
@@ -250,7 +250,7 @@ fn bench(name: &str) -> Bench {
 }
 
 #[test]
-fn a_lock_of_the_host_is_not_seen_inside_and_one_from_inside_not_by_the_host() {
+fn file_locks_are_not_shared_between_host_and_guest() {
     let mut bench = bench("locks");
     for place in &bench.places {
         let (outside, within) = place.file();
@@ -271,7 +271,7 @@ fn a_lock_of_the_host_is_not_seen_inside_and_one_from_inside_not_by_the_host() {
 }
 
 #[test]
-fn a_lease_or_a_notification_is_refused_on_every_file() {
+fn leases_and_directory_notifications_are_refused_on_every_file() {
     let mut bench = bench("leases");
     for place in &bench.places {
         let (outside, within) = place.file();
@@ -287,12 +287,13 @@ fn a_lease_or_a_notification_is_refused_on_every_file() {
 }
 
 #[test]
-fn a_socket_or_fifo_made_after_the_launch_leads_to_no_host_program() {
+fn socket_or_fifo_created_after_launch_does_not_reach_host_programs() {
     let mut bench = bench("late");
     for place in bench.places.iter().filter(|place| place.directory) {
         let kind = place.kind;
         let within = |name: &str| format!("{}/{name}", place.guest);
-        // A socket's address has 108 bytes; a longer path is another failure than a refusal.
+        // The address of a unix socket is limited to 108 bytes; a longer path would fail for that
+        // reason.
         assert!(place.below("sock").len() < 108);
         let _listener = UnixListener::bind(place.host.join("sock")).unwrap();
         let control = bench.one.ask("connect", &place.below("sock"));
@@ -303,7 +304,8 @@ fn a_socket_or_fifo_made_after_the_launch_leads_to_no_host_program() {
         let fifo = place.host.join("fifo");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        // Open for both, so that it has a writer and a reader from the start.
+        // Opened for reading and writing, so that the FIFO has both a reader and a writer from the
+        // start.
         let mut both = fs::File::options()
             .read(true)
             .write(true)
@@ -317,7 +319,7 @@ fn a_socket_or_fifo_made_after_the_launch_leads_to_no_host_program() {
 }
 
 #[test]
-fn a_watch_inside_does_not_see_what_the_host_opens() {
+fn inotify_in_the_guest_does_not_see_host_file_access() {
     let mut bench = bench("watches");
     for place in &bench.places {
         let (outside, within) = place.file();
@@ -331,7 +333,7 @@ fn a_watch_inside_does_not_see_what_the_host_opens() {
             assert_eq!(watcher.ask("watched", ""), expected, "{kind}");
         }
     }
-    // A real directory of the system, in which every program of the host looks for libraries.
+    // A system directory in which every host program looks for libraries.
     for (watcher, expected) in [
         (&mut bench.inside as &mut dyn Asked, "silent"),
         (&mut bench.other, "ok"),
@@ -343,12 +345,12 @@ fn a_watch_inside_does_not_see_what_the_host_opens() {
 }
 
 #[test]
-fn devices_are_the_hosts_own_and_a_watch_tells_when_one_is_opened() {
+fn inotify_on_device_nodes_sees_host_opens() {
     let mut bench = bench("devices");
     assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
     assert_eq!(bench.one.ask("read", "/dev/null"), "empty");
     assert_eq!(bench.inside.ask("watched", ""), "ok");
-    // Nothing else is the host's: the control is a file of the same guest.
+    // Control: a file of the same guest is not shared with the host.
     let (outside, within) = bench.places[0].file();
     assert_eq!(bench.inside.ask("watch", &within), "ok");
     assert_eq!(bench.one.ask("read", &outside), "ok");
@@ -356,7 +358,7 @@ fn devices_are_the_hosts_own_and_a_watch_tells_when_one_is_opened() {
 }
 
 #[test]
-fn syncing_inside_writes_nothing_of_the_host_to_the_disk() {
+fn sync_in_the_guest_does_not_write_dirty_host_pages() {
     let mut bench = bench("syncs");
     for place in &bench.places {
         let (outside, within) = place.file();
@@ -365,11 +367,11 @@ fn syncing_inside_writes_nothing_of_the_host_to_the_disk() {
             |bench: &mut Neighbour| -> u32 { bench.ask("dirty", &outside).parse().unwrap() };
         let mut kept = false;
         for _ in 0..TRIES {
-            // Not truncated first: ext4 writes such a file out when it is closed.
+            // Not truncated first: ext4 writes a truncated file out on close.
             let mut file = fs::File::options().write(true).open(&outside).unwrap();
             file.write_all(&[b'x'; 64 * 1024]).unwrap();
             assert_eq!(bench.inside.ask("write-back", &within), "ok", "{kind}");
-            // The kernel's own writer may have come by in between.
+            // The kernel's writeback may have run in between.
             kept = dirty(&mut bench.one) > 0;
             if kept {
                 break;
@@ -382,7 +384,7 @@ fn syncing_inside_writes_nothing_of_the_host_to_the_disk() {
 }
 
 #[test]
-fn dropping_a_file_from_the_cache_inside_leaves_the_hosts_cache_alone() {
+fn fadvise_dontneed_in_the_guest_leaves_the_host_page_cache() {
     let mut bench = bench("cache");
     for place in &bench.places {
         let (outside, within) = place.file();
@@ -408,7 +410,7 @@ fn dropping_a_file_from_the_cache_inside_leaves_the_hosts_cache_alone() {
 }
 
 #[test]
-fn files_that_are_not_plain_or_too_large_are_not_copied_into_a_guest() {
+fn special_and_too_large_files_are_not_copied_into_a_guest() {
     let base = Base::new("copies");
     let (plan, _) = every_kind(&base);
     let with = |name: &str, times: usize| {
@@ -428,7 +430,7 @@ fn files_that_are_not_plain_or_too_large_are_not_copied_into_a_guest() {
     sized("larger", 16 * 1024 * 1024 + 1);
     let _listener = UnixListener::bind(base.0.join("socket")).unwrap();
     with("largest", 1).unwrap();
-    for (name, times, said) in [
+    for (name, times, result) in [
         ("larger", 1, "File too large"),
         ("largest", 17, "File too large"),
         ("socket", 1, "Invalid argument"),
@@ -436,18 +438,18 @@ fn files_that_are_not_plain_or_too_large_are_not_copied_into_a_guest() {
         let body = with(name, times).unwrap_err();
         let message = &body.message;
         assert!(
-            message.contains("bind") && message.contains(said),
+            message.contains("bind") && message.contains(result),
             "{message}"
         );
         let hinted = body.hints.iter().any(|hint| hint.contains("16 MiB"));
-        assert_eq!(hinted, said == "File too large", "{:?}", body.hints);
+        assert_eq!(hinted, result == "File too large", "{:?}", body.hints);
     }
 }
 
 #[test]
-fn a_guest_finds_no_path_of_the_host_in_its_proc() {
+fn proc_in_the_guest_contains_no_host_paths() {
     let mut bench = bench("paths");
-    // The base's own name, so that `/var` or `/tmp` alone is no match.
+    // Searches for the base's own name, since `/var` or `/tmp` alone would match other paths.
     let base = bench
         ._base
         .0
@@ -456,7 +458,7 @@ fn a_guest_finds_no_path_of_the_host_in_its_proc() {
         .to_str()
         .unwrap()
         .to_owned();
-    let world = world()
+    let fixture = fixture()
         .root
         .file_name()
         .unwrap()
@@ -466,7 +468,7 @@ fn a_guest_finds_no_path_of_the_host_in_its_proc() {
     for file in ["mountinfo", "mounts", "mountstats", "maps", "cgroup"] {
         let text = sh(&mut bench._guest, &format!("cat /proc/self/{file}")).ok();
         assert!(!text.is_empty(), "{file}");
-        for name in [&base, &world] {
+        for name in [&base, &fixture] {
             assert!(!text.contains(name.as_str()), "{file}: {text}");
         }
     }

@@ -1,6 +1,6 @@
-//! What a guest cannot reach, each beside the same attempt where it works.
+//! Operations that a guest cannot do, each next to the same attempt where it works.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -18,7 +18,7 @@ const PROBE: &str = "/run/codebox/staged/probe";
 
 fn probe_guest() -> Guest {
     let staged = vec![StagedFile {
-        source: world().probe.to_str().unwrap().to_owned(),
+        source: fixture().probe.to_str().unwrap().to_owned(),
         target: PROBE.to_owned(),
     }];
     Spec {
@@ -29,7 +29,7 @@ fn probe_guest() -> Guest {
 }
 
 fn outside(argv: &[&str]) -> String {
-    let output = Command::new(&world().probe).args(argv).output().unwrap();
+    let output = Command::new(&fixture().probe).args(argv).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -39,9 +39,9 @@ fn inside(guest: &mut Guest, argv: &[&str]) -> String {
     run(guest, &argv).ok()
 }
 
-/// Refusals are the attack suite's; this is what programs need and must keep.
+/// Operations that programs need; the attack suite covers the refused ones.
 #[test]
-fn what_programs_need_is_allowed() {
+fn operations_that_programs_need_are_allowed() {
     let mut guest = probe_guest();
     for needed in [
         &["socket", "1", "1"][..],
@@ -56,7 +56,7 @@ fn what_programs_need_is_allowed() {
 }
 
 #[test]
-fn host_files_do_not_exist_inside() {
+fn host_files_do_not_exist_in_the_guest() {
     let place = directory("host");
     let marker = place.join("marker.txt");
     fs::write(&marker, "secret-of-the-host").unwrap();
@@ -106,13 +106,13 @@ fn host_files_do_not_exist_inside() {
             "{missing}"
         );
     }
-    let state = world().state.to_str().unwrap();
+    let state = fixture().state.to_str().unwrap();
     assert_ne!(run(&mut guest, &["test", "-e", state]).code(), 0);
-    let said = sh(
+    let result = sh(
         &mut guest,
         "grep -rl secret-of-the-host / --exclude-dir=proc --exclude-dir=usr --exclude-dir=staged 2>/dev/null | head -1",
     );
-    assert_eq!(said.out, "");
+    assert_eq!(result.out, "");
     assert_eq!(
         sh(
             &mut guest,
@@ -124,7 +124,7 @@ fn host_files_do_not_exist_inside() {
 }
 
 #[test]
-fn the_way_back_through_proc_and_links_is_closed() {
+fn host_root_is_unreachable_through_proc_links_and_dot_dot() {
     let mut guest = guest();
     for path in [
         "/proc/1/root/",
@@ -144,7 +144,7 @@ fn the_way_back_through_proc_and_links_is_closed() {
         sh(&mut guest, "cd /; cd ../../..; pwd -P; ls -d /../usr").ok(),
         "/\n/../usr\n"
     );
-    // A host's root left below or above the guest's would be another file with this name.
+    // If the host's root were reachable as `..`, it would have another device or inode number.
     let same = "[ $(stat -c %d:%i /) = $(stat -c %d:%i /..) ] && ls -d /../wordpress";
     assert_eq!(sh(&mut guest, same).ok(), "/../wordpress\n");
     let mounts = sh(&mut guest, "cut -d' ' -f5 /proc/self/mountinfo").ok();
@@ -153,7 +153,7 @@ fn the_way_back_through_proc_and_links_is_closed() {
 }
 
 #[test]
-fn host_processes_are_out_of_sight_and_reach() {
+fn host_processes_are_invisible_and_cannot_be_signalled() {
     let mut guest = probe_guest();
     let mut sleeper = Command::new("sleep").arg("300").spawn().unwrap();
     let pid = sleeper.id().to_string();
@@ -164,11 +164,11 @@ fn host_processes_are_out_of_sight_and_reach() {
     );
     let answer = inside(&mut guest, &["signal", &pid]);
     assert_eq!(answer, "ESRCH\n");
-    let said = sh(
+    let result = sh(
         &mut guest,
         "sleep 20 & ls /proc | grep -c '^[0-9]'; kill -9 1; kill -9 -1; true",
     );
-    let visible: u32 = said.out.trim().parse().unwrap();
+    let visible: u32 = result.out.trim().parse().unwrap();
     assert!((2..=6).contains(&visible), "only its own: {visible}");
     assert!(alive(sleeper.id().try_into().unwrap()));
     assert_eq!(
@@ -181,7 +181,7 @@ fn host_processes_are_out_of_sight_and_reach() {
 }
 
 #[test]
-fn host_sockets_cannot_be_reached() {
+fn host_sockets_cannot_be_connected() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let connect =
@@ -207,7 +207,7 @@ fn host_sockets_cannot_be_reached() {
         "open",
         "control: loopback inside works"
     );
-    // Nothing is sent: there is no route.
+    // Connecting a UDP socket sends no packet; it fails because there is no route.
     let away = "$s=@stream_socket_client('udp://192.0.2.1:9',$e); echo $e;";
     assert_eq!(
         run(&mut guest, &["php", "-r", away]).ok(),
@@ -224,7 +224,7 @@ fn host_sockets_cannot_be_reached() {
 }
 
 #[test]
-fn no_privilege_is_left_or_can_be_gained() {
+fn guest_has_no_capabilities_and_cannot_gain_any() {
     let mut guest = guest();
     let status = sh(
         &mut guest,
@@ -266,10 +266,10 @@ fn no_privilege_is_left_or_can_be_gained() {
 }
 
 #[test]
-fn devices_are_the_harmless_ones() {
+fn dev_contains_only_the_basic_devices() {
     let mut guest = guest();
-    let said = sh(&mut guest, "ls /dev | tr '\\n' ' '");
-    let names = said.ok();
+    let result = sh(&mut guest, "ls /dev | tr '\\n' ' '");
+    let names = result.ok();
     assert_eq!(
         names.replace("tty ", ""),
         "fd full null random shm stderr stdin stdout urandom zero "
@@ -291,7 +291,7 @@ fn devices_are_the_harmless_ones() {
 }
 
 #[test]
-fn the_report_tells_what_was_seen() {
+fn full_isolation_report_contains_observed_facts() {
     let guest = guest();
     let report = guest.report();
     assert_eq!(report.axes.len(), IsolationAxis::ALL.len());
@@ -311,7 +311,7 @@ fn the_report_tells_what_was_seen() {
     }
     let text = serde_json::to_string(report).unwrap();
     assert!(
-        !text.contains(world().root.to_str().unwrap()),
+        !text.contains(fixture().root.to_str().unwrap()),
         "no host path"
     );
 }
@@ -337,13 +337,13 @@ impl ProcessSandbox for Through {
 }
 
 #[test]
-fn root_is_refused_even_in_a_namespace() {
+fn launcher_refuses_root_even_in_a_user_namespace() {
     let plan = Spec::default().plan();
     let launch = |sandbox: &dyn ProcessSandbox| {
         Guest::launch(
             &plan,
             &wp_codebox_backend_native::LaunchOptions {
-                launcher: &world().launcher,
+                launcher: &fixture().launcher,
                 sandbox,
                 ready_timeout: std::time::Duration::from_secs(20),
                 cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
@@ -360,9 +360,9 @@ fn root_is_refused_even_in_a_namespace() {
     assert!(!error.body().hints.is_empty());
 }
 
-/// The steps with which a plan hides things; which things it hides is a test of the plan.
+/// Checks the plan steps that hide paths; a test of the plan checks which paths are hidden.
 #[test]
-fn a_directory_and_a_file_below_a_bound_directory_can_be_hidden() {
+fn directory_and_file_below_a_mounted_directory_can_be_hidden() {
     let system = directory("system");
     for name in ["site", "other"] {
         fs::create_dir(system.join(name)).unwrap();

@@ -1,6 +1,6 @@
-//! Whatever is killed, nothing of a guest stays.
+//! No process of a guest survives, whichever process is killed.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,8 +22,8 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Every process of a guest with something running in it: launcher, pid 1, programs.
-pub(crate) fn everybody(guest: &mut Guest) -> Vec<i32> {
+/// Returns every process of a guest with running programs: launcher, pid 1, programs.
+pub(crate) fn all_processes(guest: &mut Guest) -> Vec<i32> {
     sh(
         guest,
         "setsid sleep 77 >/dev/null 2>&1 & trap '' TERM; sleep 78 >/dev/null 2>&1 & true",
@@ -47,13 +47,13 @@ fn all_gone(pids: &[i32]) -> bool {
 }
 
 #[test]
-fn killing_the_launcher_ends_everything() {
+fn killing_the_launcher_ends_every_guest_process() {
     let mut guest = guest();
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     kill(all[0]);
     let took = in_time(|| all_gone(&all[1..]));
     println!("after kill -9 of the launcher: {took:?}");
-    let said = guest.exec(
+    let result = guest.exec(
         &ExecCall {
             request: &request(&["true"]),
             stdin: &[],
@@ -62,10 +62,10 @@ fn killing_the_launcher_ends_everything() {
         },
         &mut |_, _| {},
     );
-    assert!(said.is_err() || said.is_ok_and(|e| e.end == ExecEnd::GuestDied));
+    assert!(result.is_err() || result.is_ok_and(|e| e.end == ExecEnd::GuestDied));
     let death = guest.cause_of_death();
     assert_eq!(death.process, GuestProcess::Launcher, "{death}");
-    // An outer sandbox around it has only an exit status to tell a signal by.
+    // A process wrapper can report the signal only by its exit status.
     assert!(
         death.signal == Some(9) || death.code == Some(128 + 9),
         "{death}"
@@ -73,9 +73,9 @@ fn killing_the_launcher_ends_everything() {
 }
 
 #[test]
-fn killing_pid_1_ends_everything() {
+fn killing_pid_1_ends_every_guest_process() {
     let mut guest = guest();
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     kill(all[1]);
     in_time(|| all_gone(&all));
     let death = guest.cause_of_death();
@@ -88,9 +88,9 @@ fn killing_pid_1_ends_everything() {
 }
 
 #[test]
-fn dropping_the_guest_ends_everything() {
+fn dropping_the_guest_ends_every_guest_process() {
     let mut guest = guest();
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     drop(guest);
     assert!(
         all_gone(&all),
@@ -98,11 +98,11 @@ fn dropping_the_guest_ends_everything() {
     );
 }
 
-/// With the variable set this is the runner that gets killed; without it, an ordinary short run.
+/// With the variable set, acts as the runner that is killed; without it, a short ordinary run.
 #[test]
-fn a_runner_of_its_own() {
+fn child_process_that_acts_as_the_killed_runner() {
     let mut guest = guest();
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     if std::env::var_os(REUSE).is_some() {
         println!(
             "pids {}",
@@ -118,16 +118,16 @@ fn a_runner_of_its_own() {
 }
 
 #[test]
-fn killing_the_runner_ends_everything() {
+fn killing_the_runner_ends_every_guest_process() {
     template();
     let mut runner = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "lifetime::a_runner_of_its_own",
+            "lifetime::child_process_that_acts_as_the_killed_runner",
             "--nocapture",
             "--test-threads=1",
         ])
-        .env(REUSE, &world().root)
+        .env(REUSE, &fixture().root)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -144,14 +144,14 @@ fn killing_the_runner_ends_everything() {
     println!("after kill -9 of the runner: {took:?}");
 }
 
-/// The file system that a line of `mountinfo` is about, as device number.
+/// Returns the device number of a `mountinfo` line.
 fn device(line: &str) -> &str {
     line.split(' ').nth(2).unwrap()
 }
 
-/// Others may mount things of their own meanwhile: what counts is what is this guest's.
+/// Compares this guest's mounts only: other processes may mount file systems meanwhile.
 #[test]
-fn nothing_is_mounted_on_the_host() {
+fn guest_mounts_are_not_visible_on_the_host() {
     let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap();
     let before = mounts();
     let mut guest = guest();
@@ -168,7 +168,7 @@ fn nothing_is_mounted_on_the_host() {
         .collect();
     assert!(own.len() >= 3, "scratch, proc and overlays: {inside}");
     let now = mounts();
-    let root = world().root.to_str().unwrap();
+    let root = fixture().root.to_str().unwrap();
     let leaked: Vec<&str> = now
         .lines()
         .filter(|line| own.contains(device(line)) || line.contains(root) && !before.contains(line))

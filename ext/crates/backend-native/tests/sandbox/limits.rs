@@ -1,6 +1,6 @@
-//! What a guest may use, and what happens beyond it.
+//! Resource limits of a guest and the result of exceeding them.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, ExecEnd, KillCause};
 use wp_codebox_contracts::{ExecLimits, Limits};
@@ -18,13 +18,13 @@ fn limited(change: impl Fn(&mut Limits)) -> wp_codebox_backend_native::Guest {
 }
 
 #[test]
-fn a_fork_bomb_stops_at_the_limit_and_dies_with_the_guest() {
+fn fork_bomb_stops_at_the_process_limit_and_ends_with_the_guest() {
     let mut guest = limited(|l| l.processes = 20);
     let count = "i=0; while [ $i -lt COUNT ]; do sleep 40 & i=$((i+1)); done; echo all";
-    let said = sh(&mut guest, &count.replace("COUNT", "12"));
-    assert_eq!(said.ok(), "all\n", "control: below the limit");
-    let said = sh(&mut guest, &count.replace("COUNT", "60"));
-    assert_ne!(said.code(), 0, "{said:?}");
+    let result = sh(&mut guest, &count.replace("COUNT", "12"));
+    assert_eq!(result.ok(), "all\n", "control: below the limit");
+    let result = sh(&mut guest, &count.replace("COUNT", "60"));
+    assert_ne!(result.code(), 0, "{result:?}");
     let bomb = request(&["bash", "-c", "f() { f | f & }; f 2>/dev/null; sleep 30"]);
     let call = ExecCall {
         request: &bomb,
@@ -40,7 +40,7 @@ fn a_fork_bomb_stops_at_the_limit_and_dies_with_the_guest() {
 }
 
 #[test]
-fn processes_together_over_the_memory_limit_are_ended() {
+fn guest_is_killed_when_its_processes_together_exceed_the_memory_limit() {
     let mut guest = limited(|l| l.memory_bytes = 256 * MIB);
     let hog = |size: u32, seconds: u32| {
         format!("php -r '$x=str_repeat(\"x\",{size}*1024*1024);sleep({seconds});'")
@@ -50,12 +50,12 @@ fn processes_together_over_the_memory_limit_are_ended() {
         0,
         "control: one of them fits"
     );
-    let said = sh(&mut guest, &format!("{0} & {0} & {0} & wait", hog(100, 20)));
-    assert_eq!(said.execution.end, ExecEnd::MemoryLimit);
-    assert!(said.execution.memory_pressure);
-    let said = run(&mut guest, &["true"]);
+    let result = sh(&mut guest, &format!("{0} & {0} & {0} & wait", hog(100, 20)));
+    assert_eq!(result.execution.end, ExecEnd::MemoryLimit);
+    assert!(result.execution.memory_pressure);
+    let result = run(&mut guest, &["true"]);
     assert_eq!(
-        said.execution.end,
+        result.execution.end,
         ExecEnd::MemoryLimit,
         "still known later"
     );
@@ -65,43 +65,43 @@ fn processes_together_over_the_memory_limit_are_ended() {
 }
 
 #[test]
-fn one_process_over_its_limit_fails_and_it_is_known_why() {
-    // PHP fills what it maps with strings of the first size, and half of it with the second.
+fn process_above_its_data_limit_fails_and_memory_pressure_is_reported() {
+    // With strings of the first size PHP uses everything that it maps, with the second only half.
     for size in [1_000_000, 1_048_576] {
         let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
         let hog = format!("$a=[];while(true){{$a[]=str_repeat('x',{size});}}");
-        let said = run(&mut guest, &["php", "-r", &hog]);
-        assert!(!matches!(said.execution.end, ExecEnd::Exited(0)));
-        assert!(said.execution.memory_pressure, "{size}: {said:?}");
+        let result = run(&mut guest, &["php", "-r", &hog]);
+        assert!(!matches!(result.execution.end, ExecEnd::Exited(0)));
+        assert!(result.execution.memory_pressure, "{size}: {result:?}");
     }
-    // That guest may have been ended for the sum of its processes at the same moment.
+    // The previous guest may have been killed for the sum of its processes at the same moment.
     let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
-    let said = sh(&mut guest, "exit 1");
+    let result = sh(&mut guest, "exit 1");
     assert!(
-        !said.execution.memory_pressure,
+        !result.execution.memory_pressure,
         "control: a failure for another reason"
     );
 }
 
 #[test]
-fn the_scratch_is_full_at_its_limit_and_files_cannot_be_larger() {
+fn scratch_is_full_at_the_disk_limit_and_file_size_is_limited() {
     let mut guest = limited(|l| l.disk_bytes = 24 * MIB);
-    let said = sh(
+    let result = sh(
         &mut guest,
         "head -c 8000000 /dev/zero > /tmp/a && echo fits",
     );
-    assert_eq!(said.out, "fits\n", "control");
-    assert!(!said.execution.disk_full);
-    let said = sh(
+    assert_eq!(result.out, "fits\n", "control");
+    assert!(!result.execution.disk_full);
+    let result = sh(
         &mut guest,
         "head -c 9000000 /dev/zero > /wordpress/wp-content/b; head -c 20000000 /dev/zero > /home/agent/c",
     );
-    assert_ne!(said.code(), 0);
-    assert!(said.err.contains("No space left"), "{said:?}");
-    assert!(said.execution.disk_full);
-    let said = sh(&mut guest, "rm /home/agent/c; truncate -s 100M /tmp/sparse");
+    assert_ne!(result.code(), 0);
+    assert!(result.err.contains("No space left"), "{result:?}");
+    assert!(result.execution.disk_full);
+    let result = sh(&mut guest, "rm /home/agent/c; truncate -s 100M /tmp/sparse");
     assert_ne!(
-        said.execution.end,
+        result.execution.end,
         ExecEnd::Exited(0),
         "a sparse file counts by its length"
     );
@@ -115,50 +115,50 @@ fn the_scratch_is_full_at_its_limit_and_files_cannot_be_larger() {
 }
 
 #[test]
-fn scratch_entries_are_limited_too() {
+fn number_of_scratch_inodes_is_limited() {
     let mut guest = limited(|l| l.disk_bytes = 16 * MIB);
     let fill = "cd /tmp; for d in $(seq 1 40); do mkdir d$d && (cd d$d && touch $(seq 1 1000)) || exit 9; done";
-    let said = sh(&mut guest, fill);
-    assert_eq!(said.code(), 9, "{said:?}");
-    assert!(said.err.contains("No space left"));
+    let result = sh(&mut guest, fill);
+    assert_eq!(result.code(), 9, "{result:?}");
+    assert!(result.err.contains("No space left"));
 }
 
 #[test]
-fn cpu_seconds_end_one_execution() {
+fn cpu_time_limit_ends_one_execution_and_the_guest_lives() {
     let mut guest = guest();
     let mut spin = request(&["sh", "-c", "while :; do :; done"]);
     spin.limits = ExecLimits {
         cpu_seconds: Some(1),
     };
     let start = Instant::now();
-    let said = run_request(&mut guest, &spin, &[]);
+    let result = run_request(&mut guest, &spin, &[]);
     assert!(
         matches!(
-            said.execution.end,
+            result.execution.end,
             ExecEnd::Signaled(libc::SIGXCPU | libc::SIGKILL)
         ),
-        "{said:?}"
+        "{result:?}"
     );
-    assert!(start.elapsed() < Duration::from_secs(50), "{said:?}");
-    assert!(said.execution.user_us + said.execution.system_us >= 300_000);
+    assert!(start.elapsed() < Duration::from_secs(50), "{result:?}");
+    assert!(result.execution.user_us + result.execution.system_us >= 300_000);
     assert_eq!(run(&mut guest, &["true"]).code(), 0, "the guest lives on");
 }
 
 #[test]
-fn cpu_and_memory_are_accounted() {
+fn cpu_time_and_peak_memory_are_reported() {
     let mut guest = guest();
-    // CPU time, not wall time, decides the length: the machine may be busy.
+    // The loop runs until a CPU time, not a wall-clock time, because the machine may be busy.
     let work = "$x=str_repeat('x',60*1024*1024); do { $u=getrusage(); } while($u['ru_utime.tv_sec']*1e6+$u['ru_utime.tv_usec']<3e5); usleep(250000);";
-    let said = run(&mut guest, &["php", "-r", work]);
-    assert!(said.execution.user_us >= 300_000, "{said:?}");
-    assert!(said.execution.max_rss_bytes > 60 * MIB);
+    let result = run(&mut guest, &["php", "-r", work]);
+    assert!(result.execution.user_us >= 300_000, "{result:?}");
+    assert!(result.execution.max_rss_bytes > 60 * MIB);
     let usage = guest.usage();
     assert!(
         usage.peak_memory_bytes > 60 * MIB && usage.peak_memory_bytes < 300 * MIB,
         "{usage:?}"
     );
     let end = guest.kill(KillCause::Finished);
-    assert!(end.user_us >= said.execution.user_us);
+    assert!(end.user_us >= result.execution.user_us);
     assert_eq!(
         end,
         guest.kill(KillCause::Cancelled),

@@ -1,8 +1,8 @@
-//! The real launcher, real guests, a real WordPress.
+//! Integration tests with the real launcher, real guests and a real WordPress.
 //!
-//! Every denial stands beside a control that succeeds: the same attempt outside the
-//! guest, or a comparable one inside. Nothing is skipped: a machine that cannot run
-//! guests fails here. Network tests use loopback addresses only.
+//! Every denial has a positive control: the same attempt outside the guest, or a comparable one
+//! inside. No test is skipped: a machine that cannot run guests fails. Network tests use loopback
+//! addresses only.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,17 +10,17 @@
     reason = "a failed assumption is a failed test"
 )]
 
-mod beside;
 mod budgets;
+mod concurrent_programs;
 mod egress;
 mod execution;
+mod fixture;
 mod host_inodes;
 mod isolation;
 mod lifetime;
 mod limits;
 mod mechanisms;
 mod mounts;
-mod outer;
+mod process_wrapper;
 mod reduced;
 mod wordpress;
-mod world;

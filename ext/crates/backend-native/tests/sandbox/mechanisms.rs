@@ -1,10 +1,10 @@
 //! Hosts that lack a mechanism: the report changes, and the run is refused.
 //!
-//! Each mechanism is withheld from the launcher alone, by `tests/sandbox/withhold.c` in
-//! namespaces or under a filter of its own; the host stays as it is. The same launch with
-//! nothing withheld is the control of all of them.
+//! `tests/sandbox/withhold.c` withholds each mechanism from the launcher alone, with namespaces or
+//! a seccomp filter of its own; the host is unchanged. The same launch without withholding is the
+//! control of all tests.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
     MountView, OuterSandboxKind, SandboxAudit,
 };
 
-/// Puts `withhold MECHANISM` before the launcher.
+/// Runs the launcher through `withhold MECHANISM`.
 #[derive(Debug)]
 struct Without<'a>(&'a str);
 
@@ -36,7 +36,7 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// The same under another kind's name.
+/// The same wrapper reported as another kind.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 
@@ -58,7 +58,7 @@ fn no_group() -> &'static Cgroup {
 fn withhold() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let program = world().root.join("withhold");
+        let program = fixture().root.join("withhold");
         let source = repository().join("tests/sandbox/withhold.c");
         let status = Command::new("cc")
             .arg("-o")
@@ -72,11 +72,11 @@ fn withhold() -> &'static str {
 
 fn request<'a>(sandbox: &'a dyn ProcessSandbox, state_dir: &'a Path) -> SelfTestRequest<'a> {
     SelfTestRequest {
-        launcher: &world().launcher,
+        launcher: &fixture().launcher,
         sandbox,
         cgroup: no_group(),
         identity: shared_identity(),
-        host: &world().host,
+        host: &fixture().host,
         state_dir,
     }
 }
@@ -86,7 +86,7 @@ fn tested(without: &str) -> SelfTest {
     run_self_test(&request(&Without(without), &state))
 }
 
-/// A guest that serves, started without the mechanism.
+/// Launches a serving guest without the mechanism.
 fn served(without: &str) -> Result<Guest, LaunchError> {
     served_with(&Spec::default(), without)
 }
@@ -95,7 +95,7 @@ fn served_with(spec: &Spec, without: &str) -> Result<Guest, LaunchError> {
     Guest::launch(
         &spec.plan(),
         &LaunchOptions {
-            launcher: &world().launcher,
+            launcher: &fixture().launcher,
             sandbox: &Without(without),
             ready_timeout: Duration::from_secs(20),
             cgroup: no_group(),
@@ -119,7 +119,7 @@ fn row(test: &SelfTest, axis: IsolationAxis) -> &AxisReport {
     axes.iter().find(|row| row.axis == axis).unwrap()
 }
 
-/// Every axis but one is as on a whole host.
+/// Checks that every axis outside `weaker` is the same as on an unrestricted host.
 #[track_caller]
 fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
     for &axis in IsolationAxis::ALL {
@@ -132,11 +132,11 @@ fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
 }
 
 #[test]
-fn with_nothing_withheld_the_self_test_reaches_every_limit() {
+fn self_test_on_an_unrestricted_host_exhausts_every_limit() {
     let test = tested("none");
     assert_eq!(test.level(), IsolationLevel::Full, "{test:#?}");
     assert_eq!(test.trials.len(), 1);
-    // Every kind of mount of a run is there, overlays too.
+    // The self-test's plan includes every kind of mount of a run, overlays too.
     let files = row(&test, IsolationAxis::Files);
     assert!(files.evidence.contains("workspace"), "{files:?}");
     for (axis, seen) in [
@@ -155,15 +155,15 @@ fn with_nothing_withheld_the_self_test_reaches_every_limit() {
 }
 
 #[test]
-fn a_self_test_starts_no_program_and_ends_with_its_runner() {
+fn self_test_guest_starts_no_program_and_ends_with_its_runner() {
     let end_of = |purpose, patience| {
-        let mut plan = probe_plan(&world().host);
+        let mut plan = probe_plan(&fixture().host);
         plan.purpose = purpose;
         plan.limits.processes = 8;
         plan.limits.disk_bytes = 1024 * 1024;
         let mut guest = launch(&plan).unwrap();
         let call = wp_codebox_backend_native::ExecCall {
-            request: &crate::world::request(&["/bin/true"]),
+            request: &crate::fixture::request(&["/bin/true"]),
             stdin: &[],
             deadline: std::time::Instant::now() + patience,
             output_limit: 1024,
@@ -180,7 +180,7 @@ fn a_self_test_starts_no_program_and_ends_with_its_runner() {
 }
 
 #[test]
-fn no_user_namespaces_no_guest() {
+fn guest_cannot_be_built_without_user_namespaces() {
     for (without, errno) in [
         ("namespaces:user", libc::ENOSPC),
         ("deny:unshare", libc::EPERM),
@@ -202,7 +202,7 @@ fn no_user_namespaces_no_guest() {
 }
 
 #[test]
-fn a_missing_namespace_kind_weakens_its_axis() {
+fn missing_namespace_kind_weakens_the_axis_it_protects() {
     for (kind, axis, enforced) in [
         (
             "namespaces:net",
@@ -235,7 +235,7 @@ fn a_missing_namespace_kind_weakens_its_axis() {
 }
 
 #[test]
-fn without_landlock_files_are_best_effort_and_the_errno_is_evidence() {
+fn without_landlock_the_files_axis_is_best_effort_and_shows_the_errno() {
     for (without, text) in [
         ("deny:landlock", "Operation not permitted"),
         ("off:landlock", "Operation not supported"),
@@ -254,12 +254,12 @@ fn without_landlock_files_are_best_effort_and_the_errno_is_evidence() {
 }
 
 #[test]
-fn without_seccomp_calls_and_socket_families_are_open() {
+fn without_seccomp_the_syscalls_and_network_axes_are_weaker() {
     let test = tested("deny:seccomp");
     only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
     let row = row(&test, IsolationAxis::Syscalls);
     assert_eq!(row.enforced, Enforcement::NotEnforced);
-    // What the filter would have refused was tried.
+    // The probe tried a call that the filter would have refused.
     assert!(
         row.evidence.contains("new namespace gave errno 0"),
         "{row:?}"
@@ -269,7 +269,7 @@ fn without_seccomp_calls_and_socket_families_are_open() {
 }
 
 #[test]
-fn over_a_covered_proc_no_guest_can_be_built() {
+fn guest_cannot_be_built_when_parts_of_proc_are_covered() {
     let test = tested("proc");
     only(&test, IsolationAxis::ALL);
     let data = test.trials[0].failure.clone().unwrap().data.unwrap();
@@ -278,7 +278,7 @@ fn over_a_covered_proc_no_guest_can_be_built() {
     assert!(body.hints[0].contains("systempaths=unconfined"), "{body:?}");
 }
 
-/// What the files axis of a serving guest of level `full` says.
+/// Returns the evidence of the files axis of a serving guest at level `full`.
 fn files_of(guest: &Guest) -> String {
     let report = guest.report();
     assert_eq!(report.level, IsolationLevel::Full);
@@ -290,7 +290,7 @@ fn files_of(guest: &Guest) -> String {
 }
 
 #[test]
-fn a_system_directory_that_no_overlay_can_show_is_bound_and_the_report_names_it() {
+fn system_directory_that_cannot_be_an_overlay_lower_is_bound_and_reported() {
     for without in ["none", "overlay:/usr"] {
         let mut guest = served(without).unwrap();
         let evidence = files_of(&guest);
@@ -310,7 +310,7 @@ fn a_system_directory_that_no_overlay_can_show_is_bound_and_the_report_names_it(
 }
 
 #[test]
-fn a_mount_that_no_overlay_can_show_is_refused_and_never_bound() {
+fn mount_source_that_cannot_be_an_overlay_lower_is_refused() {
     let source = directory("stacked");
     std::fs::write(source.join("f"), "seen").unwrap();
     let mut readonly = mount(0, &source, "/workspace/ro");
@@ -344,7 +344,7 @@ fn a_mount_that_no_overlay_can_show_is_refused_and_never_bound() {
 }
 
 #[test]
-fn with_read_only_groups_memory_is_best_effort_and_full_still_holds() {
+fn read_only_cgroups_make_memory_best_effort_at_level_full() {
     let test = tested("cgroup");
     assert_eq!(test.level(), IsolationLevel::Full);
     let memory = row(&test, IsolationAxis::Memory);
@@ -360,7 +360,7 @@ fn with_read_only_groups_memory_is_best_effort_and_full_still_holds() {
 }
 
 #[test]
-fn the_container_settings_name_each_call_the_launcher_needs_and_the_demo_denies_none() {
+fn container_seccomp_profile_lists_every_call_that_the_launcher_needs() {
     let read = |path: &str| -> serde_json::Value {
         let text = std::fs::read(repository().join(path)).unwrap();
         serde_json::from_slice(&text).unwrap()
@@ -382,7 +382,7 @@ fn the_container_settings_name_each_call_the_launcher_needs_and_the_demo_denies_
 }
 
 #[test]
-fn an_answer_is_kept_until_something_changes_and_only_while_it_is_full() {
+fn self_test_result_is_cached_only_at_full_and_until_a_fact_changes() {
     let state = directory("kept");
     let file = state.join("self-test.json");
     let written = || std::fs::read(&file).unwrap();
@@ -390,19 +390,19 @@ fn an_answer_is_kept_until_something_changes_and_only_while_it_is_full() {
 
     let first = self_test(&request(&whole, &state));
     assert_eq!(first.level(), IsolationLevel::Full);
-    // The same question is answered from the file: the launcher that would fail is not asked.
+    // The same request is answered from the cache: the launcher that would fail is not started.
     assert_eq!(self_test(&request(&lacking, &state)), first);
-    // Another outer sandbox is another question.
+    // Another process wrapper needs a new test.
     let relabelled = Relabelled(&lacking);
     let other = request(&relabelled, &state);
     assert!(self_test(&other).level() < IsolationLevel::Full);
-    // A weak answer is not relied on.
+    // A cached result below `full` is not used.
     let again = SelfTestRequest {
         sandbox: &whole,
         ..other
     };
     assert_eq!(self_test(&again).level(), IsolationLevel::Full);
-    // Neither is one of another boot, kernel or launcher, or half a file.
+    // A result of another boot, kernel or launcher, or a truncated file, is not used either.
     for (key, value) in [
         ("bootId", "\"other\""),
         ("kernel", "\"1.0\""),

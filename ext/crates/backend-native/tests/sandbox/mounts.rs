@@ -1,6 +1,6 @@
-//! Copy-on-write views of host directories, and what is left of them.
+//! Copy-on-write views of host directories and their captured layers.
 
-use crate::world::*;
+use crate::fixture::*;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -38,7 +38,7 @@ fn names(layer: BorrowedFd<'_>, below: &str) -> Vec<(String, FileType)> {
 }
 
 #[test]
-fn changes_stay_in_the_layer_and_both_paths_show_one_view() {
+fn overlay_changes_stay_in_the_upper_layer_and_both_paths_show_them() {
     let source = plugin();
     let before = tree(&source);
     let target = "/wordpress/wp-content/plugins/demo";
@@ -51,8 +51,8 @@ fn changes_stay_in_the_layer_and_both_paths_show_one_view() {
         "set -e; cd /workspace/demo; echo '<?php // v2' > demo.php; mkdir new; echo n > new/n.txt; rm gone.txt; \
          mv sub/old.txt sub/moved.txt; cat {target}/demo.php; ls {target}; echo x > {target}/from-target; cat from-target"
     );
-    let said = sh(&mut guest, &script).ok();
-    assert_eq!(said, "<?php // v2\ndemo.php\nnew\nsub\nx\n");
+    let result = sh(&mut guest, &script).ok();
+    assert_eq!(result, "<?php // v2\ndemo.php\nnew\nsub\nx\n");
     assert!(guest.layer(0).is_some() && guest.layer(1).is_none());
     guest.kill(KillCause::Finished);
     assert_eq!(tree(&source), before, "the host's directory is as it was");
@@ -75,7 +75,7 @@ fn changes_stay_in_the_layer_and_both_paths_show_one_view() {
 }
 
 #[test]
-fn a_readonly_mount_is_readable_and_nothing_else() {
+fn readonly_mount_can_be_read_but_not_written() {
     let source = plugin();
     let before = tree(&source);
     let mut readonly = mount(0, &source, "/workspace/ro");
@@ -89,9 +89,9 @@ fn a_readonly_mount_is_readable_and_nothing_else() {
     let mut guest = spec.launch();
     let write = "cat demo.php && echo x > demo.php";
     for (directory, code) in [("ro", 2), ("rw", 0)] {
-        let said = sh(&mut guest, &format!("cd /workspace/{directory} && {write}"));
+        let result = sh(&mut guest, &format!("cd /workspace/{directory} && {write}"));
         assert_eq!(
-            (said.out.as_str(), said.code()),
+            (result.out.as_str(), result.code()),
             ("<?php // v1\n", code),
             "{directory}"
         );
@@ -102,11 +102,11 @@ fn a_readonly_mount_is_readable_and_nothing_else() {
 }
 
 #[test]
-fn a_check_sees_a_captured_layer_above_the_source() {
+fn check_guest_sees_the_captured_layer_over_the_source() {
     let source = plugin();
     let change = directory("change");
     fs::write(change.join("demo.php"), "<?php // v2\n").unwrap();
-    // SAFETY: makes one whiteout, as an overlay would; the path is a valid C string.
+    // SAFETY: creates one whiteout device as overlayfs would; the path is a valid C string.
     let made = unsafe {
         let path = std::ffi::CString::new(change.join("gone.txt").to_str().unwrap()).unwrap();
         libc::mknod(path.as_ptr(), libc::S_IFCHR, 0)
@@ -128,7 +128,7 @@ fn a_check_sees_a_captured_layer_above_the_source() {
 }
 
 #[test]
-fn odd_host_names_are_no_syntax() {
+fn colon_and_comma_in_host_paths_are_not_parsed_as_mount_options() {
     let source = directory("od,d:na=me \\x");
     fs::write(source.join("f"), "yes").unwrap();
     let mut guest = Spec {
@@ -148,7 +148,7 @@ fn odd_host_names_are_no_syntax() {
 }
 
 #[test]
-fn staged_files_are_shown_and_cannot_be_written() {
+fn staged_files_are_readable_and_not_writable() {
     let file = directory("staged").join("tool.sh");
     fs::write(&file, "echo tool\n").unwrap();
     let staged = vec![StagedFile {
@@ -172,7 +172,7 @@ fn staged_files_are_shown_and_cannot_be_written() {
 }
 
 #[test]
-fn a_missing_source_fails_closed_and_names_the_guests_path_only() {
+fn missing_mount_source_fails_the_launch_and_names_only_the_guest_path() {
     let mut plan = Spec::default().plan();
     plan.mounts.push(LaunchMount::Bind {
         source: BindSource::Host(HostSource::of("/nonexistent/host/path")),
@@ -198,7 +198,7 @@ fn a_missing_source_fails_closed_and_names_the_guests_path_only() {
 }
 
 #[test]
-fn a_mount_point_is_never_reached_through_a_link() {
+fn mount_point_behind_a_symlink_is_refused() {
     let source = directory("linked");
     std::os::unix::fs::symlink("/tmp", source.join("link")).unwrap();
     let mut plan = Spec {
@@ -224,7 +224,7 @@ fn a_mount_point_is_never_reached_through_a_link() {
 }
 
 #[test]
-fn the_layers_survive_the_guest() {
+fn layers_stay_readable_after_the_guest_is_killed() {
     let source = plugin();
     let mut guest = Spec {
         mounts: vec![mount(3, &source, "/workspace/p")],

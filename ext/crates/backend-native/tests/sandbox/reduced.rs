@@ -1,9 +1,9 @@
-//! Level `reduced`: the same launcher without namespaces, a tree on the host's disk.
+//! Level `reduced`: the same launcher without namespaces, with a tree on the host's disk.
 //!
-//! The guest shares paths, user and process numbers with the host, so each denial is
-//! tried on something of this very user, and the same attempt works outside.
+//! The guest shares paths, user and pids with the host, so each denial is tried on an object of the
+//! same user, and the same attempt works outside.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsFd;
@@ -24,69 +24,71 @@ use wp_codebox_runtime::{Backend as _, Cancellation, CapturedMounts, Execution, 
 
 const PROBE: &str = "/run/codebox/staged/probe";
 
-/// Without a wrapper: those need the namespaces that hosts of this level forbid.
+/// Launches without a process wrapper: wrappers need the namespaces that hosts of this level
+/// forbid.
 fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, &NoSandbox)
 }
 
-/// A guest at `reduced` and its tree.
-struct Bed {
+/// A guest at level `reduced` and its tree.
+struct ReducedGuest {
     guest: Guest,
     tree: GuestTree,
-    seats: Vec<super::beside::Seat>,
+    consoles: Vec<super::concurrent_programs::TerminalProgram>,
 }
 
-impl Bed {
+impl ReducedGuest {
     fn new(spec: &Spec) -> Self {
-        // Two processes may share a world.
+        // Two processes may share a test environment.
         let place = directory(&format!("tree-{}", std::process::id()));
         let tree = GuestTree::lay_out(&spec.plan(), &place.join("guest")).unwrap();
         let guest = bare(tree.plan()).unwrap();
         Self {
             guest,
             tree,
-            seats: Vec::new(),
+            consoles: Vec::new(),
         }
     }
 
-    fn run(&mut self, argv: &[&str]) -> Said {
+    fn run(&mut self, argv: &[&str]) -> ProgramOutput {
         self.run_in("/tmp", argv)
     }
 
-    fn run_in(&mut self, cwd: &str, argv: &[&str]) -> Said {
+    fn run_in(&mut self, cwd: &str, argv: &[&str]) -> ProgramOutput {
         let mut request = request(argv);
         request.cwd = GuestPath::new(cwd).unwrap();
-        let request = self.tree.root().request(&request, &world().php).unwrap();
+        let request = self.tree.root().request(&request, &fixture().php).unwrap();
         run_request(&mut self.guest, &request, &[])
     }
 
-    fn sh(&mut self, script: &str) -> Said {
+    fn sh(&mut self, script: &str) -> ProgramOutput {
         self.run(&["/bin/sh", "-c", script])
     }
 
-    /// A shell script in a terminal of its own.
-    fn launch_seated(&mut self, script: &str) -> ExecutionId {
-        let (master, slave) = super::beside::terminal();
+    /// Starts a shell script in its own terminal.
+    fn launch_in_terminal(&mut self, script: &str) -> ExecutionId {
+        let (master, slave) = super::concurrent_programs::terminal();
         let mut request = request(&["/bin/bash", "-c", script]);
         request.terminal = ExecTerminal::Controlling;
-        let request = self.tree.root().request(&request, &world().php).unwrap();
+        let request = self.tree.root().request(&request, &fixture().php).unwrap();
         let copy = || slave.try_clone().unwrap();
         let stdio = [copy(), copy(), copy()];
         self.guest.launch_program(&request, stdio).unwrap();
-        let mut seat = super::beside::Seat::at(request.id.clone(), master);
-        seat.until("up");
-        self.seats.push(seat);
+        let mut console =
+            super::concurrent_programs::TerminalProgram::at(request.id.clone(), master);
+        console.until("up");
+        self.consoles.push(console);
         request.id
     }
 
-    /// Where a guest path lies on the host.
+    /// Returns the host path of a guest path.
     fn host(&self, path: &str) -> PathBuf {
         self.tree.root().path(path).into()
     }
 }
 
-fn bed() -> Bed {
-    Bed::new(&Spec::default())
+fn sandbox() -> ReducedGuest {
+    ReducedGuest::new(&Spec::default())
 }
 
 fn compiled() -> PathBuf {
@@ -101,7 +103,7 @@ fn compiled() -> PathBuf {
     program
 }
 
-/// What a guest is pointed at: files, sockets and a process of its own user.
+/// Targets of the guest's attempts: files, sockets and a process of its own user.
 struct Victim {
     place: PathBuf,
     _stream: UnixListener,
@@ -150,7 +152,7 @@ fn answers(text: &str) -> BTreeMap<String, i32> {
 }
 
 #[test]
-fn nothing_of_the_same_user_can_be_reached() {
+fn reduced_guest_cannot_reach_files_or_processes_of_its_own_user() {
     let (victim, program) = (Victim::new(), compiled());
     let arguments = victim.arguments();
     let outside = Command::new(&program)
@@ -167,7 +169,7 @@ fn nothing_of_the_same_user_can_be_reached() {
         source: program.to_str().unwrap().to_owned(),
         target: PROBE.to_owned(),
     }];
-    let mut bed = Bed::new(&Spec {
+    let mut sandbox = ReducedGuest::new(&Spec {
         staged,
         ..Spec::default()
     });
@@ -175,16 +177,17 @@ fn nothing_of_the_same_user_can_be_reached() {
         .into_iter()
         .chain(arguments.iter().map(String::as_str))
         .collect();
-    // The victim lies below the world's directory, which is no path of the guest's own.
+    // The victim lies below the test environment's directory, which is not one of the guest's own.
     let mut request = request(&argv);
-    request.argv[0] = bed.tree.root().path(PROBE);
-    request.cwd = GuestPath::new(bed.host("/tmp").to_str().unwrap()).unwrap();
-    let inside = answers(&run_request(&mut bed.guest, &request, &[]).ok());
+    request.argv[0] = sandbox.tree.root().path(PROBE);
+    request.cwd = GuestPath::new(sandbox.host("/tmp").to_str().unwrap()).unwrap();
+    let inside = answers(&run_request(&mut sandbox.guest, &request, &[]).ok());
     assert_eq!(inside.len(), outside.len());
     for (name, errno) in &inside {
         let expected: &[i32] = match name.as_str() {
             own if own.starts_with("own_") => &[0],
-            // Landlock answers so where a name would lead to another set of rights.
+            // Landlock answers EXDEV where a rename or link would change the access rights of the
+            // file.
             "take_name" | "move_out" => &[libc::EXDEV, libc::EACCES],
             "read_file" | "write_file" | "list" | "create" | "make_directory" | "make_link"
             | "make_fifo" | "truncated" | "execute" | "look_into_it" | "look_at_it" => {
@@ -200,9 +203,9 @@ fn nothing_of_the_same_user_can_be_reached() {
 }
 
 #[test]
-fn the_report_says_what_was_seen() {
-    let bed = bed();
-    let report = bed.guest.report();
+fn reduced_isolation_report_contains_observed_facts() {
+    let sandbox = sandbox();
+    let report = sandbox.guest.report();
     assert_eq!(report.level, IsolationLevel::Reduced);
     assert!(report.landlock_abi >= 6);
     let axis = |wanted: IsolationAxis| {
@@ -237,16 +240,17 @@ fn the_report_says_what_was_seen() {
         .unwrap();
     let synced = "fsync succeeds and does nothing";
     assert!(syscalls.evidence.contains(synced), "{syscalls:?}");
-    // Control: the same plan at full has a row for each axis too, and says full.
+    // Control: the report of the same plan at level `full` also has a row per axis and states
+    // `full`.
     let full = guest();
     assert_eq!(full.report().level, IsolationLevel::Full);
     assert_eq!(full.report().axes.len(), report.axes.len());
 }
 
 #[test]
-fn the_hosts_files_are_out_of_reach_and_the_systems_are_not() {
-    let mut bed = bed();
-    let state = world().state.to_str().unwrap().to_owned();
+fn reduced_guest_reads_system_directories_but_no_other_host_files() {
+    let mut sandbox = sandbox();
+    let state = fixture().state.to_str().unwrap().to_owned();
     for (path, control) in [
         ("/etc/passwd", Path::new("/etc/passwd").exists()),
         ("/proc/self/status", true),
@@ -255,29 +259,31 @@ fn the_hosts_files_are_out_of_reach_and_the_systems_are_not() {
         ("/", true),
         ("/tmp", true),
         (state.as_str(), fs::read_dir(&state).is_ok()),
-        (&world().share, fs::read_dir(&world().share).is_ok()),
+        (&fixture().share, fs::read_dir(&fixture().share).is_ok()),
     ] {
         assert!(control, "control: {path} is there");
         assert_ne!(
-            bed.sh(&format!("exec 3< {path} && ls {path}")).code(),
+            sandbox.sh(&format!("exec 3< {path} && ls {path}")).code(),
             0,
             "{path}"
         );
     }
-    assert_ne!(bed.sh("echo x > /tmp/wp-codebox-must-not-be").code(), 0);
+    assert_ne!(sandbox.sh("echo x > /tmp/wp-codebox-must-not-be").code(), 0);
     assert_ne!(
-        bed.sh("ls ..").code(),
+        sandbox.sh("ls ..").code(),
         1,
         "control: its own tree can be listed"
     );
-    let core = bed.sh("ls \"$CODEBOX_ROOT/wordpress\"").ok();
+    let core = sandbox.sh("ls \"$CODEBOX_ROOT/wordpress\"").ok();
     assert!(core.contains("wp-load.php"), "{core}");
     assert_ne!(
-        bed.sh("echo x >> \"$CODEBOX_ROOT/wordpress/wp-load.php\"")
+        sandbox
+            .sh("echo x >> \"$CODEBOX_ROOT/wordpress/wp-load.php\"")
             .code(),
         0
     );
-    bed.sh("echo x > \"$HOME/x\" && echo x > \"$TMPDIR/x\" && test -r /usr/bin/env")
+    sandbox
+        .sh("echo x > \"$HOME/x\" && echo x > \"$TMPDIR/x\" && test -r /usr/bin/env")
         .ok();
 }
 
@@ -293,7 +299,7 @@ fn plugin() -> PathBuf {
     source
 }
 
-/// A mount as a run plans it at this level: a copy, pinned.
+/// Returns a mount as a run plans it at this level: a pinned copy.
 fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native::PlannedMount {
     let meta = rustix::fs::stat(source).unwrap();
     let mut mount = mount(index, source, target);
@@ -309,29 +315,29 @@ fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native:
 }
 
 #[test]
-fn wordpress_runs_and_the_change_is_what_the_guest_did() {
+fn reduced_guest_runs_wordpress_and_its_changes_are_captured() {
     let source = plugin();
-    let mut bed = Bed::new(&Spec {
+    let mut sandbox = ReducedGuest::new(&Spec {
         mounts: vec![copied(0, &source, "/wordpress/wp-content/plugins/sample")],
         ..Spec::default()
     });
-    bed.run(&["wp", "plugin", "activate", "sample"]).ok();
-    let listed = bed
+    sandbox.run(&["wp", "plugin", "activate", "sample"]).ok();
+    let listed = sandbox
         .run(&["wp", "plugin", "list", "--field=name", "--status=active"])
         .ok();
     assert!(listed.lines().any(|line| line == "sample"), "{listed}");
-    let code = bed.host("/tmp/code.php");
+    let code = sandbox.host("/tmp/code.php");
     fs::write(
         &code,
         "<?php echo sample_is(), ' ', ABSPATH, ' ', ini_get('sys_temp_dir');",
     )
     .unwrap();
-    let said = bed
+    let result = sandbox
         .run(&["php", "/opt/codebox/guest/run-php.php", "/tmp/code.php"])
         .ok();
-    let root = bed.tree.root().as_str().to_owned();
-    assert_eq!(said, format!("here {root}/wordpress/ {root}/tmp"));
-    bed.run_in(
+    let root = sandbox.tree.root().as_str().to_owned();
+    assert_eq!(result, format!("here {root}/wordpress/ {root}/tmp"));
+    sandbox.run_in(
         "/workspace/sample",
         &[
             "/bin/sh",
@@ -340,9 +346,10 @@ fn wordpress_runs_and_the_change_is_what_the_guest_did() {
         ],
     )
     .ok();
-    bed.guest
+    sandbox
+        .guest
         .kill(wp_codebox_backend_native::KillCause::Finished);
-    let layers = bed.tree.into_layers();
+    let layers = sandbox.tree.into_layers();
     let changes = capture_difference(
         Dir::open(&source).unwrap().as_fd(),
         layers[&0].as_fd(),
@@ -360,7 +367,7 @@ fn wordpress_runs_and_the_change_is_what_the_guest_did() {
 }
 
 #[test]
-fn a_mount_that_was_moved_away_gives_no_change() {
+fn mount_directory_moved_by_the_guest_is_not_captured() {
     let source = plugin();
     let inside = "/wordpress/wp-content/uploads/deep";
     let mounts = || {
@@ -369,25 +376,27 @@ fn a_mount_that_was_moved_away_gives_no_change() {
             copied(1, &source, "/workspace/kept"),
         ]
     };
-    let mut bed = Bed::new(&Spec {
+    let mut sandbox = ReducedGuest::new(&Spec {
         mounts: mounts(),
         ..Spec::default()
     });
-    bed.sh("cd \"$CODEBOX_ROOT/wordpress/wp-content/uploads\" && mv deep gone && mkdir deep && echo forged > deep/x").ok();
-    // Control: where no parent is writable it cannot be moved.
+    sandbox.sh("cd \"$CODEBOX_ROOT/wordpress/wp-content/uploads\" && mv deep gone && mkdir deep && echo forged > deep/x").ok();
+    // Control: a directory cannot be moved when its parent is not writable.
     assert_ne!(
-        bed.sh("mv \"$CODEBOX_ROOT/workspace/kept\" \"$CODEBOX_ROOT/workspace/x\"")
+        sandbox
+            .sh("mv \"$CODEBOX_ROOT/workspace/kept\" \"$CODEBOX_ROOT/workspace/x\"")
             .code(),
         0
     );
-    bed.guest
+    sandbox
+        .guest
         .kill(wp_codebox_backend_native::KillCause::Finished);
-    let layers = bed.tree.into_layers();
+    let layers = sandbox.tree.into_layers();
     assert!(!layers.contains_key(&0) && layers.contains_key(&1));
 }
 
 #[test]
-fn a_replaced_source_is_not_copied() {
+fn replaced_mount_source_is_not_copied() {
     let source = plugin();
     let mount = copied(0, &source, "/workspace/a");
     let plan = Spec {
@@ -406,7 +415,7 @@ fn a_replaced_source_is_not_copied() {
 }
 
 #[test]
-fn files_of_the_guests_own_user_are_never_shared_and_nothing_large_is_a_place() {
+fn reduced_plan_with_own_files_or_broad_host_directories_is_refused() {
     let own = directory("own");
     let tree =
         GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
@@ -459,10 +468,10 @@ fn parent(pid: i32) -> i32 {
         .unwrap()
 }
 
-/// Launcher, first process and what runs in it, some of it escaped from its session.
-fn everybody(bed: &mut Bed) -> Vec<i32> {
-    bed.sh("for i in 1 2 3; do (setsid sleep 77 >/dev/null 2>&1 &) ; done; trap '' TERM HUP; sleep 78 >/dev/null 2>&1 & true").ok();
-    let all = descendants(parent(bed.guest.pid()));
+/// Returns launcher, first process and its programs, some of which have left their session.
+fn all_processes(sandbox: &mut ReducedGuest) -> Vec<i32> {
+    sandbox.sh("for i in 1 2 3; do (setsid sleep 77 >/dev/null 2>&1 &) ; done; trap '' TERM HUP; sleep 78 >/dev/null 2>&1 & true").ok();
+    let all = descendants(parent(sandbox.guest.pid()));
     assert!(all.len() >= 6, "{all:?}");
     assert!(all.iter().all(|pid| alive(*pid)), "control: they live");
     all
@@ -477,7 +486,7 @@ fn all_gone(pids: &[i32]) -> bool {
     pids.iter().all(|pid| !alive(*pid))
 }
 
-/// What is known of those that live on; empty when none does.
+/// Returns the status of surviving processes; empty when there are none.
 fn survivors(pids: &[i32]) -> Vec<String> {
     let stat = |pid: &&i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     pids.iter()
@@ -487,11 +496,12 @@ fn survivors(pids: &[i32]) -> Vec<String> {
 }
 
 #[test]
-fn ending_the_guest_ends_everything_and_nothing_else() {
+fn killing_a_reduced_guest_ends_all_its_processes_and_no_others() {
     let victim = Victim::new();
-    let mut bed = bed();
-    let all = everybody(&mut bed);
-    bed.guest
+    let mut sandbox = sandbox();
+    let all = all_processes(&mut sandbox);
+    sandbox
+        .guest
         .kill(wp_codebox_backend_native::KillCause::Finished);
     assert!(
         all_gone(&all),
@@ -502,44 +512,44 @@ fn ending_the_guest_ends_everything_and_nothing_else() {
 }
 
 #[test]
-fn killing_one_of_launcher_and_first_process_ends_everything() {
+fn killing_the_launcher_or_the_first_process_ends_a_reduced_guest() {
     for (which, process) in [(0, GuestProcess::Launcher), (1, GuestProcess::First)] {
-        let mut bed = bed();
-        let all = everybody(&mut bed);
+        let mut sandbox = sandbox();
+        let all = all_processes(&mut sandbox);
         kill(all[which]);
         let took = in_time(|| all_gone(&all[1..]));
         println!("after kill -9 of {which}: {took:?}");
-        let death = bed.guest.cause_of_death();
+        let death = sandbox.guest.cause_of_death();
         assert_eq!(death.process, process, "{death}");
     }
 }
 
 #[test]
-fn a_guest_that_kills_its_first_process_kills_itself_only() {
+fn reduced_guest_that_kills_its_first_process_ends_only_itself() {
     let victim = Victim::new();
-    let mut bed = bed();
-    let all = everybody(&mut bed);
+    let mut sandbox = sandbox();
+    let all = all_processes(&mut sandbox);
     let script = "kill -9 -1; sleep 50; true";
     let mut request = request(&["/bin/sh", "-c", script]);
-    request.cwd = GuestPath::new(bed.host("/tmp").to_str().unwrap()).unwrap();
-    let said = run_request(&mut bed.guest, &request, &[]);
-    assert_eq!(said.execution.end, ExecEnd::GuestDied);
+    request.cwd = GuestPath::new(sandbox.host("/tmp").to_str().unwrap()).unwrap();
+    let result = run_request(&mut sandbox.guest, &request, &[]);
+    assert_eq!(result.execution.end, ExecEnd::GuestDied);
     in_time(|| all_gone(&all));
     assert!(alive(i32::try_from(victim.process.id()).unwrap()));
     assert!(alive(i32::try_from(std::process::id()).unwrap()));
 }
 
-/// With the variable set this is the runner that gets killed; without it, an ordinary short run.
+/// With the variable set, acts as the runner that is killed; without it, a short ordinary run.
 #[test]
-fn a_reduced_runner_of_its_own() {
-    let mut bed = bed();
-    let all = everybody(&mut bed);
+fn child_process_that_acts_as_the_killed_runner_at_reduced() {
+    let mut sandbox = sandbox();
+    let all = all_processes(&mut sandbox);
     if std::env::var_os(REUSE).is_some() {
         let pids: Vec<_> = all.iter().map(ToString::to_string).collect();
         println!("pids {}", pids.join(" "));
         std::thread::sleep(std::time::Duration::from_secs(60));
     }
-    drop(bed);
+    drop(sandbox);
     assert_eq!(survivors(&all), [""; 0]);
 }
 
@@ -550,11 +560,11 @@ fn killing_the_runner_ends_a_reduced_guest() {
     let mut runner = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "reduced::a_reduced_runner_of_its_own",
+            "reduced::child_process_that_acts_as_the_killed_runner_at_reduced",
             "--nocapture",
             "--test-threads=1",
         ])
-        .env(REUSE, &world().root)
+        .env(REUSE, &fixture().root)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -572,39 +582,40 @@ fn killing_the_runner_ends_a_reduced_guest() {
 }
 
 #[test]
-fn a_fork_bomb_is_bounded_and_ends_with_the_guest() {
+fn fork_bomb_at_reduced_is_limited_and_ends_with_the_guest() {
     let limits = Limits {
         processes: 40,
         ..Limits::default()
     };
-    let mut bed = Bed::new(&Spec {
+    let mut sandbox = ReducedGuest::new(&Spec {
         limits,
         ..Spec::default()
     });
-    // The shell itself may be the one that gets no further process: then it ends with 2.
-    bed.sh("b() { b >/dev/null 2>&1 & b >/dev/null 2>&1 & }; b 2>/dev/null; true");
+    // The shell itself may fail to fork; its exit status is 2 then.
+    sandbox.sh("b() { b >/dev/null 2>&1 & b >/dev/null 2>&1 & }; b 2>/dev/null; true");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    let launcher = parent(bed.guest.pid());
+    let launcher = parent(sandbox.guest.pid());
     let most = descendants(launcher).len();
     println!("fork bomb: {most} processes");
-    // Other tests of this user come and go, and count: the bound is loose by what they are.
+    // Concurrent processes of this user count too, so the bound is loose.
     assert!(most < 400, "{most}");
     let all = descendants(launcher);
-    bed.guest
+    sandbox
+        .guest
         .kill(wp_codebox_backend_native::KillCause::Finished);
     assert!(all_gone(&all));
 }
 
 fn backend(template: &Template) -> NativeBackend {
-    let world = world();
+    let fixture = fixture();
     NativeBackend {
-        identity: crate::world::shared_identity().clone(),
-        launcher: world.launcher.clone(),
-        host: world.host.clone(),
-        php: world.php.clone(),
+        identity: crate::fixture::shared_identity().clone(),
+        launcher: fixture.launcher.clone(),
+        host: fixture.host.clone(),
+        php: fixture.php.clone(),
         sandbox: std::sync::Arc::new(NoSandbox),
         template: template.clone(),
-        share_dir: world.share.clone(),
+        share_dir: fixture.share.clone(),
         cancellation: std::sync::Arc::new(Cancellation::default()),
         cgroup: std::sync::Arc::new(wp_codebox_backend_native::Cgroup::none(
             "this test makes none",
@@ -641,23 +652,23 @@ fn execution(script: &str) -> Execution {
 }
 
 #[test]
-fn a_template_of_this_level_is_built_without_namespaces() {
+fn reduced_template_is_built_without_namespaces() {
     let template = ensure_template(&TemplateRequest {
         level: IsolationLevel::Reduced,
         sandbox: &NoSandbox,
         ..template_request()
     })
     .unwrap();
-    assert_ne!(template.key, crate::world::template().key);
+    assert_ne!(template.key, crate::fixture::template().key);
     let mut runtime = backend(&template)
         .create(&native(Limits::default()))
         .unwrap();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let result = runtime
         .execute(
             &execution("wp option get blogname; echo new > new.txt"),
             &mut |_, bytes| {
-                said.extend_from_slice(bytes);
+                output.extend_from_slice(bytes);
             },
         )
         .unwrap();
@@ -665,9 +676,9 @@ fn a_template_of_this_level_is_built_without_namespaces() {
         result.end,
         ExecutionEnd::Exited { code: 0 },
         "{}",
-        String::from_utf8_lossy(&said)
+        String::from_utf8_lossy(&output)
     );
-    assert_eq!(said, b"Codebox\n");
+    assert_eq!(output, b"Codebox\n");
     let CapturedMounts::Trees(trees) = runtime.destroy().left else {
         panic!("a tree was expected");
     };
@@ -675,7 +686,7 @@ fn a_template_of_this_level_is_built_without_namespaces() {
 }
 
 #[test]
-fn too_much_on_disk_ends_the_guest() {
+fn reduced_guest_above_its_disk_limit_is_killed() {
     let limits = Limits {
         disk_bytes: 32 * 1024 * 1024,
         ..Limits::default()
@@ -704,7 +715,7 @@ fn too_much_on_disk_ends_the_guest() {
 }
 
 #[test]
-fn a_site_below_a_system_directory_cannot_be_hidden_here() {
+fn site_below_a_system_directory_is_refused_at_reduced() {
     let mut plan = Spec::default().plan();
     let covered = LaunchMount::Bind {
         source: wp_codebox_contracts::BindSource::Guest {
@@ -721,15 +732,18 @@ fn a_site_below_a_system_directory_cannot_be_hidden_here() {
 }
 
 #[test]
-fn programs_run_beside_others_in_terminals_too_and_no_socket_leads_in() {
-    let mut bed = bed();
-    let id =
-        bed.launch_seated("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");
-    // Its end comes beside another program's.
-    assert_eq!(bed.sh("sleep 0.2; echo beside").ok(), "beside\n");
-    bed.guest.signal_program(&id, libc::SIGINT).unwrap();
-    assert_eq!(super::beside::end(&mut bed.guest), (id, ExecEnd::Exited(5)));
-    match bed.guest.connect(8080) {
+fn reduced_guest_runs_concurrent_and_terminal_programs_without_sockets() {
+    let mut sandbox = sandbox();
+    let id = sandbox
+        .launch_in_terminal("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");
+    // The exit arrives while another program is awaited.
+    assert_eq!(sandbox.sh("sleep 0.2; echo beside").ok(), "beside\n");
+    sandbox.guest.signal_program(&id, libc::SIGINT).unwrap();
+    assert_eq!(
+        super::concurrent_programs::end(&mut sandbox.guest),
+        (id, ExecEnd::Exited(5))
+    );
+    match sandbox.guest.connect(8080) {
         Err(ConnectError::Refused { errno, .. }) => assert_eq!(errno, libc::EPERM),
         other => panic!("{other:?}"),
     }

@@ -1,6 +1,6 @@
-//! WordPress in a guest, and the template it comes from.
+//! WordPress in a guest, and its template.
 
-use crate::world::*;
+use crate::fixture::*;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -9,25 +9,25 @@ use wp_codebox_contracts::ErrorCode;
 
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 
-fn wp_php(guest: &mut wp_codebox_backend_native::Guest, code: &str) -> Said {
+fn wp_php(guest: &mut wp_codebox_backend_native::Guest, code: &str) -> ProgramOutput {
     let write = request(&["sh", "-c", "cat > /tmp/code.php"]);
     run_request(guest, &write, format!("<?php {code}").as_bytes()).ok();
     run(guest, &["php", RUN_PHP, "/tmp/code.php", "arg"])
 }
 
 #[test]
-fn wordpress_loads_and_writes_to_its_own_database() {
+fn wordpress_loads_and_writes_to_the_guests_database() {
     let mut guest = guest();
-    let said = wp_php(
+    let result = wp_php(
         &mut guest,
         "echo get_option('home'), ' ', wp_get_theme()->get_stylesheet(), ' ', $argv[1], ' ', count_users()['total_users'];",
     );
-    assert_eq!(said.ok(), "http://localhost twentytwentyfive arg 1");
-    let said = wp_php(
+    assert_eq!(result.ok(), "http://localhost twentytwentyfive arg 1");
+    let result = wp_php(
         &mut guest,
         "echo wp_insert_post(['post_title'=>'T','post_status'=>'publish']) > 0 ? 'inserted' : 'no';",
     );
-    assert_eq!(said.ok(), "inserted");
+    assert_eq!(result.ok(), "inserted");
     assert_eq!(
         run(
             &mut guest,
@@ -49,34 +49,34 @@ fn wordpress_loads_and_writes_to_its_own_database() {
 }
 
 #[test]
-fn mail_that_nobody_receives_and_http_fail_at_once() {
+fn mail_without_receiver_and_outgoing_http_fail_at_once() {
     let mut guest = guest();
     drop(guest.take_mail());
-    // Timed where it is asked: WordPress alone takes seconds to load on a busy machine. Who waits
-    // for a mail server or for an address that is nobody's waits for minutes.
-    let said = wp_php(
+    // The time is measured in PHP, because loading WordPress takes seconds on a busy machine.
+    // Waiting for an unreachable mail server or address would take minutes.
+    let result = wp_php(
         &mut guest,
         "$t = hrtime(true); var_dump(wp_mail('a@example.org','s','m')); echo wp_remote_get('http://192.0.2.1/')->get_error_code(); echo hrtime(true) - $t < 20e9 ? ' at once ' : ' late '; var_dump(DISABLE_WP_CRON);",
     );
     assert_eq!(
-        said.ok(),
+        result.ok(),
         "bool(false)\nhttp_request_not_executed at once bool(true)\n"
     );
-    // Control: HTTP within the guest works, so it is the way out that is closed.
-    let said = sh(
+    // Control: HTTP within the guest works, so only the way out is closed.
+    let result = sh(
         &mut guest,
         "cd /tmp && echo in > f.txt && (php -S 127.0.0.1:8123 >/dev/null 2>&1 & echo $! > pid) && for i in $(seq 600); do curl -sf http://127.0.0.1:8123/f.txt >/dev/null && break; sleep 0.1; done",
     );
-    assert_eq!(said.code(), 0);
-    let said = wp_php(
+    assert_eq!(result.code(), 0);
+    let result = wp_php(
         &mut guest,
         "echo wp_remote_retrieve_body(wp_remote_get('http://127.0.0.1:8123/f.txt', ['timeout' => 60]));",
     );
-    assert_eq!(said.ok(), "in\n");
+    assert_eq!(result.ok(), "in\n");
 }
 
 #[test]
-fn nothing_of_the_parents_secrets_is_in_the_template_or_the_guest() {
+fn template_and_guest_contain_no_secrets_of_the_parent_site() {
     let template = template();
     let core = Path::new(&template.core);
     let config = fs::read_to_string(core.join("wp-config.php")).unwrap();
@@ -98,20 +98,20 @@ fn nothing_of_the_parents_secrets_is_in_the_template_or_the_guest() {
             .exists()
     );
     let mut guest = guest();
-    let said = sh(
+    let result = sh(
         &mut guest,
         "grep -rl parent-secret /wordpress --include=wp-config.php; find / -name private.txt 2>/dev/null",
     );
-    assert_eq!(said.out, "");
+    assert_eq!(result.out, "");
     assert!(
-        fs::read_to_string(world().wordpress.join("wp-config.php"))
+        fs::read_to_string(fixture().wordpress.join("wp-config.php"))
             .unwrap()
             .contains("parent-secret")
     );
 }
 
 #[test]
-fn core_is_read_only_and_content_is_not() {
+fn wordpress_core_is_read_only_and_wp_content_is_writable() {
     let mut guest = guest();
     assert_ne!(sh(&mut guest, "echo x >> /wordpress/wp-load.php").code(), 0);
     assert_ne!(sh(&mut guest, "echo x > /wordpress/new.php").code(), 0);
@@ -123,7 +123,7 @@ fn core_is_read_only_and_content_is_not() {
 }
 
 #[test]
-fn a_plugin_edit_takes_effect_although_the_opcode_cache_is_warm() {
+fn plugin_edit_takes_effect_with_a_warm_opcode_cache() {
     let source = directory("cached");
     fs::write(
         source.join("cached.php"),
@@ -141,15 +141,15 @@ fn a_plugin_edit_takes_effect_although_the_opcode_cache_is_warm() {
     }
     sh(&mut guest, "sed -i s/one/two/ /workspace/cached/cached.php").ok();
     assert_eq!(wp_php(&mut guest, "echo cached_value();").ok(), "two");
-    let said = wp_php(
+    let result = wp_php(
         &mut guest,
         "echo count(opcache_get_status()['scripts'] ?? []), ini_get('opcache.file_cache_only'), ' ', extension_loaded('wp_codebox') ? 'ours' : 'none', ' ', ini_get('ffi.enable');",
     );
-    assert_eq!(said.ok(), "01 none 0");
+    assert_eq!(result.ok(), "01 none 0");
 }
 
 #[test]
-fn the_opcode_cache_cannot_be_poisoned_for_others() {
+fn opcode_cache_changes_stay_in_the_guest_that_made_them() {
     let opcache = Path::new(&template().opcache);
     let before = tree(opcache);
     assert!(
@@ -177,7 +177,7 @@ fn the_opcode_cache_cannot_be_poisoned_for_others() {
 }
 
 #[test]
-fn guests_do_not_see_each_other() {
+fn guests_do_not_see_each_others_files_or_database() {
     let (mut first, mut second) = (guest(), guest());
     let places = [
         "/tmp",
@@ -206,7 +206,7 @@ fn guests_do_not_see_each_other() {
 }
 
 #[test]
-fn a_template_is_found_again_and_a_changed_core_gives_another() {
+fn template_is_reused_until_wordpress_core_changes() {
     let first = template();
     let mut times = Vec::new();
     for _ in 0..9 {
@@ -219,7 +219,7 @@ fn a_template_is_found_again_and_a_changed_core_gives_another() {
     let copy = directory("core");
     let status = std::process::Command::new("cp")
         .arg("-rpT")
-        .arg(&world().wordpress)
+        .arg(&fixture().wordpress)
         .arg(&copy)
         .status()
         .unwrap();
@@ -248,11 +248,11 @@ fn a_template_is_found_again_and_a_changed_core_gives_another() {
 }
 
 #[test]
-fn a_template_that_cannot_be_built_leaves_nothing() {
+fn failed_template_build_leaves_no_files() {
     let copy = directory("broken");
     let status = std::process::Command::new("cp")
         .arg("-rpT")
-        .arg(&world().wordpress)
+        .arg(&fixture().wordpress)
         .arg(&copy)
         .status()
         .unwrap();
@@ -262,7 +262,8 @@ fn a_template_that_cannot_be_built_leaves_nothing() {
         "<?php fwrite(STDERR, 'settings broken'); exit(3);",
     )
     .unwrap();
-    // A crashed builder's directory and a template nobody used for long go; a used one stays.
+    // A sweep removes a crashed builder's directory and a template unused for long; a used template
+    // stays.
     let state = directory("state");
     for name in [".tmp-999", "old", "fresh"] {
         let path = state.join("templates").join(name);
@@ -307,7 +308,7 @@ fn a_template_that_cannot_be_built_leaves_nothing() {
 }
 
 #[test]
-fn what_php_says_is_cached_until_php_changes() {
+fn php_layout_is_cached_until_the_php_binary_changes() {
     let state = directory("php-state");
     let php = Path::new("/usr/bin/php");
     let first = PhpLayout::discover(php, &state).unwrap();
@@ -315,7 +316,8 @@ fn what_php_says_is_cached_until_php_changes() {
     let entry = fs::read_dir(state.join("cache")).unwrap().next().unwrap();
     let cache = entry.unwrap().path();
     let text = fs::read_to_string(&cache).unwrap();
-    // A cache that is believed shows in the answer; one made from another program does not.
+    // A forged version in the cache shows in the result if the cache is used; a cache of another
+    // program is not used.
     let forged = text.replace(&first.version, "8.99.1");
     fs::write(&cache, &forged).unwrap();
     assert_eq!(PhpLayout::discover(php, &state).unwrap().version, "8.99.1");
@@ -326,7 +328,7 @@ fn what_php_says_is_cached_until_php_changes() {
 }
 
 #[test]
-fn two_builders_give_one_template() {
+fn concurrent_template_builds_give_one_template() {
     let state = directory("two");
     let build = || {
         ensure_template(&TemplateRequest {

@@ -1,7 +1,7 @@
-//! Observations that cost: limits are reached, not read.
+//! Probes that exhaust limits instead of reading their values.
 //!
-//! Only a self-test makes them, in a guest nobody else uses. Each is bounded by the
-//! plan's own limits and undoes what it did.
+//! Only a self-test runs them, in a guest without other users. Each probe stays within the plan's
+//! limits and undoes its changes.
 
 use super::observe::wrong;
 use crate::error::{At, Failure, Step};
@@ -13,17 +13,17 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::fs;
 
-/// By how much a size may be above its limit: the kernel counts whole pages.
+/// Tolerance in bytes above a size limit: the kernel counts whole pages.
 pub(super) const PAGES: u64 = 65_536;
-/// Largest limits that are reached rather than read.
+/// Largest limits that a probe will exhaust; larger ones fail the self-test.
 const MOST_CHILDREN: u64 = 512;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes mapped at once; never touched.
+/// Bytes per mapping; the memory is never touched.
 const MAPPING: usize = 16 * 1024 * 1024;
-/// Bytes written at once.
+/// Bytes per write.
 const CHUNK: usize = 256 * 1024;
 
-/// Starts children that wait until the kernel refuses one; how many there were.
+/// Forks sleeping children until the kernel refuses one; returns how many it started.
 pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     if limit > MOST_CHILDREN {
         return Err(wrong("too many processes for a self-test"));
@@ -63,13 +63,13 @@ pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Opens descriptors under the limit of programs until the kernel refuses one.
+/// Duplicates descriptors in a child under RLIMIT_NOFILE of programs until the kernel refuses one.
 pub(super) fn open_until_refused(limit: u64) -> Result<(), Failure> {
     // SAFETY: this process has a single thread; the child only duplicates a descriptor and ends.
     let raw = unsafe { libc::fork() };
     if raw == 0 {
         let refused = privileges::limit_descriptors().is_ok() && {
-            // SAFETY: plain numbers; what is opened goes with the child.
+            // SAFETY: `dup` takes a number; the duplicates are closed when the child exits.
             let all = (0..limit).all(|_| unsafe { libc::dup(0) } >= 0);
             !all && std::io::Error::last_os_error().raw_os_error() == Some(libc::EMFILE)
         };
@@ -85,7 +85,7 @@ pub(super) fn open_until_refused(limit: u64) -> Result<(), Failure> {
     }
 }
 
-/// Makes inotify instances until the kernel refuses one; how many there were.
+/// Creates inotify instances until the kernel refuses one; returns how many it created.
 pub(super) fn watch_until_refused(limit: u64) -> Result<u64, Failure> {
     let mut made = Vec::new();
     loop {
@@ -100,7 +100,7 @@ pub(super) fn watch_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Maps private memory until the kernel refuses; how many bytes there were.
+/// Maps private memory until the kernel refuses; returns the bytes mapped.
 pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
     let mut mappings = Vec::new();
     let mut refused = None;
@@ -135,7 +135,7 @@ pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
     }
 }
 
-/// Writes into a directory until it is full, and past the longest file; what came of it.
+/// Fills a directory until ENOSPC, then writes past the file size limit; returns the evidence text.
 pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     if limit > MOST_BYTES {
         return Err(wrong("too much disk for a self-test"));
@@ -144,7 +144,7 @@ pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     let longest = past_the_longest(&path(0), limit);
     let filled = write_until_full(&path(1), &path(2), limit);
     for number in 0..3 {
-        // Whatever was made is gone again, also after a contradiction.
+        // Remove the files, also after a failed check.
         let _ = fs::remove_file(path(number));
     }
     longest?;
@@ -154,13 +154,13 @@ pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
     ))
 }
 
-/// One byte after the file-size limit.
+/// Writes one byte past the file size limit and expects EFBIG.
 fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
     let file = create(path)?;
-    // SAFETY: plain numbers; the signal that comes with the refusal is not wanted here.
+    // SAFETY: takes plain numbers; SIGXFSZ, which accompanies EFBIG, is ignored during the write.
     let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let refused = rustix::io::pwrite(&file, b"x", limit);
-    // SAFETY: restores what was there.
+    // SAFETY: restores the previous signal disposition.
     unsafe { libc::signal(libc::SIGXFSZ, before) };
     match refused {
         Err(Errno::FBIG) => Ok(()),
@@ -168,7 +168,7 @@ fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
     }
 }
 
-/// Two files, since one may not be as long as everything together.
+/// Writes two files until ENOSPC, since RLIMIT_FSIZE does not let one file fill the directory.
 fn write_until_full(first: &str, second: &str, limit: u64) -> Result<u64, Failure> {
     let chunk = vec![0x5a_u8; CHUNK];
     let half = limit / 2;

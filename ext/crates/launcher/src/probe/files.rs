@@ -1,6 +1,6 @@
-//! The files axis: what the guest's tree shows and which of it can be written.
+//! The files axis: content of the guest's tree and its writable parts.
 
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::{HostRoot, open_errno, read, wrong};
 use crate::error::{At, Failure, Step};
 use crate::shortfall::Shortfalls;
@@ -11,7 +11,7 @@ use wp_codebox_contracts::{LaunchMount, LaunchPlan};
 
 const BY_VIEW: &str = "mount namespace, pivot_root, overlays, copies";
 
-/// What a plan puts at the top of the tree.
+/// Returns the names that the plan puts in the root directory.
 fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = ["proc", "dev"].map(str::to_owned).into();
     for mount in &plan.mounts {
@@ -33,14 +33,14 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
     names
 }
 
-/// The guest's own tree, and nothing else of the host. `bound` are the directories of the
-/// system that no overlay could show.
+/// Checks that the root is the planned tree, is read-only and shows nothing else of the host.
+/// `bound` lists the system directories that are bind-mounted because no overlay was possible.
 pub(super) fn files(
     plan: &LaunchPlan,
     host: &HostRoot,
     bound: &[String],
     shortfalls: &Shortfalls,
-) -> Result<Seen, Failure> {
+) -> Result<Observation, Failure> {
     let is_host = |path: &str| {
         rustix::fs::stat(path).is_ok_and(|s| s.st_dev == host.device && s.st_ino == host.inode)
     };
@@ -75,16 +75,17 @@ pub(super) fn files(
         seen.into_iter().collect::<Vec<_>>().join(" ")
     );
     if shortfalls.has(Step::Landlock) {
-        return Ok(Seen::best_effort(BY_VIEW, view));
+        return Ok(Observation::best_effort(BY_VIEW, view));
     }
     landlock_denies()?;
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         &format!("{BY_VIEW}, Landlock"),
         format!("{view}; Landlock denies a write that file modes allow"),
     ))
 }
 
-/// The two nodes have the same mode and mount; only Landlock tells them apart.
+/// Checks that Landlock denies `/dev/urandom` but allows `/dev/null`: both nodes have the same mode
+/// and mount, so only Landlock tells them apart.
 fn landlock_denies() -> Result<(), Failure> {
     if open_errno("/dev/null", OFlags::WRONLY).is_some() {
         return Err(wrong("/dev/null is not writable"));
@@ -95,9 +96,9 @@ fn landlock_denies() -> Result<(), Failure> {
     Ok(())
 }
 
-/// All mounts, and the writable ones, which must be on private file systems or planned so.
-/// A mount of any other file system is a plain bind of the host's, which only devices and
-/// `bound` may be.
+/// Counts all mounts and the writable ones. A writable mount must be on a private file system or
+/// planned. A mount of any other file system is a bind mount of the host; only devices and the
+/// directories in `bound` may be mounted that way.
 fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure> {
     let planned: BTreeSet<&str> = plan
         .mounts

@@ -1,8 +1,8 @@
-//! From observations to a report.
+//! Collects the observations of the probes into an isolation report.
 //!
-//! Every axis is one probe's answer. A contradiction, something seen that must not be,
-//! ends a serving guest; a self-test writes it into the row. A row with a mechanism
-//! missing is at most best effort, whatever its probe saw of the others.
+//! Each axis has one probe. An observation of a forbidden state ends a serving guest; a self-test
+//! writes the observation into the row of the report. A row with a missing mechanism is at most
+//! best effort, even when its probe observed no problem.
 
 use crate::error::Failure;
 use crate::shortfall::{Shortfalls, sentence};
@@ -11,16 +11,16 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// What a probe saw on its axis.
-pub(crate) struct Seen {
+/// Observation of a probe on its axis.
+pub(crate) struct Observation {
     pub(crate) enforced: Enforcement,
-    /// The mechanisms at work.
+    /// Mechanisms that enforce the axis.
     pub(crate) by: String,
     pub(crate) evidence: String,
 }
 
-impl Seen {
-    /// The kernel enforces it.
+impl Observation {
+    /// Creates an observation of a state that the kernel enforces.
     pub(crate) fn enforced(by: &str, evidence: impl Into<String>) -> Self {
         Self {
             enforced: Enforcement::Enforced,
@@ -29,7 +29,7 @@ impl Seen {
         }
     }
 
-    /// Polled, or per process only.
+    /// Creates an observation of a limit that is polled or applies per process only.
     pub(crate) fn best_effort(by: &str, evidence: impl Into<String>) -> Self {
         Self {
             enforced: Enforcement::BestEffort,
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// The rows so far.
+/// Rows of the report collected so far.
 pub(crate) struct Findings<'a> {
     level: IsolationLevel,
     shortfalls: &'a Shortfalls,
@@ -46,7 +46,7 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    /// For a guest that is meant to be of this level.
+    /// Creates an empty list for a guest of this target level.
     pub(crate) fn new(level: IsolationLevel, shortfalls: &'a Shortfalls) -> Self {
         Self {
             level,
@@ -55,16 +55,16 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds one axis.
+    /// Adds the row of one axis.
     pub(crate) fn add(
         &mut self,
         axis: IsolationAxis,
-        seen: Result<Seen, Failure>,
+        seen: Result<Observation, Failure>,
     ) -> Result<(), Failure> {
         let mut seen = match (self.shortfalls.purpose(), seen) {
             (_, Ok(seen)) => seen,
             (LaunchPurpose::Serve, Err(failure)) => return Err(failure),
-            (LaunchPurpose::Probe, Err(failure)) => Seen {
+            (LaunchPurpose::Probe, Err(failure)) => Observation {
                 enforced: Enforcement::NotEnforced,
                 by: "nothing".to_owned(),
                 evidence: sentence(&failure),
@@ -85,7 +85,8 @@ impl<'a> Findings<'a> {
         Ok(())
     }
 
-    /// The report: the level meant, or none where anything it needs was not seen.
+    /// Returns the report: the target level, or `none` if anything that the level needs was not
+    /// observed.
     pub(crate) fn report(self, landlock_abi: u32) -> IsolationReport {
         let holds = self.shortfalls.is_empty()
             && landlock_abi > 0
@@ -118,9 +119,9 @@ mod tests {
             let seen = if axis == wrong {
                 Err(Failure::rule(Step::Probe, "a hole"))
             } else if IsolationLevel::Full.least(axis) == Enforcement::BestEffort {
-                Ok(Seen::best_effort("x", "y"))
+                Ok(Observation::best_effort("x", "y"))
             } else {
-                Ok(Seen::enforced("x", "y"))
+                Ok(Observation::enforced("x", "y"))
             };
             findings.add(axis, seen)?;
         }
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_ends_a_serving_guest_and_is_a_row_of_a_self_test() {
+    fn contradicting_probe_ends_a_serving_guest_but_is_reported_by_a_self_test() {
         let serving = Shortfalls::new(LaunchPurpose::Serve);
         let mut findings = Findings::new(IsolationLevel::Full, &serving);
         assert!(all(&mut findings, IsolationAxis::Pids).is_err());
@@ -147,11 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn the_level_needs_every_axis_and_landlock_and_no_shortfall() {
+    fn report_level_is_none_without_landlock_or_with_a_shortfall() {
         let complete = |shortfalls: &Shortfalls, abi| {
             let mut findings = Findings::new(IsolationLevel::Full, shortfalls);
             for &axis in IsolationAxis::ALL {
-                findings.add(axis, Ok(Seen::enforced("x", "y"))).unwrap();
+                findings
+                    .add(axis, Ok(Observation::enforced("x", "y")))
+                    .unwrap();
             }
             findings.report(abi)
         };

@@ -1,16 +1,16 @@
 //! The memory, cpu, pids and disk axes.
 //!
-//! A run reads the limits back; a self-test reaches them, see [`super::active`].
+//! A run reads the limits back; a self-test exhausts them, see [`super::active`].
 
 use super::active;
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use crate::privileges::{OWN_PROCESSES, WATCHES, data_limit};
 use rustix::process::{Resource, getrlimit};
 use wp_codebox_contracts::{FIXED_LIMITS, LaunchMount, LaunchPlan, LaunchPurpose};
 
-/// The limit in force, given that it is at most this.
+/// Returns the limit in force; fails when it is above `at_most`.
 pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u64, Failure> {
     let limit = getrlimit(resource);
     match (limit.current, limit.maximum) {
@@ -19,8 +19,8 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
     }
 }
 
-/// One process's private memory; the sum is the runner's to watch.
-pub(super) fn memory(plan: &LaunchPlan) -> Result<Seen, Failure> {
+/// Checks the private memory limit of one process; the runner polls the sum of all processes.
+pub(super) fn memory(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let most = data_limit(&plan.limits);
     let data = limit_of(Resource::Data, most, "data")?;
     let locked = limit_of(
@@ -33,22 +33,22 @@ pub(super) fn memory(plan: &LaunchPlan) -> Result<Seen, Failure> {
         let mapped = active::map_until_refused(most)?;
         evidence = format!("{evidence}; mapping was refused after {mapped} bytes");
     }
-    Ok(Seen::best_effort(
+    Ok(Observation::best_effort(
         "RLIMIT_DATA of twice the limit per process, polled sum with a kill",
         evidence,
     ))
 }
 
-/// Nothing here can see a quota; the runner's clock decides.
-pub(super) fn cpu() -> Seen {
-    Seen::best_effort(
+/// A CPU quota is not visible in the guest; the runner enforces its deadline.
+pub(super) fn cpu() -> Observation {
+    Observation::best_effort(
         "wall clock deadline with a kill",
         "no CPU quota; the runner ends the guest at its deadline",
     )
 }
 
-/// Processes and threads alive at once, and what else the kernel counts for all of them.
-pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Seen, Failure> {
+/// Checks the limit on processes and threads, and the other limits that the user namespace counts.
+pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Observation, Failure> {
     let most = plan.limits.processes.saturating_add(OWN_PROCESSES);
     let limit = limit_of(Resource::Nproc, most, "processes")?;
     let signals = limit_of(
@@ -76,14 +76,14 @@ pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Seen, Failure> 
              another inotify instance after {seen}"
         );
     }
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "RLIMIT_NPROC, RLIMIT_SIGPENDING and inotify limits of the user namespace",
         evidence,
     ))
 }
 
-/// What can be written in all, and in one file.
-pub(super) fn disk(plan: &LaunchPlan) -> Result<Seen, Failure> {
+/// Checks the limits on the sum of all written bytes and on one file.
+pub(super) fn disk(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let file = limit_of(Resource::Fsize, plan.limits.disk_bytes, "file size")?;
     let mut size = None;
     let mut place = None;
@@ -95,7 +95,7 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Seen, Failure> {
         let stat = rustix::fs::statfs(target.as_str()).at(Step::Probe, target.as_str())?;
         let block = u64::try_from(stat.f_bsize).unwrap_or(0);
         let bytes = stat.f_blocks.saturating_mul(block);
-        // The kernel rounds the size up to whole pages.
+        // The kernel rounds the size of a tmpfs up to whole pages.
         if bytes == 0 || bytes > plan.limits.disk_bytes.saturating_add(active::PAGES) {
             return Err(wrong(format!("{target} has {bytes} bytes")));
         }
@@ -112,7 +112,7 @@ pub(super) fn disk(plan: &LaunchPlan) -> Result<Seen, Failure> {
         let seen = active::fill(place.as_str(), plan.limits.disk_bytes)?;
         evidence = format!("{evidence}; {seen}");
     }
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "size of the scratch tmpfs, RLIMIT_FSIZE",
         evidence,
     ))

@@ -1,9 +1,9 @@
-//! What this guest looks like from inside, before the first foreign byte runs.
+//! Checks of the isolation from inside the guest, before the first program of the caller runs.
 //!
-//! Each axis is observed: forbidden things are tried, the kernel is asked. An
-//! observation that contradicts the design fails the launch, or is a row of a self-test's
-//! report; nothing is reported that was only configured. A denial is believed only where
-//! a comparable thing succeeds.
+//! Each axis is observed: a probe tries forbidden operations and reads the kernel's state. An
+//! observation that contradicts the target level fails the launch; in a self-test it becomes a row
+//! of the report. The report contains observed facts only, no configured ones. A denial counts only
+//! if a comparable allowed operation succeeds.
 
 mod active;
 mod files;
@@ -21,7 +21,7 @@ use findings::Findings;
 pub(crate) use observe::{HostRoot, host_root};
 use wp_codebox_contracts::{IsolationAxis, IsolationReport, LaunchPlan};
 
-/// Runs every probe of a guest with namespaces. `landlock_abi` is the one in force, 0 for none;
+/// Runs every probe of a guest with namespaces. `landlock_abi` is the ABI in force, 0 for none;
 /// `bound` is [`crate::rootfs::Built::bound`].
 pub(crate) fn run(
     plan: &LaunchPlan,

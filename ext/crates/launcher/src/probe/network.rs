@@ -1,13 +1,14 @@
 //! The network axis: interfaces, routes and socket families.
 
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::{read, wrong};
 use crate::egress;
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;
 
-/// Only a loopback of its own, and no family that leads past it.
-pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
+/// Checks that the only active interface is the namespace's own loopback and that socket families
+/// leading past the namespace are refused.
+pub(super) fn network(plan: &LaunchPlan) -> Result<Observation, Failure> {
     let devices = read("/proc/self/net/dev")?;
     let names: Vec<&str> = devices
         .lines()
@@ -15,7 +16,8 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
         .filter_map(|line| line.split(':').next())
         .map(str::trim)
         .collect();
-    // Some kernels give every namespace tunnel stubs; without CAP_NET_ADMIN they stay down.
+    // Some kernels create tunnel devices in every network namespace; without CAP_NET_ADMIN they
+    // stay down.
     if names.first() != Some(&"lo") {
         return Err(wrong("no loopback interface"));
     }
@@ -30,7 +32,7 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
         return Err(wrong("no loopback sockets"));
     }
     refused_families()?;
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "network namespace, seccomp on socket()",
         format!(
             "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
@@ -39,7 +41,8 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
     ))
 }
 
-/// Families that a network namespace does not hold, or that reach into the kernel.
+/// Checks that `socket` refuses the families that network namespaces do not isolate or that expose
+/// kernel interfaces.
 fn refused_families() -> Result<(), Failure> {
     for family in [libc::AF_VSOCK, libc::AF_NETLINK, libc::AF_PACKET] {
         if socket_errno(family) != Some(libc::EPERM) {
@@ -49,7 +52,7 @@ fn refused_families() -> Result<(), Failure> {
     Ok(())
 }
 
-/// errno of a `socket` call; `None` when it works.
+/// Returns the errno of a `socket` call, or `None` when it succeeds.
 pub(super) fn socket_errno(family: i32) -> Option<i32> {
     // SAFETY: takes three numbers; a descriptor it returns is closed at once.
     unsafe {

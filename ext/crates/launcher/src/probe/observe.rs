@@ -1,19 +1,20 @@
-//! How probes observe: they read what the kernel shows and try to open things.
+//! Helpers of the probes: reading kernel state and trying to open files.
 
 use crate::error::{At, Failure, Step};
 use crate::privileges::WATCHES;
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 
-/// What is taken from the host before it goes out of sight.
+/// Facts about the host, read before the new root hides it.
 pub(crate) struct HostRoot {
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Limits on inotify of this user namespace, as the kernel shows them.
+    /// inotify limits of this user namespace as the kernel reports them.
     pub(super) watches: Vec<u64>,
 }
 
-/// Device and inode of the host's root, and the limits that only the host's `/proc` shows.
+/// Reads device and inode of the host's root directory and the limits that only the host's `/proc`
+/// shows.
 pub(crate) fn host_root() -> Result<HostRoot, Failure> {
     let stat = rustix::fs::stat("/").at(Step::Probe, "host root")?;
     let shown = |(path, _): &(&str, u64)| read(path).ok()?.trim().parse().ok();
@@ -32,7 +33,7 @@ pub(super) fn read(path: &str) -> Result<String, Failure> {
     fs::read_to_string(path).at(Step::Probe, path)
 }
 
-/// The errno with which opening fails; `None` when it works.
+/// Returns the errno of opening `path`, or `None` when it succeeds.
 pub(super) fn open_errno(path: &str, flags: OFlags) -> Option<i32> {
     let mode = Mode::from_raw_mode(0o600);
     rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)

@@ -1,12 +1,12 @@
 //! The privileges axis: capabilities, identity and `no_new_privs`.
 
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::{read, status_field, wrong};
 use crate::error::Failure;
 use wp_codebox_contracts::LaunchPlan;
 
-/// No power, and no way to gain any.
-pub(super) fn privileges(plan: &LaunchPlan) -> Result<Seen, Failure> {
+/// Checks that the process has no capability and cannot gain one.
+pub(super) fn privileges(plan: &LaunchPlan) -> Result<Observation, Failure> {
     no_power()?;
     let map = read("/proc/self/uid_map")?;
     let fields: Vec<&str> = map.split_whitespace().collect();
@@ -17,7 +17,7 @@ pub(super) fn privileges(plan: &LaunchPlan) -> Result<Seen, Failure> {
     if *inside != guest || *outside == "0" || rustix::process::geteuid().as_raw() != plan.guest_id {
         return Err(wrong("uid map"));
     }
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "user namespace, empty capability sets, no_new_privs",
         format!(
             "uid {inside} inside, not root outside; all five capability sets empty; NoNewPrivs 1"
@@ -25,15 +25,15 @@ pub(super) fn privileges(plan: &LaunchPlan) -> Result<Seen, Failure> {
     ))
 }
 
-/// Which kernel uid it has is not seen from inside: the runner completes this row.
-pub(super) fn identity() -> Seen {
-    Seen::best_effort(
+/// The kernel uid is not visible inside the user namespace; the runner completes this row.
+pub(super) fn identity() -> Observation {
+    Observation::best_effort(
         "a user namespace with one id",
         "the guest sees its own id only",
     )
 }
 
-/// The part that needs no user namespace.
+/// Checks the properties that do not need a user namespace.
 pub(super) fn no_power() -> Result<(), Failure> {
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
         if status_field(set)?.bytes().any(|b| b != b'0') {

@@ -1,12 +1,12 @@
-//! The processes axis: who is in sight.
+//! The processes axis: visibility of other processes.
 
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::wrong;
 use crate::error::{At, Failure, Step};
 use std::fs;
 
-/// Nobody else's process is in sight.
-pub(super) fn processes() -> Result<Seen, Failure> {
+/// Checks that no process outside the guest is visible in `/proc`.
+pub(super) fn processes() -> Result<Observation, Failure> {
     let mut visible = Vec::new();
     for entry in fs::read_dir("/proc").at(Step::Probe, "/proc")? {
         let name = entry.at(Step::Probe, "/proc")?.file_name();
@@ -20,7 +20,7 @@ pub(super) fn processes() -> Result<Seen, Failure> {
     if std::process::id() != 1 || visible.iter().any(|pid| pid != "1") {
         return Err(wrong("processes of others are visible"));
     }
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "pid namespace, proc with subset=pid and hidepid",
         "this process is pid 1; no other process and no host-wide file in /proc",
     ))

@@ -1,12 +1,12 @@
-//! The syscalls axis: forbidden calls are tried.
+//! The syscalls axis: tries calls that the filters refuse.
 
-use super::findings::Seen;
+use super::findings::Observation;
 use super::observe::{status_field, wrong};
 use crate::error::{Failure, Step};
 use crate::shortfall::Shortfalls;
 
-/// The filters answer as written.
-pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
+/// Checks that each tried call gives the errno that the filters define.
+pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Observation, Failure> {
     if shortfalls.has(Step::Seccomp) {
         // Without the filters the attempts below would succeed and change this process.
         let mode = status_field("Seccomp:")?;
@@ -26,8 +26,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
     if namespace_clone_errno() != libc::EPERM {
         return Err(wrong("clone made a namespace"));
     }
-    // SAFETY: every call is expected to be answered before it looks at its arguments, which are
-    // zeros or null pointers and would be refused for that otherwise.
+    // SAFETY: the filters answer every call before the kernel reads its arguments, which are zeros
+    // or null pointers and would be refused anyway.
     let tried = unsafe {
         [
             (
@@ -76,7 +76,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
                 libc::EPERM,
                 errno_of(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
             ),
-            // No descriptor: only a filter answers success.
+            // With an invalid descriptor the kernel returns EBADF, so success comes from the
+            // filter.
             ("syncfs", 0, errno_of(libc::syscall(libc::SYS_syncfs, -1))),
         ]
     };
@@ -88,13 +89,14 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
     if status_field("Seccomp:")? != "2" {
         return Err(wrong("no seccomp filter"));
     }
-    Ok(Seen::enforced(
+    Ok(Observation::enforced(
         "seccomp allow-list, three filters",
         "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf, mount and leases give EPERM, clone3 and io_uring_setup ENOSYS; syncfs succeeds and does nothing",
     ))
 }
 
-/// errno of a `clone` into a new user namespace; a child that should not exist ends at once.
+/// Returns the errno of a `clone` into a new user namespace; a child that was created against
+/// expectation exits at once.
 fn namespace_clone_errno() -> i32 {
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
     // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only exits.

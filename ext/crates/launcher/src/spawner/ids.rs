@@ -1,9 +1,9 @@
-//! A kernel id that no other guest and no process of the host has.
+//! Allocation of a kernel id that no other guest and no host process uses.
 //!
-//! Each id is one byte of a lock file, root's or the user's own; the lock belongs to the spawner's open file
-//! description, so the kernel frees it with the process, however that ends. A killed spawner may
-//! leave processes of its id for a moment: an id whose byte is free is taken only when the kernel
-//! knows no process with that uid.
+//! Each id is one byte of a lock file that belongs to root or to the user. The spawner's open file
+//! description holds the lock, so the kernel releases it when the process ends for any reason. A
+//! killed spawner may leave processes of its id for a moment; therefore an unlocked id is used only
+//! when the kernel knows no process with that uid.
 
 use super::user_namespace::GUEST;
 use crate::error::{At, Failure, Step};
@@ -16,17 +16,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{KernelIds, SpawnerPlan};
 
-/// Time for killed processes to be gone; the kernel's own work may hold one longer.
+/// Deadline for killed processes to disappear; kernel teardown may delay one.
 const TEARDOWN: Duration = Duration::from_secs(5);
 
-/// A locked id.
+/// A locked guest id.
 pub(super) struct Lease {
     id: u32,
     _lock: OwnedFd,
 }
 
 impl Lease {
-    /// The same number for user and group.
+    /// Returns the id, the same number as uid and gid.
     pub(super) fn ids(&self) -> KernelIds {
         KernelIds {
             uid: self.id,
@@ -35,8 +35,8 @@ impl Lease {
     }
 }
 
-/// Locks the first free id. Where the search begins differs by process: two starts at once
-/// seldom meet, and a freed id is not used again at once.
+/// Locks the first free id. The start of the search depends on the pid, so concurrent starts rarely
+/// collide and a freed id is not reused at once.
 pub(super) fn take(plan: &SpawnerPlan) -> Result<Lease, Failure> {
     let lock = if rustix::process::geteuid().is_root() {
         roots_file(&plan.locks)?
@@ -64,8 +64,8 @@ pub(super) fn take(plan: &SpawnerPlan) -> Result<Lease, Failure> {
     Err(Errno::AGAIN).at(Step::GuestIds, "every id is in use")
 }
 
-/// Root's file below directories of root's, made where it is missing. A directory that others may
-/// write is refused: they could put another file in its place.
+/// Opens the lock file below directories of root; creates them when missing. Refuses a directory
+/// that other users may write, because they could replace the file.
 fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
     let refused = || Failure::rule(Step::GuestIds, "others than root may change the lock file");
     let path = Path::new(path);
@@ -95,7 +95,8 @@ fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
     Ok(lock)
 }
 
-/// The file of a user, whose other processes are trusted: the ids are this user's to give away.
+/// Opens the lock file of a user. Other processes of that user are trusted, since the user owns the
+/// subordinate ids.
 fn users_file(path: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = open(path, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "file")?;
@@ -109,7 +110,7 @@ fn users_file(path: &str) -> Result<OwnedFd, Failure> {
     Ok(lock)
 }
 
-/// Locks or unlocks the byte of an id for this open file description.
+/// Locks or unlocks the byte of an id with an open file description lock.
 fn set_lock(file: &OwnedFd, id: u32, kind: libc::c_int) -> Result<(), Errno> {
     // SAFETY: an all-zero flock is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
@@ -126,10 +127,10 @@ fn set_lock(file: &OwnedFd, id: u32, kind: libc::c_int) -> Result<(), Errno> {
     }
 }
 
-/// Whether any process of this pid namespace or one below has this uid, as this user namespace
-/// writes it: there is no priority to tell of processes that do not exist.
+/// Returns whether a process in this pid namespace or one below has this uid, numbered in this user
+/// namespace. `getpriority` fails with ESRCH when no such process exists.
 fn in_use(id: u32) -> bool {
-    // SAFETY: takes two numbers. The answer may be -1, so errno alone tells a failure.
+    // SAFETY: takes two numbers. A priority may be -1, so only errno shows a failure.
     unsafe {
         *libc::__errno_location() = 0;
         libc::getpriority(libc::PRIO_USER, id);
@@ -137,19 +138,19 @@ fn in_use(id: u32) -> bool {
     }
 }
 
-/// Kills every process of the guest's id and waits until there is none.
+/// Kills every process with the guest's id and waits until none is left.
 pub(super) fn end_all_of_guest() {
     let until = Instant::now() + TEARDOWN;
     while in_use(GUEST) && Instant::now() < until {
         kill_as_guest();
-        // Orphans are this process's children, and count until they are waited for.
+        // Orphans are reparented to this process and count until it reaps them.
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// `kill(-1)` by a process that has the guest's id only: the kernel lets it signal processes of
-/// that id and no other.
+/// Calls `kill(-1)` in a child that has only the guest's id, so the kernel signals processes of
+/// that id and no others.
 fn kill_as_guest() {
     // SAFETY: this process has a single thread, so the child may run any code; it ends without
     // running anything of the parent's state.
@@ -169,7 +170,8 @@ fn kill_as_guest() {
     }
 }
 
-/// Becomes a user without any other group, for good. Capabilities go with the last uid 0.
+/// Switches permanently to a user without supplementary groups. Leaving uid 0 clears the
+/// capabilities.
 pub(super) fn become_user(id: u32) -> Result<(), Errno> {
     use rustix::process::{Gid, Uid};
     let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));

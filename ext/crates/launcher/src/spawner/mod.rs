@@ -1,16 +1,17 @@
 //! A process that starts launchers under a kernel uid that nothing else on the host has.
 //!
-//! Started by root, it does what only root can: it takes a free id, turns the sources into
-//! idmapped mounts in which their owner is that id, and enters a user namespace that maps two
-//! ids only: the state's owner as 0 and the guest's as 1. From then on it has no power over
-//! anything else of the host. Started by a user with subordinate ids, `newuidmap` and `newgidmap`
-//! map the two for it; it has no rights that its runner lacks but those over the guest's id, so
-//! it shows whatever the runner names (see `store`). Launchers are its children and run as the guest's id without any
-//! capability; paths they name are resolved in this process's mount namespace with the guest's
-//! rights, so a runner cannot make it show what was not given before root was gone.
+//! Started by root, the spawner does the steps that need root: it locks a free id, turns the
+//! sources into idmapped mounts whose files belong to that id, and enters a user namespace that
+//! maps two ids only, the state's owner as 0 and the guest's as 1. After that it has no power over
+//! other host objects. Started by a user with subordinate ids, `newuidmap` and `newgidmap` write
+//! the two maps; such a spawner has the runner's rights plus those over the guest's id, so it shows
+//! any path that the runner names (see `store`). Launchers are children of the spawner and run as
+//! the guest's id without capabilities. Paths that they name are resolved in the spawner's mount
+//! namespace with the guest's rights, so a runner cannot expose a path that was not in the plan
+//! before root was dropped.
 //!
-//! The id is locked for as long as this process lives, and it ends every process of the id before
-//! it ends itself. A later spawner checks for survivors again, since this one may be killed.
+//! The spawner holds the lock of the id while it lives and kills every process of the id before it
+//! ends. The next spawner checks for surviving processes again, since this one may be killed.
 
 mod ids;
 mod serve;
@@ -29,10 +30,10 @@ use wp_codebox_contracts::{
     GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
 };
 
-/// Most views.
+/// Largest number of views.
 const VIEWS: usize = 256;
 
-/// Serves until the runner is gone.
+/// Serves requests until the runner ends.
 pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> ExitCode {
     match run(plan, channel, lifetime) {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +46,7 @@ pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Exit
             else {
                 return ExitCode::from(NOT_STARTED);
             };
-            // When even this cannot be sent, the exit status says it.
+            // If the reply cannot be sent, the exit status alone reports the failure.
             let _ = channel.send(&SpawnerReply::Failed {
                 step,
                 subject,
@@ -63,7 +64,7 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     if !by_root && !plan.views.is_empty() {
         return Err(Failure::rule(Step::View, "not started as root"));
     }
-    // What a killed launcher leaves is waited for here, not by the host's init in its own time.
+    // The spawner, not the host's init, reaps the orphans of a killed launcher.
     crate::reduced::adopt_orphans()?;
     let sources = sources(channel, plan.views.len())?;
     let lease = ids::take(&plan)?;
@@ -86,7 +87,7 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
         },
     )?;
     views::check_scratch(&exposed)?;
-    let mut means = serve::Means {
+    let mut context = serve::SpawnerContext {
         program,
         exposed,
         place: None,
@@ -97,9 +98,9 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
     } else {
         let (place, store) = store::make(&plan.place)?;
         channel.send_with(&ready, &[store.as_fd()])?;
-        means.place = Some(place);
+        context.place = Some(place);
     }
-    let served = serve::serve(channel, lifetime, &means);
+    let served = serve::serve(channel, lifetime, &context);
     ids::end_all_of_guest();
     drop(lease);
     served
@@ -129,7 +130,7 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One descriptor per view, in order.
+/// Receives one descriptor per view, in order.
 fn sources(channel: &Channel, count: usize) -> Result<Vec<OwnedFd>, Failure> {
     let mut buffer = Vec::new();
     let mut sources = Vec::new();

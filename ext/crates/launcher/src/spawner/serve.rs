@@ -1,9 +1,9 @@
-//! Starting launchers, and telling their ends.
+//! Starts launchers and reports their exits.
 
 use super::ids::become_user;
-use super::store::Place;
+use super::store::ViewDirectory;
 use super::user_namespace::GUEST;
-use crate::channel::{Channel, Incoming, is_shortage, poll_patiently};
+use crate::channel::{Channel, Incoming, is_in_flight_limit, poll_retrying};
 use crate::error::{At, Failure, Step};
 use crate::init::{child_signals, micros};
 use crate::mounting::{QUIET, set_idmap};
@@ -16,21 +16,26 @@ use std::ffi::CString;
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
 
-/// Most launchers alive at once: a working guest, one that replaces it, a browser's, checks.
+/// Largest number of launchers alive at once: a working guest, its replacement, a browser guest and
+/// checks.
 const LAUNCHERS: usize = 16;
 
-/// What requests are fulfilled with.
-pub(super) struct Means {
-    /// The launcher.
+/// Descriptors that the request handlers need.
+pub(super) struct SpawnerContext {
+    /// Launcher executable.
     pub(super) program: OwnedFd,
-    /// In which a guest's user is the state's owner.
+    /// User namespace in which the guest's user is mapped to the state's owner.
     pub(super) exposed: OwnedFd,
-    /// Where a user's spawner shows more.
-    pub(super) place: Option<Place>,
+    /// Directory in which a user's spawner mounts additional sources.
+    pub(super) place: Option<ViewDirectory>,
 }
 
-/// Serves requests until the runner is gone, then kills what was started.
-pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Result<(), Failure> {
+/// Serves requests until the runner ends, then kills the started launchers.
+pub(super) fn serve(
+    channel: &Channel,
+    lifetime: &OwnedFd,
+    context: &SpawnerContext,
+) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut launchers = BTreeMap::new();
     let mut buffer = Vec::new();
@@ -40,7 +45,7 @@ pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Res
             PollFd::new(lifetime, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
         ];
-        poll_patiently(&mut fds, None).at(Step::Channel, "poll")?;
+        poll_retrying(&mut fds, None).at(Step::Channel, "poll")?;
         let [request, runner, child] = fds.map(|fd| fd.revents());
         if !runner.is_empty() {
             break;
@@ -53,10 +58,11 @@ pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Res
         if !request.is_empty() {
             match channel.receive(&mut buffer) {
                 Incoming::Closed => break,
-                // Its descriptors are closed; the runner is our own and sends no such thing.
+                // The descriptors of a malformed packet are closed; the runner never sends such
+                // packets.
                 Incoming::Malformed | Incoming::Nothing => {}
                 Incoming::Request(request, descriptors) => {
-                    obey(channel, &mut launchers, means, request, descriptors)?;
+                    handle_request(channel, &mut launchers, context, request, descriptors)?;
                 }
             }
         }
@@ -67,10 +73,10 @@ pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Res
     Ok(())
 }
 
-fn obey(
+fn handle_request(
     channel: &Channel,
     launchers: &mut BTreeMap<i32, OwnedFd>,
-    means: &Means,
+    context: &SpawnerContext,
     request: SpawnerRequest,
     mut descriptors: Vec<OwnedFd>,
 ) -> Result<(), Failure> {
@@ -79,7 +85,7 @@ fn obey(
             let groups = descriptors.split_off(descriptors.len().min(3));
             let launched = match <[OwnedFd; 3]>::try_from(descriptors) {
                 Ok(_) if launchers.len() >= LAUNCHERS => Err(Errno::AGAIN),
-                Ok(given) => launch(&means.program, &wrapper, &given, &groups),
+                Ok(given) => launch(&context.program, &wrapper, &given, &groups),
                 Err(_) => Err(Errno::BADF),
             };
             match launched {
@@ -90,9 +96,10 @@ fn obey(
                             launchers.insert(pid, pidfd);
                             Ok(())
                         }
-                        // This guest fails, not the others: other processes of this uid used the
-                        // budget up. Not among the launchers, so its end is told to no caller.
-                        Err(failure) if is_shortage(failure.errno) => {
+                        // Other processes of this uid used up the limit of descriptors in flight:
+                        // fail this guest only. Its launcher is not in the map, so no exit is
+                        // reported for it.
+                        Err(failure) if is_in_flight_limit(failure.errno) => {
                             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
                             let errno = failure.errno;
                             channel.send(&SpawnerReply::NotLaunched { errno })
@@ -112,8 +119,8 @@ fn obey(
             Ok(())
         }
         SpawnerRequest::Show { name, path } => {
-            // Root's views are made before root is given up, and no others.
-            let shown = means.place.as_ref().ok_or(Errno::PERM);
+            // A spawner started by root makes all its views before it drops root, and none later.
+            let shown = context.place.as_ref().ok_or(Errno::PERM);
             let errno = shown.and_then(|place| place.show(&name, &path));
             let errno = errno.map_or_else(Errno::raw_os_error, |()| 0);
             channel.send(&SpawnerReply::Shown { errno })
@@ -126,9 +133,9 @@ fn obey(
                     return channel.send(&SpawnerReply::Exposed { errno });
                 }
             };
-            // The kernel asks for power over the file system's user namespace: only a scratch
-            // that one of these launchers mounted passes, whatever descriptor is sent.
-            let done = set_idmap(mount.as_fd(), QUIET, means.exposed.as_fd());
+            // The kernel requires CAP_SYS_ADMIN over the file system's user namespace, so of all
+            // descriptors only the scratch of one of these launchers passes.
+            let done = set_idmap(mount.as_fd(), QUIET, context.exposed.as_fd());
             let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
             channel.send(&SpawnerReply::Exposed { errno })
         }
@@ -136,7 +143,7 @@ fn obey(
     }
 }
 
-/// Starts the launcher, or its wrapper, as the guest's kernel user and without capabilities.
+/// Starts the launcher, or its process wrapper, as the guest's kernel user without capabilities.
 fn launch(
     program: &OwnedFd,
     wrapper: &[String],
@@ -155,7 +162,7 @@ fn launch(
     match unsafe { libc::fork() } {
         -1 => Err(crate::mounting::last_errno()),
         0 => {
-            // In version 1 a user may move only its own processes. A failure is in the report.
+            // In cgroup v1 a user may move only its own processes. The report lists a failure.
             for group in groups {
                 let _ = rustix::io::write(group, b"0");
             }
@@ -165,13 +172,13 @@ fn launch(
         }
         raw => {
             let pid = Pid::from_raw(raw).ok_or(Errno::CHILD)?;
-            // Not waited for yet, so its number cannot have been reused.
+            // The child is not reaped yet, so its pid cannot have been reused.
             Ok((raw, pidfd_open(pid, PidfdFlags::empty())?))
         }
     }
 }
 
-/// Runs in the child; returns only when the program cannot be run.
+/// Executes the launcher in the child; returns only when that fails.
 fn start(
     program: &OwnedFd,
     direct: bool,
@@ -179,11 +186,12 @@ fn start(
     given: &[OwnedFd; 3],
 ) -> Result<(), Errno> {
     become_user(GUEST)?;
-    // After the change of ids, which clears it. The launcher renews it in its own namespace.
+    // Must come after the change of ids, which clears it. The launcher sets it again in its own
+    // namespace.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let numbers = [LauncherFd::Plan, LauncherFd::Channel, LauncherFd::Lifetime];
     let above = LauncherFd::Lifetime as i32 + 1;
-    // Moved away first: one of them may have the number of another's target.
+    // Move the descriptors to high numbers first: one may have the number of another's target.
     let mut lifted = Vec::new();
     for fd in given {
         lifted.push(rustix::io::fcntl_dupfd_cloexec(fd, above)?);
@@ -192,9 +200,8 @@ fn start(
     let mut argv: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     argv.push(std::ptr::null());
     let environment = [std::ptr::null::<libc::c_char>()];
-    // SAFETY: the numbers duplicated onto are used by nothing that this child still needs; the
-    // signal set is initialised before use; both lists end with a null pointer and outlive the
-    // calls.
+    // SAFETY: the target numbers are not used by anything that this child still needs; the signal
+    // set is initialised before use; both lists end with a null pointer and outlive the calls.
     unsafe {
         for (fd, number) in lifted.iter().zip(numbers) {
             if libc::dup2(fd.as_raw_fd(), number as i32) < 0 {
@@ -204,7 +211,7 @@ fn start(
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
-        // A process group of its own, as a runner's child has.
+        // Create a process group, as the runner does for its direct children.
         libc::setpgid(0, 0);
         if direct {
             libc::syscall(
@@ -222,7 +229,7 @@ fn start(
     Err(crate::mounting::last_errno())
 }
 
-/// Takes every child that has ended.
+/// Reaps every ended child.
 fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(), Failure> {
     loop {
         let mut status = 0;

@@ -1,8 +1,10 @@
-//! What launchers see that a user's spawner starts, who may not make idmapped mounts of a disk.
+//! Mounts for launchers of a spawner without root, which may not make idmapped mounts of a disk
+//! file system.
 //!
-//! The store is a tmpfs of the spawner's user namespace. The runner fills it through a mount in
-//! which the guest's files are its own, so a copy is the guest's at once. Directories that every
-//! user may read are shown as they are: what is not mapped has the overflow id in the guest.
+//! The store is a tmpfs owned by the spawner's user namespace. The runner fills it through an
+//! idmapped mount in which the guest's files appear as its own, so copied files belong to the guest
+//! at once. World-readable directories are mounted as they are: owners without a mapping appear as
+//! the overflow id in the guest.
 
 use super::user_namespace::{self, GUEST, OWNER};
 use super::views;
@@ -16,13 +18,14 @@ use rustix::io::Errno;
 use rustix::mount::MountAttrFlags;
 use wp_codebox_contracts::{KernelIds, STORE};
 
-/// The directory in which launchers find what is shown to them.
-pub(super) struct Place {
+/// Directory in which launchers find the mounts made for them.
+pub(super) struct ViewDirectory {
     directory: OwnedFd,
 }
 
-/// Covers the place and puts the store there; answers the runner's mount of it too.
-pub(super) fn make(path: &str) -> Result<(Place, OwnedFd), Failure> {
+/// Mounts a private tmpfs over `path` and the store below it; returns the runner's mount of the
+/// store, too.
+pub(super) fn make(path: &str) -> Result<(ViewDirectory, OwnedFd), Failure> {
     let directory = views::cover_place(path)?;
     let guest = GUEST.to_string();
     let options = [("mode", "0755"), ("uid", &guest), ("gid", &guest)];
@@ -37,18 +40,19 @@ pub(super) fn make(path: &str) -> Result<(Place, OwnedFd), Failure> {
     let mapping = user_namespace::of(GUEST, owner)?;
     let theirs = clone_of(store.as_fd()).at(Step::View, STORE)?;
     set_idmap(theirs.as_fd(), QUIET, mapping.as_fd()).at(Step::View, STORE)?;
-    Ok((Place { directory }, theirs))
+    Ok((ViewDirectory { directory }, theirs))
 }
 
-impl Place {
-    /// Shows a host directory under a new name, read-only, with everything mounted below it.
+impl ViewDirectory {
+    /// Mounts a host directory read-only under a new name, with all mounts below it.
     pub(super) fn show(&self, name: &str, path: &str) -> Result<(), Errno> {
         if !views::is_name(name) {
             return Err(Errno::INVAL);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let shown = open(path, flags, Mode::empty())?;
-        // Without what is mounted there the kernel would not copy the mount: it may cover something.
+        // The copy must be recursive: in a less privileged mount namespace the kernel refuses to
+        // uncover what the mounts below hide.
         let shown = clone_tree(shown.as_fd())?;
         set_attributes(shown.as_fd(), READ_ONLY, true)?;
         let point = views::directory(&self.directory, name)

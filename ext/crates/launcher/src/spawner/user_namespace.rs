@@ -1,8 +1,8 @@
-//! User namespaces whose maps this process does not write itself.
+//! User namespaces whose id maps another process writes.
 //!
-//! A process may map ids other than its own only from the parent namespace with CAP_SETUID
-//! there, so a forked child that stayed behind writes the maps. A user's has it done by
-//! `newuidmap` and `newgidmap`, which look the ids up in /etc/subuid and /etc/subgid.
+//! Mapping ids other than the own one requires CAP_SETUID in the parent namespace, so a forked
+//! child that stays in the parent namespace writes the maps. For a user without root, the child
+//! runs `newuidmap` and `newgidmap`, which check /etc/subuid and /etc/subgid.
 
 use crate::error::{At, Failure, Step};
 use crate::namespaces::unshare;
@@ -15,15 +15,16 @@ use std::fs;
 use std::process::Command;
 use wp_codebox_contracts::{KernelIds, NEWGIDMAP, NEWUIDMAP, SpawnerPlan};
 
-/// The state's owner in the spawner's user namespace.
+/// Id of the state's owner in the spawner's user namespace.
 pub(super) const OWNER: u32 = 0;
-/// The guest's kernel id there.
+/// Id of the guest in the spawner's user namespace.
 pub(super) const GUEST: u32 = 1;
 
-/// Gives the namespace of a process its maps of users and groups.
+/// Function that writes the uid and gid maps of a process's namespace.
 type MapWriter = fn(i32, &str, &str) -> Result<(), Failure>;
 
-/// A namespace that maps `inside` to one id of the caller's namespace: for idmapped mounts.
+/// Returns a user namespace for idmapped mounts that maps `inside` to one id of the caller's
+/// namespace.
 pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
     mapped(
         &format!("{inside} {} 1", outside.uid),
@@ -31,7 +32,7 @@ pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
     )
 }
 
-/// A namespace in which the user and group of a file on disk appear as the given ones.
+/// Returns a user namespace for idmapped mounts that maps the owner on disk to the ids shown.
 pub(super) fn from_disk(disk: KernelIds, shown: KernelIds) -> Result<OwnedFd, Failure> {
     mapped(
         &format!("{} {} 1", disk.uid, shown.uid),
@@ -39,7 +40,8 @@ pub(super) fn from_disk(disk: KernelIds, shown: KernelIds) -> Result<OwnedFd, Fa
     )
 }
 
-/// A child enters a new namespace, gets its maps from here, and leaves the namespace behind.
+/// Forks a child that enters a new user namespace, writes its maps from here, and returns the
+/// namespace.
 fn mapped(uids: &str, gids: &str) -> Result<OwnedFd, Failure> {
     let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
     let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
@@ -80,7 +82,7 @@ fn write_maps(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "view")
 }
 
-/// The same by the programs that the system gives its users for it.
+/// Writes the maps with the set-uid programs `newuidmap` and `newgidmap`.
 fn have_maps_written(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     let written = |step, program: &'static str, map: &str| {
         let done = Command::new(program)
@@ -97,8 +99,8 @@ fn have_maps_written(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     written(Step::GidMap, NEWGIDMAP, gids)
 }
 
-/// Enters the namespace of the spawner, with mounts of its own, as the state's owner, and keeps
-/// the capabilities that hold in there only.
+/// Enters the spawner's user and mount namespaces as the state's owner and keeps the capabilities
+/// that are valid in there only.
 pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let line = |owner: u32, guest: u32| format!("{OWNER} {owner} 1\n{GUEST} {guest} 1");
@@ -125,7 +127,7 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
         return Err(std::io::Error::last_os_error()).at(Step::Fork, "map writer");
     };
     drop(entered);
-    // Both at once: the mounts must belong to the new user namespace.
+    // Unshare both in one call: the mount namespace must belong to the new user namespace.
     let inside = unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS, "spawner");
     if inside.is_ok() {
         let _ = rustix::io::write(&enter, b"1");
@@ -141,8 +143,9 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
     rustix::thread::set_thread_groups(&[gid]).at(Step::GiveUpRoot, "groups")?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::GiveUpRoot, "gid")?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::GiveUpRoot, "uid")?;
-    // Changing ids cleared it, and the files of /proc of children made from now on would belong
-    // to the host's root. Other processes of the owner stay out: they have no capability in here.
+    // Changing ids cleared the dumpable flag; without it, the `/proc` files of future children
+    // would belong to host root. Other processes of the owner still cannot trace this one, because
+    // they have no capability in this namespace.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
         .at(Step::GiveUpRoot, "dumpable")
 }

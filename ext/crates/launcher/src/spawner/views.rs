@@ -1,9 +1,9 @@
-//! Host directories as launchers of another uid see them.
+//! Mounts of host directories for launchers of another uid.
 //!
-//! An idmapped mount shows the files of one owner as another user's, without touching the disk.
-//! Only root may make one of a disk's file system, and only before the mount is attached. The
-//! plan names the owner on disk. Ids that are not mapped appear as the overflow id (65534), for
-//! which only the permission bits of others count.
+//! An idmapped mount shows files of one owner as files of another user without changing the disk.
+//! Only root may create one for a disk file system, and only before the mount is attached. The plan
+//! names the owner on disk. Ids without a mapping appear as the overflow id (65534), for which only
+//! the permission bits of others apply.
 
 use super::user_namespace;
 use crate::channel::Channel;
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use wp_codebox_contracts::{KernelIds, SpawnerPlan, SpawnerReply, ViewAccess};
 
-/// A way to make a detached copy of a mount.
+/// Function that returns a detached copy of a mount.
 type Clone = fn(BorrowedFd<'_>) -> Result<OwnedFd, Errno>;
 
-/// Namespaces that idmapped mounts take their mapping from: few owners, many mounts.
+/// Cache of the user namespaces used by idmapped mounts: many mounts share few owners.
 #[derive(Default)]
 struct Mappings {
     made: BTreeMap<[u32; 4], OwnedFd>,
@@ -37,8 +37,8 @@ impl Mappings {
     }
 }
 
-/// Makes both mounts of every view while the sources are still in this mount namespace: one for
-/// launchers, one for the state's owner, which is sent.
+/// Creates both mounts of every view while the sources are still reachable in this mount namespace:
+/// one for launchers, and one for the state's owner, which is sent to the runner.
 pub(super) fn prepare(
     plan: &SpawnerPlan,
     sources: Vec<OwnedFd>,
@@ -48,8 +48,9 @@ pub(super) fn prepare(
     let mut mappings = Mappings::default();
     let mut mounts = Vec::new();
     for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
-        // Parts of the state directory may lie on file systems of their own. Of a source only
-        // the directory itself is shown: an overlay over it shows no mounts either.
+        // Subdirectories of the state directory may be separate file systems, so its mount copy is
+        // recursive. Of a source only the directory's own mount is copied: an overlay over it would
+        // not show mounts below it either.
         let (attributes, clone) = match view.access {
             ViewAccess::Read => (READ_ONLY, clone_of as Clone),
             ViewAccess::Write => (QUIET, clone_tree as Clone),
@@ -82,7 +83,7 @@ pub(super) fn prepare(
     attach_all(plan, &mounts)
 }
 
-/// Attaches the views below `place` in a mount namespace that no other process has.
+/// Attaches the views below `place` in a private mount namespace.
 fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
@@ -100,7 +101,7 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
                 Mode::empty(),
             ) {
                 Ok(point) => cover(&point)?,
-                // It may be made later; nothing that is planned lies in it.
+                // The entry may be created later; no planned path lies below it.
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno).at(Step::View, covered),
             }
@@ -109,7 +110,7 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
     Ok(())
 }
 
-/// Covers a directory with an empty file system of this mount namespace only.
+/// Mounts an empty tmpfs over a directory, visible in this mount namespace only.
 pub(super) fn cover_place(path: &str) -> Result<OwnedFd, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at(Step::Propagation, "private")?;
@@ -129,7 +130,7 @@ fn make_place(path: &str) -> Result<(), Failure> {
     }
 }
 
-/// A new directory below the place.
+/// Creates a new directory below `place`.
 pub(super) fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     mkdirat(place, name, Mode::from_raw_mode(0o755))
@@ -148,14 +149,15 @@ fn cover(point: &OwnedFd) -> Result<(), Failure> {
     attach(empty.as_fd(), point.as_fd()).at(Step::View, "cover")
 }
 
-/// Whether this kernel makes idmapped mounts of a tmpfs, as every guest's scratch is (Linux 6.3).
+/// Checks that this kernel supports idmapped mounts of a tmpfs (Linux 6.3), which every guest's
+/// scratch is.
 pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let scratch = new_mount("tmpfs", &[("size", "4k")], &[], quiet).at(Step::View, "tmpfs")?;
     set_idmap(scratch.as_fd(), QUIET, mapping.as_fd()).at(Step::View, "idmapped tmpfs")
 }
 
-/// Whether the name of a view or a covered entry is plain.
+/// Returns whether the name of a view or a covered entry is a plain file name.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

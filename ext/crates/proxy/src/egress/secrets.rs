@@ -1,14 +1,14 @@
 //! Replaces placeholders by secret values in requests, and secret values by placeholders in
 //! responses.
 //!
-//! The guest holds_back only a placeholder. In requests that the bridge can read, it replaces
+//! The guest holds only a placeholder. In requests that the bridge can read, it replaces
 //! placeholders in header values and queries when the request goes to a host of that secret.
 //! Requests to any other host keep the placeholder, which is worthless there. The bridge does not
 //! change request bodies. It searches the responses of every host for every value of the run in
 //! all [`SecretEncodings`], because a value stored at its own host could be readable from another one.
 //!
 //! Two leaks remain: a host may return the value in an encoding of its own, and a host may echo a
-//! request byte by byte, so that the guest can observe which bytes the bridge holds_back back. Bind
+//! request byte by byte, so that the guest can observe which bytes the bridge holds back. Bind
 //! secrets only to hosts that do neither. The bridge cannot read tunnels and scrubs nothing in
 //! them.
 
@@ -196,7 +196,7 @@ impl Known {
 }
 
 /// Streaming replacement of values by placeholders in a response. A value may span buffers. The
-/// scrubber holds_back back only bytes that could be the beginning of a value, so streams keep flowing.
+/// scrubber holds back only bytes that could be the beginning of a value, so streams keep flowing.
 pub(super) struct Scrubber {
     known: Arc<Known>,
     held: BytesMut,
@@ -217,7 +217,7 @@ impl Scrubber {
         self.known.clean(&held, false).0.freeze()
     }
 
-    /// Returns whether the scrubber holds_back bytes back.
+    /// Returns whether the scrubber holds bytes back.
     pub(super) fn holds_back(&self) -> bool {
         !self.held.is_empty()
     }

@@ -4,7 +4,7 @@ use crate::cgroup_reaper::CgroupReaper;
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_backend_native::{
-    Cgroup, CgroupError, CgroupPlace, Intent, RunCgroup, reap_cgroups,
+    Cgroup, CgroupError, CgroupParents, Intent, RunCgroup, reap_cgroups,
 };
 use wp_codebox_contracts::{Limits, RunId};
 use wp_codebox_runtime::StateDir;
@@ -46,10 +46,10 @@ pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Lim
     }
 }
 
-fn place(named: Option<&Path>) -> Result<CgroupPlace, CgroupError> {
+fn place(named: Option<&Path>) -> Result<CgroupParents, CgroupError> {
     match named {
-        Some(named) => CgroupPlace::named(named),
-        None => CgroupPlace::own(),
+        Some(named) => CgroupParents::named(named),
+        None => CgroupParents::own(),
     }
 }
 

@@ -12,12 +12,12 @@ fn run(n: u32) -> RunId {
     .unwrap()
 }
 
-/// Groups of this process's own, where this user may make any. Root always may here, and
-/// `CODEBOX_EXPECT=cgroup` says that anybody must.
-fn place() -> Option<CgroupPlace> {
-    // Tests run at the same time: each makes one of its own.
+/// Creates a parent cgroup for this test where this user may. Root is expected to succeed here;
+/// with `CODEBOX_EXPECT=cgroup` every user is.
+fn place() -> Option<CgroupParents> {
+    // Tests run concurrently, so each uses its own run id.
     static PROBES: AtomicU32 = AtomicU32::new(100);
-    let place = CgroupPlace::own().ok()?;
+    let place = CgroupParents::own().ok()?;
     let number = PROBES.fetch_add(1, Ordering::Relaxed);
     let probe = RunCgroup::make(&place, &run(number), &Limits::default());
     let possible = probe.is_ok();
@@ -41,7 +41,7 @@ fn sleeper() -> std::process::Child {
 }
 
 #[test]
-fn a_group_limits_holds_and_goes() {
+fn cgroup_sets_limits_holds_members_and_is_removed() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 100 << 20,
@@ -73,7 +73,7 @@ fn a_group_limits_holds_and_goes() {
 }
 
 #[test]
-fn the_kernel_ends_what_needs_more_and_the_meter_says_so() {
+fn oom_kill_in_the_cgroup_is_reported_by_the_meter() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 64 << 20,
@@ -83,7 +83,8 @@ fn the_kernel_ends_what_needs_more_and_the_meter_says_so() {
     let group = RunCgroup::make(&place, &run(2), &limits).unwrap();
     let meter = group.meter();
     let take = |mib: u32| {
-        // Waits for a line, so that it is in the group before it takes memory.
+        // The child waits for a line on standard input, so that it is a member before it allocates
+        // memory.
         let mut child = Command::new("php")
             .args(["-n", "-d", "memory_limit=-1", "-r"])
             .arg(format!(
@@ -109,22 +110,23 @@ fn the_kernel_ends_what_needs_more_and_the_meter_says_so() {
 }
 
 #[test]
-fn a_unified_hierarchy_that_cannot_delegate_memory_is_an_error() {
+fn v2_cgroup_without_delegable_memory_controller_is_an_error() {
     let temp = tempfile::tempdir().unwrap();
-    let place = CgroupPlace {
+    let place = CgroupParents {
         parents: vec![Hierarchy::Unified(temp.path().join("none"))],
     };
     let error = RunCgroup::make(&place, &run(3), &Limits::default()).unwrap_err();
     assert!(matches!(error, CgroupError::NotDelegated { .. }), "{error}");
 }
 
-/// What a version 2 group is told, without a kernel: this machine's unified hierarchy has no
-/// memory controller. The directory is made by `make`, so only what is written can be seen.
+/// Checks the writes to a v2 cgroup without a kernel: the unified hierarchy of the test machine has
+/// no memory controller. `make` creates a plain directory, so the test can read back only what was
+/// written.
 #[test]
-fn a_unified_group_is_told_everything() {
+fn v2_cgroup_gets_every_limit_written() {
     let temp = tempfile::tempdir().unwrap();
     fs::write(temp.path().join("cgroup.subtree_control"), "cpu memory\n").unwrap();
-    let place = CgroupPlace {
+    let place = CgroupParents {
         parents: vec![Hierarchy::Unified(temp.path().to_owned())],
     };
     let mut group = RunCgroup {
@@ -136,7 +138,7 @@ fn a_unified_group_is_told_everything() {
         reclaim: None,
         pids: None,
     };
-    // Fails at the members file, which only a kernel makes, after everything was written.
+    // Fails after all writes, when it opens `cgroup.procs`, which only the kernel creates.
     assert!(group.make_in(&place.parents[0], 7, 5).is_err());
     let read = |name: &str| fs::read_to_string(temp.path().join("g").join(name)).unwrap();
     assert_eq!(
@@ -151,7 +153,7 @@ fn a_unified_group_is_told_everything() {
 }
 
 #[test]
-fn counters_of_a_unified_group_are_read() {
+fn v2_cgroup_counters_are_parsed() {
     let temp = tempfile::tempdir().unwrap();
     let set = |name: &str, text: &str| fs::write(temp.path().join(name), text).unwrap();
     set(
@@ -190,7 +192,7 @@ fn counters_of_a_unified_group_are_read() {
 }
 
 #[test]
-fn a_group_whose_maker_is_dead_is_reaped_and_one_that_lives_is_not() {
+fn cgroup_of_a_dead_creator_is_reaped_and_of_a_live_one_is_not() {
     let Some(place) = place() else { return };
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("state");
@@ -213,12 +215,12 @@ fn a_group_whose_maker_is_dead_is_reaped_and_one_that_lives_is_not() {
     let (alive, kept, kept_paths) = make(10);
     let (dead, _, dead_paths) = make(11);
     drop(dead);
-    // Something else that a dead run's file could name.
+    // A directory outside any cgroup file system, which the record of a dead run could name.
     let foreign = temp.path().join(format!("{PREFIX}{}", run(12)));
     fs::create_dir(&foreign).unwrap();
     let named = [foreign.clone(), "/sys/fs/cgroup".into()];
     drop(Intent::announce(&state, &run(12), &named).unwrap());
-    // A child of another test has a copy of the lock until it runs its program.
+    // A child forked by another test inherits the lock until it calls `execve`.
     let (mut removed, begun) = (0, std::time::Instant::now());
     while removed < dead_paths.len() && begun.elapsed().as_secs() < 20 {
         removed += super::super::reap_cgroups(&state).unwrap().removed;

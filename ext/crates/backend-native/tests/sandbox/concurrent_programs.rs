@@ -1,6 +1,6 @@
-//! Programs beside others: two at once, terminals, signals, connections.
+//! Concurrent programs in a guest: pipes, terminals, signals, connections.
 
-use crate::world::*;
+use crate::fixture::*;
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -14,7 +14,7 @@ use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A program with pipes: its id, what goes in, what comes out (both streams).
+/// A program with pipes: its id, its input, and its combined output.
 pub(super) struct Piped {
     pub(super) id: ExecutionId,
     pub(super) input: Option<File>,
@@ -47,14 +47,14 @@ impl Piped {
     }
 }
 
-/// A terminal and the program in it.
-pub(super) struct Seat {
+/// A program in a terminal.
+pub(super) struct TerminalProgram {
     id: ExecutionId,
     master: OwnedFd,
     seen: String,
 }
 
-/// Both sides of a new terminal.
+/// Opens a terminal; returns both sides.
 pub(super) fn terminal() -> (OwnedFd, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).unwrap();
@@ -66,7 +66,7 @@ pub(super) fn terminal() -> (OwnedFd, OwnedFd) {
     (master, slave)
 }
 
-fn launch_seated(guest: &mut Guest, argv: &[&str]) -> Seat {
+fn launch_in_terminal(guest: &mut Guest, argv: &[&str]) -> TerminalProgram {
     let (master, slave) = terminal();
     let mut request = request(argv);
     request.terminal = ExecTerminal::Controlling;
@@ -77,7 +77,7 @@ fn launch_seated(guest: &mut Guest, argv: &[&str]) -> Seat {
         slave,
     ];
     guest.launch_program(&request, stdio).unwrap();
-    Seat::at(request.id, master)
+    TerminalProgram::at(request.id, master)
 }
 
 fn size(master: &OwnedFd, columns: u16, rows: u16) {
@@ -90,7 +90,7 @@ fn size(master: &OwnedFd, columns: u16, rows: u16) {
     tcsetwinsize(master, size).unwrap();
 }
 
-impl Seat {
+impl TerminalProgram {
     pub(super) fn at(id: ExecutionId, master: OwnedFd) -> Self {
         let seen = String::new();
         Self { id, master, seen }
@@ -103,8 +103,8 @@ impl Seat {
         );
     }
 
-    /// Waits until the program in the foreground is this one: what is typed or sent before that
-    /// reaches the shell, which ignores most of it.
+    /// Waits until this program is in the foreground: earlier input or signals would reach the
+    /// shell, which ignores most of it.
     #[track_caller]
     fn in_front(&self, name: &str) {
         let front = || {
@@ -119,7 +119,7 @@ impl Seat {
         }
     }
 
-    /// Reads until the terminal showed `text`; what was seen before it is forgotten.
+    /// Reads until the terminal shows `text`; discards everything before it.
     #[track_caller]
     pub(super) fn until(&mut self, text: &str) {
         let end = Instant::now() + LONG;
@@ -145,7 +145,7 @@ impl Seat {
     }
 }
 
-/// Never readable.
+/// Returns a pipe whose read end never becomes readable.
 fn quiet() -> (OwnedFd, OwnedFd) {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap()
 }
@@ -166,7 +166,7 @@ fn no_end(guest: &mut Guest) {
 }
 
 #[test]
-fn two_programs_run_at_once_and_beside_one_that_is_waited_for() {
+fn launched_programs_run_concurrently_with_an_awaited_one() {
     let mut guest = guest();
     let mut one = launch_piped(&mut guest, &["cat"]);
     let mut two = launch_piped(&mut guest, &["sh", "-c", "read a; echo got $a; exit 4"]);
@@ -177,7 +177,7 @@ fn two_programs_run_at_once_and_beside_one_that_is_waited_for() {
         (one.line().as_str(), two.line().as_str()),
         ("hello 1", "got hello 2")
     );
-    // Its end comes while another is waited for, and is not lost.
+    // The program ends while another one is awaited; its exit must not be lost.
     assert_eq!(sh(&mut guest, "sleep 0.2; echo done").ok(), "done\n");
     assert_eq!(end(&mut guest), (two.id.clone(), ExecEnd::Exited(4)));
     no_end(&mut guest);
@@ -186,22 +186,22 @@ fn two_programs_run_at_once_and_beside_one_that_is_waited_for() {
 }
 
 #[test]
-fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
+fn launched_program_gets_three_descriptors_and_leaks_none() {
     let mut guest = guest();
     for _ in 0..3 {
         let mut program = launch_piped(&mut guest, &["ls", "/proc/self/fd"]);
         let lines: Vec<String> = (0..4).map(|_| program.line()).collect();
         assert_eq!(lines, ["0", "1", "2", "3"]);
         end(&mut guest);
-        // Nobody else holds the other end: pid 1 closed what it was given.
+        // No other process holds the write end: pid 1 closed its copies.
         assert_eq!(program.output.read(&mut [0; 16]).unwrap(), 0);
     }
-    let mut seat = launch_seated(&mut guest, &["ls", "/proc/self/fd"]);
-    seat.until("0  1  2  3");
+    let mut console = launch_in_terminal(&mut guest, &["ls", "/proc/self/fd"]);
+    console.until("0  1  2  3");
     end(&mut guest);
-    let gone = rustix::io::read(&seat.master, &mut [0; 64]);
+    let gone = rustix::io::read(&console.master, &mut [0; 64]);
     assert!(
-        // Again: a child of another test has a copy of the other side until it runs its program.
+        // Retry: a child forked by another test holds a copy of the other end until its `execve`.
         matches!(
             gone,
             Err(rustix::io::Errno::IO | rustix::io::Errno::AGAIN) | Ok(_)
@@ -218,22 +218,22 @@ fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
         }
         again = count;
     }
-    // Other tests of this process open and close some of their own.
+    // Concurrent tests of this process open and close descriptors of their own.
     assert!(again < left + 80, "{left} descriptors became {again}");
 }
 
-/// Counts the sleepers of the tests below; one that is dead and not yet reaped has no arguments.
+/// Counts the sleepers of the tests below; a zombie has an empty cmdline and does not count.
 const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
 
-/// Waits until that many sleep: what is killed dies when it has a processor, maybe after the
-/// program that started it.
+/// Waits until `count` sleepers exist: a killed process dies only when it is scheduled, possibly
+/// after its parent.
 #[track_caller]
 fn sleepers(guest: &mut Guest, count: usize) {
     in_time(|| sh(guest, SLEEPING).out == format!("{count}\n"));
 }
 
 #[test]
-fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
+fn stop_kills_a_program_with_its_children_and_signals_reach_its_group() {
     let mut guest = guest();
     let mut victim = launch_piped(&mut guest, &["sh", "-c", "sleep 71 & echo up; wait"]);
     let mut other = launch_piped(&mut guest, &["sh", "-c", "echo up; exec sleep 72"]);
@@ -241,7 +241,7 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
         (victim.line().as_str(), other.line().as_str()),
         ("up", "up")
     );
-    // A child says `up` before the other half of its shell has become `sleep`.
+    // The child prints `up` before the background part of its shell has executed `sleep`.
     sleepers(&mut guest, 2);
     guest.stop_program(&victim.id).unwrap();
     assert_eq!(
@@ -254,7 +254,7 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
         end(&mut guest),
         (other.id.clone(), ExecEnd::Signaled(libc::SIGTERM))
     );
-    // To one that ended, and to one that never was: nobody.
+    // Signals to an ended and to an unknown program are ignored.
     guest.signal_program(&other.id, libc::SIGKILL).unwrap();
     guest
         .stop_program(&ExecutionId::new("never").unwrap())
@@ -263,7 +263,7 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
 }
 
 #[test]
-fn a_stopped_program_cannot_answer_its_childs_death_with_a_status_of_its_own() {
+fn program_being_stopped_cannot_choose_its_exit_status() {
     let mut guest = guest();
     let waits = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 71 & done; echo up; wait $!; exit 0";
     for _ in 0..40 {
@@ -279,7 +279,7 @@ fn a_stopped_program_cannot_answer_its_childs_death_with_a_status_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_launched_says_why_and_names_are_not_used_twice() {
+fn failed_launch_is_reported_and_execution_ids_are_unique() {
     let mut guest = guest();
     let missing = launch_piped(&mut guest, &["no-such-program"]);
     let (wake, _held) = quiet();
@@ -305,7 +305,7 @@ fn what_cannot_be_launched_says_why_and_names_are_not_used_twice() {
         })
     ));
     no_end(&mut guest);
-    for _ in 1..wp_codebox_backend_native::LAUNCHED {
+    for _ in 1..wp_codebox_backend_native::MAX_LAUNCHED {
         launch_piped(&mut guest, &["sleep", "70"]);
     }
     let refused = guest.launch_program(&request(&["true"]), none());
@@ -317,7 +317,7 @@ fn what_cannot_be_launched_says_why_and_names_are_not_used_twice() {
 }
 
 #[test]
-fn a_waiting_owner_is_woken_and_death_ends_every_program() {
+fn waiting_for_a_program_ends_on_wake_and_on_guest_death() {
     let mut guest = guest();
     let mut ids: Vec<_> = (0..3)
         .map(|_| launch_piped(&mut guest, &["sleep", "70"]).id)
@@ -355,16 +355,16 @@ fn a_waiting_owner_is_woken_and_death_ends_every_program() {
 }
 
 #[test]
-fn a_terminal_is_one_and_follows_its_size() {
+fn program_in_a_terminal_sees_a_tty_and_its_size_changes() {
     let mut guest = guest();
     let script = "trap 'echo size $(stty size)' WINCH; test -t 0 && test -t 1 && test -t 2 && echo a-tty; \
         stty size; echo open >/dev/tty; while :; do sleep 0.05; done";
-    let mut seat = launch_seated(&mut guest, &["bash", "-c", script]);
-    seat.until("a-tty\r\n24 80\r\n");
-    seat.until("open");
-    size(&seat.master, 132, 43);
-    seat.until("size 43 132");
-    // What has no terminal has none: the control.
+    let mut console = launch_in_terminal(&mut guest, &["bash", "-c", script]);
+    console.until("a-tty\r\n24 80\r\n");
+    console.until("open");
+    size(&console.master, 132, 43);
+    console.until("size 43 132");
+    // Control: a program without a terminal has none.
     assert_eq!(
         sh(
             &mut guest,
@@ -375,46 +375,50 @@ fn a_terminal_is_one_and_follows_its_size() {
         .next(),
         Some("no")
     );
-    // A terminal that goes away hangs its session up.
-    drop(seat.master);
-    assert_eq!(end(&mut guest), (seat.id, ExecEnd::Signaled(libc::SIGHUP)));
+    // Closing the terminal sends SIGHUP to its session.
+    drop(console.master);
+    assert_eq!(
+        end(&mut guest),
+        (console.id, ExecEnd::Signaled(libc::SIGHUP))
+    );
 }
 
 #[test]
-fn keys_and_signals_reach_the_foreground_of_a_shell_and_not_the_shell() {
+fn keys_and_signals_reach_the_foreground_job_and_not_the_shell() {
     let mut guest = guest();
-    let mut seat = launch_seated(&mut guest, &["bash", "--norc", "--noediting", "-i"]);
-    seat.type_in("PS1='$ '; echo ready-$((1+1))\n");
-    seat.until("ready-2");
+    let mut console = launch_in_terminal(&mut guest, &["bash", "--norc", "--noediting", "-i"]);
+    console.type_in("PS1='$ '; echo ready-$((1+1))\n");
+    console.until("ready-2");
     // Ctrl-C as the byte 3.
-    seat.type_in("echo begin-$((2+2)); sleep 60\n");
-    seat.until("begin-4");
-    seat.in_front("sleep");
-    seat.type_in("\x03");
-    seat.type_in("echo status-$?-\n");
-    seat.until("status-130-");
+    console.type_in("echo begin-$((2+2)); sleep 60\n");
+    console.until("begin-4");
+    console.in_front("sleep");
+    console.type_in("\x03");
+    console.type_in("echo status-$?-\n");
+    console.until("status-130-");
     // A signal by request.
-    seat.type_in("echo begin-$((3+3)); sleep 61\n");
-    seat.until("begin-6");
-    seat.in_front("sleep");
-    guest.signal_program(&seat.id, libc::SIGTERM).unwrap();
-    seat.until("Terminated");
-    seat.type_in("echo status-$?-\n");
-    seat.until("status-143-");
-    // Job control: stopped by Ctrl-Z, listed, brought back, ended.
-    seat.type_in("sleep 62\n");
-    seat.in_front("sleep");
-    seat.type_in("\x1a");
-    seat.until("Stopped");
-    seat.type_in("jobs; kill %1; exit 9\n");
-    seat.until("Stopped");
-    // Refused while the job still counts as stopped; where it did not, nobody reads any more.
-    let _ = rustix::io::write(&seat.master, b"exit 9\n");
-    assert_eq!(end(&mut guest), (seat.id, ExecEnd::Exited(9)));
+    console.type_in("echo begin-$((3+3)); sleep 61\n");
+    console.until("begin-6");
+    console.in_front("sleep");
+    guest.signal_program(&console.id, libc::SIGTERM).unwrap();
+    console.until("Terminated");
+    console.type_in("echo status-$?-\n");
+    console.until("status-143-");
+    // Job control: stop with Ctrl-Z, list, resume, end.
+    console.type_in("sleep 62\n");
+    console.in_front("sleep");
+    console.type_in("\x1a");
+    console.until("Stopped");
+    console.type_in("jobs; kill %1; exit 9\n");
+    console.until("Stopped");
+    // The shell refuses the first exit while the stopped job exists; otherwise it has exited and
+    // the write fails.
+    let _ = rustix::io::write(&console.master, b"exit 9\n");
+    assert_eq!(end(&mut guest), (console.id, ExecEnd::Exited(9)));
 }
 
 #[test]
-fn a_guest_cannot_type_into_its_terminal_or_open_another() {
+fn guest_can_neither_inject_terminal_input_nor_open_a_pty() {
     let mut guest = guest();
     let script = r#"<?php
         foreach ( array( '/dev/ptmx', '/dev/pts/ptmx', '/dev/pts/0', '/dev/tty1', '/dev/console' ) as $path ) {
@@ -422,7 +426,7 @@ fn a_guest_cannot_type_into_its_terminal_or_open_another() {
         }
         echo '/dev/tty ', @fopen( '/dev/tty', 'r+' ) ? 'opened' : 'refused', "\n";
         echo "fin\n";"#;
-    let mut seat = launch_seated(
+    let mut console = launch_in_terminal(
         &mut guest,
         &["php", "-r", script.trim_start_matches("<?php")],
     );
@@ -433,34 +437,34 @@ fn a_guest_cannot_type_into_its_terminal_or_open_another() {
         "/dev/tty1",
         "/dev/console",
     ] {
-        seat.until(&format!("{path} refused"));
+        console.until(&format!("{path} refused"));
     }
-    seat.until("/dev/tty opened");
-    seat.until("fin");
+    console.until("/dev/tty opened");
+    console.until("fin");
     end(&mut guest);
-    // Typing: a question about the size is answered, putting a key into the queue is not.
+    // Control: TIOCGWINSZ (query the size) is allowed, TIOCSTI (insert input) is not.
     let python = "import fcntl,termios,struct\n\
         print('size', struct.unpack('hhhh', fcntl.ioctl(0, termios.TIOCGWINSZ, b'\\0'*8))[:2])\n\
         for name in ('TIOCSTI','TIOCSETD'):\n \
         try: fcntl.ioctl(0, getattr(termios,name), b'x\\0\\0\\0'); print(name,'worked')\n \
         except OSError as e: print(name,'refused',e.errno)\n\
         print('fin')";
-    let mut seat = launch_seated(&mut guest, &["python3", "-c", python]);
-    seat.until("size (24, 80)");
-    seat.until("TIOCSTI refused 1");
-    seat.until("TIOCSETD refused 1");
-    seat.until("fin");
+    let mut console = launch_in_terminal(&mut guest, &["python3", "-c", python]);
+    console.until("size (24, 80)");
+    console.until("TIOCSTI refused 1");
+    console.until("TIOCSETD refused 1");
+    console.until("fin");
     end(&mut guest);
 }
 
 #[test]
-fn a_session_cannot_take_the_terminal_of_another() {
+fn session_cannot_take_over_the_terminal_of_another_session() {
     let mut guest = guest();
-    let mut seat = launch_seated(&mut guest, &["sh", "-c", "echo up; exec sleep 60"]);
-    seat.until("up");
-    // The same terminal for a second program: it belongs to the first session.
+    let mut console = launch_in_terminal(&mut guest, &["sh", "-c", "echo up; exec sleep 60"]);
+    console.until("up");
+    // The same terminal for a second program; it belongs to the first session.
     let slave = ioctl_tiocgptpeer(
-        &seat.master,
+        &console.master,
         OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
     )
     .unwrap();
@@ -479,7 +483,7 @@ fn a_session_cannot_take_the_terminal_of_another() {
         }
         other => panic!("{other:?}"),
     }
-    // Something that is no terminal cannot become one.
+    // A descriptor that is not a terminal cannot become the controlling terminal.
     let mut third = request(&["true"]);
     third.terminal = ExecTerminal::Controlling;
     let files = std::array::from_fn(|_| File::open("/dev/null").unwrap().into());
@@ -497,10 +501,10 @@ fn a_session_cannot_take_the_terminal_of_another() {
 }
 
 #[test]
-fn a_server_in_the_guest_is_reached_and_a_closed_port_is_refused() {
+fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
     let mut guest = guest();
     let server = "$s = stream_socket_server('tcp://127.0.0.1:8123'); echo \"up\\n\"; \
-        while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'said ' . fgets($c)); fclose($c); }";
+        while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'result ' . fgets($c)); fclose($c); }";
     let mut program = launch_piped(&mut guest, &["php", "-r", server]);
     assert_eq!(program.line(), "up");
     for round in 0..5 {
@@ -512,7 +516,7 @@ fn a_server_in_the_guest_is_reached_and_a_closed_port_is_refused() {
         (&stream).read_to_string(&mut text).unwrap();
         assert_eq!(text, format!("said hello {round}\n"));
     }
-    // The host's own port of that number is another one.
+    // The same port number on the host is not the guest's.
     assert!(TcpStream::connect("127.0.0.1:8123").is_err());
     match guest.connect(8124) {
         Err(ConnectError::Refused { port: 8124, errno }) => assert_eq!(errno, libc::ECONNREFUSED),
@@ -524,9 +528,9 @@ fn a_server_in_the_guest_is_reached_and_a_closed_port_is_refused() {
 }
 
 #[test]
-fn a_server_that_answers_nobody_holds_nothing_up() {
+fn connect_to_a_full_accept_queue_times_out_without_blocking_others() {
     let mut guest = guest();
-    // A queue of one, never taken from.
+    // A server with a queue of one that never accepts.
     let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(60)";
     let mut program = launch_piped(&mut guest, &["python3", "-c", server]);
     assert_eq!(program.line(), "up");

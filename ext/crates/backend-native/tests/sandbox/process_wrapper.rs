@@ -1,10 +1,10 @@
-//! Sandboxes around the launcher: the guest inside is the same, and dies with them.
+//! Process wrappers around the launcher: the guest inside is the same and ends with the wrapper.
 //!
-//! With `CODEBOX_OUTER_SANDBOX=bubblewrap` every other test of this program runs inside one
-//! as well.
+//! With `CODEBOX_OUTER_SANDBOX=bubblewrap` every other test of this program also runs inside
+//! bubblewrap.
 
-use crate::lifetime::{everybody, kill, parent};
-use crate::world::*;
+use crate::fixture::*;
+use crate::lifetime::{all_processes, kill, parent};
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,21 +28,21 @@ fn inside(sandbox: &dyn ProcessSandbox) -> Guest {
 }
 
 #[test]
-fn a_wrapped_guest_reports_what_an_unwrapped_one_does() {
+fn wrapped_guest_gives_the_same_report_as_an_unwrapped_one() {
     let (bare, wrapped) = (inside(&NoSandbox), inside(&bubblewrap()));
     assert_eq!(wrapped.report().level, IsolationLevel::Full);
     assert_eq!(wrapped.report(), bare.report());
     assert_eq!(bare.audit().kind, "none");
     assert_eq!(wrapped.audit().kind, "bubblewrap");
     let record = serde_json::to_string(wrapped.audit()).unwrap();
-    let root = world().root.to_str().unwrap();
+    let root = fixture().root.to_str().unwrap();
     assert!(!record.contains(root), "{record}");
     assert!(record.contains("/wordpress"), "{record}");
 }
 
-/// The launcher's place is taken by `ls`, which says what can be seen from there.
+/// Replaces the launcher by `ls`, which lists the visible paths.
 #[test]
-fn a_wrapped_launcher_sees_the_plans_sources_only() {
+fn wrapped_launcher_sees_only_the_plans_sources() {
     let source = directory("wrapped");
     fs::write(source.join("a"), "1").unwrap();
     let spec = Spec {
@@ -51,7 +51,7 @@ fn a_wrapped_launcher_sees_the_plans_sources_only() {
     };
     let plan = spec.plan();
     let wrapped = bubblewrap().wrap(&LauncherCommand {
-        program: world().launcher.to_str().unwrap().to_owned(),
+        program: fixture().launcher.to_str().unwrap().to_owned(),
         args: Vec::new(),
         plan: &plan,
     });
@@ -67,7 +67,7 @@ fn a_wrapped_launcher_sees_the_plans_sources_only() {
     for path in ["/usr/bin", "/proc/self", source.join("a").to_str().unwrap()] {
         assert!(sees(path), "control: {path}");
     }
-    let state = world().state.join("templates/.lock");
+    let state = fixture().state.join("templates/.lock");
     let me = format!("/proc/{}/stat", std::process::id());
     for path in [state.to_str().unwrap(), "/etc/passwd", "/var", "/root", &me] {
         assert!(fs::exists(path).unwrap(), "control: {path}");
@@ -81,9 +81,9 @@ fn a_wrapped_launcher_sees_the_plans_sources_only() {
 }
 
 #[test]
-fn killing_the_wrapper_ends_everything() {
+fn killing_the_wrapper_ends_every_guest_process() {
     let mut guest = inside(&bubblewrap());
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     let wrapper = parent(all[0]);
     assert_eq!(parent(wrapper), i32::try_from(std::process::id()).unwrap());
     kill(wrapper);
@@ -92,26 +92,27 @@ fn killing_the_wrapper_ends_everything() {
 }
 
 #[test]
-fn killing_a_wrapped_launcher_ends_everything() {
+fn killing_a_wrapped_launcher_ends_every_guest_process() {
     let mut guest = inside(&bubblewrap());
-    let all = everybody(&mut guest);
+    let all = all_processes(&mut guest);
     let wrapper = parent(all[0]);
     kill(all[0]);
     in_time(|| all.iter().chain([&wrapper]).all(|pid| !alive(*pid)));
 }
 
 #[test]
-fn dropping_a_wrapped_guest_ends_everything() {
+fn dropping_a_wrapped_guest_ends_every_guest_process() {
     let mut guest = inside(&bubblewrap());
-    let mut all = everybody(&mut guest);
+    let mut all = all_processes(&mut guest);
     all.push(parent(all[0]));
     drop(guest);
     assert!(all.iter().all(|pid| !alive(*pid)), "without waiting");
 }
 
-/// The control is the same guest inside bubblewrap, above: what is missing is gVisor's.
+/// Control: the tests above run the same guest inside bubblewrap, so the missing feature is
+/// gVisor's.
 #[test]
-fn gvisor_cannot_come_to_full_and_the_run_is_refused() {
+fn run_in_gvisor_is_refused_because_full_is_not_reached() {
     assert!(fs::exists(RUNSC).unwrap(), "install runsc");
     let sandbox = Gvisor {
         program: RUNSC.to_owned(),
@@ -135,7 +136,7 @@ fn gvisor_cannot_come_to_full_and_the_run_is_refused() {
 }
 
 #[test]
-fn a_wrapper_that_starts_nothing_is_an_error() {
+fn wrapper_that_exits_without_starting_the_launcher_is_an_error() {
     let sandbox = Bubblewrap {
         program: "/bin/false".to_owned(),
     };

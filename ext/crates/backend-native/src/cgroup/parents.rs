@@ -1,8 +1,9 @@
-//! Where this process may make groups: a directory the operator named, else its own group
-//! of the unified hierarchy, else its own groups of the version 1 hierarchies.
+//! Parent directories in which this process may create cgroups: the directory that the operator
+//! named, otherwise its own cgroup of the unified hierarchy, otherwise its own cgroups of the v1
+//! hierarchies.
 //!
-//! A group is only ever made below the group its maker is in, or where the operator said:
-//! limits that hold for the maker hold for its guests.
+//! A cgroup is created only below its creator's cgroup or in the operator's directory, so limits on
+//! the creator also apply to its guests.
 
 use rustix::fs::statfs;
 use std::fs;
@@ -10,58 +11,58 @@ use std::path::{Path, PathBuf};
 
 const CGROUP1_MAGIC: u64 = 0x0027_e0eb;
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
-/// `DelegateSubgroup` of our service unit.
+/// Value of `DelegateSubgroup=` in the project's systemd service unit.
 const SUBGROUP: &str = "wp-codebox-supervisor";
 
-/// Why there is no group.
+/// Reason why no cgroup can be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CgroupError {
-    /// The named directory is none of a cgroup file system with a memory controller.
-    #[error("{path:?} is no cgroup directory with a memory controller")]
+    /// The named directory is not a cgroup directory with a memory controller.
+    #[error("{path:?} is not a cgroup directory with a memory controller")]
     NotMemory {
-        /// As given.
+        /// Path as given.
         path: PathBuf,
     },
-    /// No hierarchy with a memory controller has this process in a visible group.
-    #[error("this process sees no memory cgroup of its own")]
+    /// This process has no visible cgroup in a hierarchy with a memory controller.
+    #[error("this process has no visible cgroup with a memory controller")]
     Invisible,
-    /// The memory controller cannot be given to groups below.
+    /// The memory controller cannot be enabled for child cgroups.
     #[error("the memory controller of {path:?} cannot be delegated: {source}")]
     NotDelegated {
-        /// Which group.
+        /// Cgroup directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A group cannot be made or limited.
+    /// A cgroup cannot be created or limited.
     #[error("{what} of {path:?} failed: {source}")]
     Io {
-        /// What was tried.
+        /// Failed operation.
         what: &'static str,
-        /// Which group.
+        /// Cgroup directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// The kernel took the limit and shows another one.
-    #[error("{path:?} shows another memory limit than was set")]
+    /// The kernel accepted the memory limit but reports a different one.
+    #[error("{path:?} reports a memory limit other than the one that was set")]
     Ignored {
-        /// Which group.
+        /// Cgroup directory.
         path: PathBuf,
     },
 }
 
-/// A directory below which groups can be made, and what it stands for.
+/// A directory in which cgroups can be created, by hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hierarchy {
-    /// Version 2: memory, pids and accounting in one.
+    /// Cgroup v2: memory, pids and CPU accounting.
     Unified(PathBuf),
-    /// Version 1, memory.
+    /// Cgroup v1, memory controller.
     Memory(PathBuf),
-    /// Version 1, number of processes.
+    /// Cgroup v1, pids controller.
     Pids(PathBuf),
-    /// Version 1, CPU accounting.
+    /// Cgroup v1, cpuacct controller.
     Cpuacct(PathBuf),
 }
 
@@ -75,15 +76,15 @@ impl Hierarchy {
     }
 }
 
-/// Where the group of a run goes.
+/// Parent directories for the cgroups of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CgroupPlace {
-    /// The one with memory comes first.
+pub struct CgroupParents {
+    /// Parent directories, the one with the memory controller first.
     pub(super) parents: Vec<Hierarchy>,
 }
 
-impl CgroupPlace {
-    /// The place named by the operator.
+impl CgroupParents {
+    /// Uses the directory that the operator named.
     pub fn named(path: &Path) -> Result<Self, CgroupError> {
         let wrong = || CgroupError::NotMemory {
             path: path.to_owned(),
@@ -101,7 +102,7 @@ impl CgroupPlace {
         })
     }
 
-    /// Below the groups this process is in.
+    /// Uses the cgroups of this process.
     pub fn own() -> Result<Self, CgroupError> {
         let read = |path| fs::read_to_string(path).map_err(|_| CgroupError::Invisible);
         let memberships = read("/proc/self/cgroup")?;
@@ -114,7 +115,7 @@ impl CgroupPlace {
     }
 }
 
-/// Whether a path lies on a cgroup file system of either version.
+/// Returns whether a path lies on a cgroup file system, v1 or v2.
 pub(super) fn is_cgroup(path: &Path) -> bool {
     matches!(filesystem(path), Some(CGROUP1_MAGIC | CGROUP2_MAGIC))
 }
@@ -128,7 +129,8 @@ fn has_memory(unified: &Path) -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|name| name == "memory"))
 }
 
-/// The unified group when it has memory, else the version 1 groups when one of them has.
+/// Returns the unified cgroup when it has a memory controller, otherwise the v1 cgroups when one of
+/// them has.
 fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) -> Vec<Hierarchy> {
     let own = |controller: &str| own_directory(memberships, mounts, controller);
     let unified = own("").map(outside_subgroup);
@@ -144,22 +146,23 @@ fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) 
     all
 }
 
-/// Path of a process's group for a version 1 controller, or unified for the empty name, from
-/// the text of its `/proc/<pid>/cgroup`.
+/// Returns the path of a process's cgroup for a v1 controller, or of its unified cgroup for the
+/// empty name, from the text of `/proc/<pid>/cgroup`.
 pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let controllers = fields.next()?;
         let path = fields.next()?;
-        // The unified hierarchy's line names no controller: its only name is empty.
+        // The line of the unified hierarchy has an empty controller list, which splits into one
+        // empty name.
         let wanted = controllers.split(',').any(|name| name == controller);
         wanted.then_some(path)
     })
 }
 
-/// A service manager puts a service with delegated groups into a subgroup, because a group of
-/// the unified hierarchy has members or groups below it, never both: the group above it is
-/// what was delegated. The name says that it was made for this.
+/// Returns the delegated cgroup of a service. In the unified hierarchy a cgroup with controllers
+/// enabled for children cannot have member processes, so systemd puts the service into a subgroup
+/// (`DelegateSubgroup=`); the parent of that subgroup is the delegated one.
 fn outside_subgroup(own: PathBuf) -> PathBuf {
     match own.parent() {
         Some(above) if own.ends_with(SUBGROUP) => above.to_owned(),
@@ -167,7 +170,8 @@ fn outside_subgroup(own: PathBuf) -> PathBuf {
     }
 }
 
-/// Directory of this process's group for a version 1 controller, or unified for the empty name.
+/// Returns the directory of this process's cgroup for a v1 controller, or of its unified cgroup for
+/// the empty name.
 fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
     let path = membership(memberships, controller)?;
     mounts.lines().find_map(|line| {
@@ -181,14 +185,14 @@ fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<Pa
             kind == "cgroup" && options.split(',').any(|name| name == controller)
         };
         let (root, point) = (unescaped(front.get(3)?), unescaped(front.get(4)?));
-        // Outside of what is mounted, or of this cgroup namespace: not ours to use.
+        // The cgroup lies outside the mounted part or this cgroup namespace, so it cannot be used.
         let below = Path::new(path).strip_prefix(&root).ok()?;
         let climbs = path.split('/').any(|part| part == "..");
         (fits && !climbs).then(|| Path::new(&point).join(below))
     })
 }
 
-/// Space, tab, line feed and backslash are octal in mountinfo.
+/// Decodes the octal escapes of mountinfo: space, tab, line feed and backslash.
 fn unescaped(text: &str) -> String {
     text.replace("\\040", " ")
         .replace("\\011", "\t")
@@ -209,7 +213,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_service_uses_what_was_delegated_around_its_subgroup() {
+    fn service_in_delegate_subgroup_uses_the_parent_cgroup() {
         let service = "/system.slice/wp-codebox@1.service";
         let own = |group: &str| parents(&format!("0::{group}\n"), MOUNTS, |_| true);
         let delegated = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}").into());
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unified_hierarchy_comes_first_when_it_has_memory() {
+    fn unified_hierarchy_is_preferred_when_it_has_the_memory_controller() {
         let memberships = "4:memory:/a/b\n0::/c/d\n";
         let unified = "/sys/fs/cgroup/unified/c/d";
         assert_eq!(
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_of_mounts_are_taken_off_and_foreign_paths_refused() {
+    fn cgroup_path_is_relative_to_the_mount_root_and_outside_paths_are_refused() {
         let directory =
             |path: &str, name: &str| own_directory(&format!("7:{name}:{path}\n"), MOUNTS, name);
         let pids = directory("/docker/abc/x", "pids").unwrap();
@@ -256,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_memory_is_refused() {
-        assert!(CgroupPlace::named(Path::new("/tmp")).is_err());
-        assert!(CgroupPlace::named(Path::new("/does/not/exist")).is_err());
+    fn directory_without_memory_controller_is_refused() {
+        assert!(CgroupParents::named(Path::new("/tmp")).is_err());
+        assert!(CgroupParents::named(Path::new("/does/not/exist")).is_err());
     }
 }

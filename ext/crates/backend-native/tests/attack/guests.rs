@@ -1,10 +1,11 @@
-//! The guests that attacks run in: one per level, its neighbour, and ones with limits.
+//! Guests in which the attacks run: one per level, a neighbour guest, and guests with special
+//! limits.
 
-use crate::bed::Bed;
-use crate::outside::{argv, said, signal_name};
-use crate::places::{Host, Names, fill};
+use crate::fixture::{Spec, mount};
+use crate::guest::AttackGuest;
+use crate::host_targets::{Host, Names, fill};
+use crate::outside::{argv, result, signal_name};
 use crate::table::{GuestLimits, ProbeKind};
-use crate::world::{Spec, mount};
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, ExecEnd};
 use wp_codebox_contracts::{
@@ -12,21 +13,21 @@ use wp_codebox_contracts::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// Time for one attempt.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// Deadline of one attempt.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
 const STAGED: &str = "/run/codebox/staged";
-/// Port of the neighbour's server, on its own loopback interface.
+/// Port of the neighbour's server on its own loopback interface.
 const NEIGHBOUR_PORT: &str = "45671";
 
-/// Guests of one level.
-pub struct Arena<'h> {
+/// The guests of one level.
+pub struct AttackGuests<'h> {
     pub level: IsolationLevel,
     host: &'h Host,
-    guest: Option<Bed>,
-    neighbour: Option<Bed>,
+    guest: Option<AttackGuest>,
+    neighbour: Option<AttackGuest>,
 }
 
-/// A specification with everything the table names.
+/// Returns a guest specification with everything that the attack table names.
 pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
     let staged = |source: &std::path::Path, name: &str| StagedFile {
         source: source.to_str().unwrap().to_owned(),
@@ -40,12 +41,12 @@ pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
     all.disk_bytes = limits.disk_mib.map_or(all.disk_bytes, |n| n * MIB);
     all.processes = limits.processes.unwrap_or(all.processes);
     let mut files = vec![
-        staged(&crate::world::world().probe, "probe"),
+        staged(&crate::fixture::fixture().probe, "probe"),
         staged(&host.given, "given.txt"),
     ];
     for name in ["setuid", "filecap"] {
         let source = host.privileged.join(name);
-        // Without root there is none; the controls of its vectors fail then.
+        // Without root this file does not exist; the controls that need it fail then.
         if source.exists() {
             files.push(staged(&source, name));
         }
@@ -58,7 +59,7 @@ pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
     }
 }
 
-impl<'h> Arena<'h> {
+impl<'h> AttackGuests<'h> {
     pub fn new(level: IsolationLevel, host: &'h Host) -> Self {
         Self {
             level,
@@ -68,18 +69,18 @@ impl<'h> Arena<'h> {
         }
     }
 
-    /// Source of the writable mount.
+    /// Returns the source of the writable mount.
     pub fn writable_source(&self) -> std::path::PathBuf {
         self.host.writable.clone()
     }
 
-    /// A guest of this level.
-    pub fn launch(&self, limits: GuestLimits) -> Bed {
-        Bed::launch(self.level, &spec(self.host, limits))
+    /// Launches a guest of this level.
+    pub fn launch(&self, limits: GuestLimits) -> AttackGuest {
+        AttackGuest::launch(self.level, &spec(self.host, limits))
     }
 
-    /// The names of the table as this guest has them.
-    pub fn names(&self, bed: &Bed) -> Names {
+    /// Returns the placeholder values of the table for this guest.
+    pub fn names(&self, sandbox: &AttackGuest) -> Names {
         let mut names = self.host.names.clone();
         names.extend(
             [
@@ -97,7 +98,7 @@ impl<'h> Arena<'h> {
                 ("TASK", "/run/codebox/task.json"),
                 ("OPCACHE", "/var/cache/codebox/opcache"),
             ]
-            .map(|(name, path)| (name, bed.path(path))),
+            .map(|(name, path)| (name, sandbox.path(path))),
         );
         names.insert("NEIGHBOUR_PORT", NEIGHBOUR_PORT.to_owned());
         names.insert("NEIGHBOUR_NAME", "attack-neighbour".to_owned());
@@ -107,7 +108,7 @@ impl<'h> Arena<'h> {
         names
     }
 
-    /// The names of the table as they are outside.
+    /// Returns the placeholder values of the table outside of any guest.
     pub fn outside_names(&self) -> Names {
         let mut names = self.host.names.clone();
         let privileged = |name| self.host.privileged.join(name).display().to_string();
@@ -123,20 +124,21 @@ impl<'h> Arena<'h> {
         names
     }
 
-    /// The guest of ordinary attempts; a new one when an attack ended the last.
-    pub fn guest(&mut self) -> &mut Bed {
+    /// Returns the guest for ordinary attempts; a new one if an attack ended the previous one.
+    pub fn guest(&mut self) -> &mut AttackGuest {
         if self.guest.is_none() {
             self.guest = Some(self.launch(GuestLimits::default()));
         }
         self.guest.as_mut().unwrap()
     }
 
-    /// Another run at the same time, with a server, files, a database row and a process.
-    pub fn neighbour(&mut self) -> &mut Bed {
+    /// Returns the guest of a second, concurrent run with a server, files, a database row and a
+    /// process.
+    pub fn neighbour(&mut self) -> &mut AttackGuest {
         if self.neighbour.is_none() {
             let mut guest = self.launch(GuestLimits::default());
             let names = self.names(&guest);
-            // At `reduced` there are no sockets to serve and no shared memory directory.
+            // At level `reduced` there are no sockets for a server and no shared memory directory.
             let more = match self.level {
                 IsolationLevel::Full => {
                     "echo secret > {DEVSHM}/neighbour; \
@@ -160,7 +162,7 @@ impl<'h> Arena<'h> {
         self.neighbour.as_mut().unwrap()
     }
 
-    /// Makes one attempt in the shared guest, or in one of its own.
+    /// Makes one attempt in the shared guest, or in a guest of its own.
     pub fn attempt(
         &mut self,
         kind: ProbeKind,
@@ -168,37 +170,39 @@ impl<'h> Arena<'h> {
         limits: Option<GuestLimits>,
     ) -> String {
         if let Some(limits) = limits {
-            let mut bed = self.launch(limits);
-            let patience = limits.deadline_ms.map_or(PATIENCE, Duration::from_millis);
-            let names = self.names(&bed);
-            return try_in(&mut bed, kind, run, &names, patience).0;
+            let mut sandbox = self.launch(limits);
+            let patience = limits
+                .deadline_ms
+                .map_or(ATTEMPT_TIMEOUT, Duration::from_millis);
+            let names = self.names(&sandbox);
+            return try_in(&mut sandbox, kind, run, &names, patience).0;
         }
         self.guest();
-        let Some(mut bed) = self.guest.take() else {
+        let Some(mut sandbox) = self.guest.take() else {
             return "no guest".to_owned();
         };
-        let names = self.names(&bed);
-        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
-        self.guest = alive.then_some(bed);
+        let names = self.names(&sandbox);
+        let (seen, alive) = try_in(&mut sandbox, kind, run, &names, ATTEMPT_TIMEOUT);
+        self.guest = alive.then_some(sandbox);
         seen
     }
 
-    /// The same attempt by the neighbour on itself.
+    /// Makes the same attempt in the neighbour guest against its own objects.
     pub fn attempt_by_neighbour(&mut self, kind: ProbeKind, run: &[String]) -> String {
         self.neighbour();
-        let Some(mut bed) = self.neighbour.take() else {
+        let Some(mut sandbox) = self.neighbour.take() else {
             return "no neighbour".to_owned();
         };
-        let names = self.names(&bed);
-        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
-        self.neighbour = alive.then_some(bed);
+        let names = self.names(&sandbox);
+        let (seen, alive) = try_in(&mut sandbox, kind, run, &names, ATTEMPT_TIMEOUT);
+        self.neighbour = alive.then_some(sandbox);
         seen
     }
 }
 
-/// One attempt: what was seen, and whether the guest lives on.
+/// Makes one attempt; returns the observation and whether the guest still lives.
 pub fn try_in(
-    bed: &mut Bed,
+    sandbox: &mut AttackGuest,
     kind: ProbeKind,
     run: &[String],
     names: &Names,
@@ -207,7 +211,7 @@ pub fn try_in(
     let filled: Vec<String> = run.iter().map(|part| fill(part, names)).collect();
     let argv = argv(&names["PROBE"], kind, &filled);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let request = bed.request(&argv);
+    let request = sandbox.request(&argv);
     let call = ExecCall {
         request: &request,
         stdin: &[],
@@ -215,7 +219,7 @@ pub fn try_in(
         output_limit: MIB,
     };
     let mut out = Vec::new();
-    let ended = bed.guest.exec(&call, &mut |stream, bytes| {
+    let ended = sandbox.guest.exec(&call, &mut |stream, bytes| {
         if stream == OutputStream::Stdout {
             out.extend_from_slice(bytes);
         }
@@ -224,7 +228,7 @@ pub fn try_in(
     match ended {
         Err(error) => (error.to_string(), false),
         Ok(execution) => match execution.end {
-            ExecEnd::Exited(code) => (said(&out, code), true),
+            ExecEnd::Exited(code) => (result(&out, code), true),
             ExecEnd::Signaled(signal) => (signal_name(signal), true),
             ExecEnd::Stopped => ("time".to_owned(), true),
             ExecEnd::TimedOut => ("deadline".to_owned(), false),

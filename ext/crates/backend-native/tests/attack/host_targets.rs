@@ -1,10 +1,11 @@
-//! What is attacked: files, servers, processes and queues of the host, made for the suite.
+//! Targets of the attacks: files, servers, processes and IPC objects of the host, created for the
+//! suite.
 //!
-//! `{NAME}` in the table stands for one of these; the same name may mean another path in
-//! a guest than outside.
+//! `{NAME}` in the table is a placeholder for one of these targets; its value may differ between a
+//! guest and the host.
 
+use crate::fixture::{directory, fixture, template};
 use crate::outside::Outside;
-use crate::world::{directory, template, world};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
@@ -15,24 +16,24 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What every secret of the host contains.
+/// Text that every secret file of the host contains.
 pub const MARKER: &str = "marker-of-the-host";
 
-/// Names and what they stand for.
+/// Placeholder names and their values.
 pub type Names = BTreeMap<&'static str, String>;
 
-/// Replaces every `{NAME}`.
+/// Replaces every `{NAME}` in a text.
 pub fn fill(text: &str, names: &Names) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| {
         text.replace(&format!("{{{name}}}"), value)
     })
 }
 
-/// Things of the host; they go away with this value.
+/// Targets on the host, removed on drop.
 pub struct Host {
-    /// Names of what lies outside of every guest, the same inside and outside.
+    /// Placeholder values for targets outside of every guest, equal inside and outside.
     pub names: Names,
-    /// Directories that no guest may change.
+    /// Host directories that no guest may change.
     pub guarded: Vec<PathBuf>,
     /// Source of the read-only mount.
     pub readonly: PathBuf,
@@ -40,7 +41,7 @@ pub struct Host {
     pub writable: PathBuf,
     /// A file that is staged into guests.
     pub given: PathBuf,
-    /// Programs with a set-uid bit and with a file capability.
+    /// Directory of programs with a set-uid bit and with a file capability.
     pub privileged: PathBuf,
     target: Child,
     queues: Queues,
@@ -48,7 +49,7 @@ pub struct Host {
     _lock: fs::File,
 }
 
-/// System V and POSIX objects of the host's IPC namespace.
+/// System V and POSIX objects in the host's IPC namespace.
 struct Queues {
     shm: i32,
     msg: i32,
@@ -89,7 +90,7 @@ impl Queues {
 impl Drop for Queues {
     fn drop(&mut self) {
         let slash = CString::new(format!("/{}", self.mq.to_str().unwrap_or(""))).unwrap();
-        // SAFETY: removes what was made above, by number and name.
+        // SAFETY: removes the objects created above, by number and name.
         unsafe {
             libc::shmctl(self.shm, libc::IPC_RMID, std::ptr::null_mut());
             libc::msgctl(self.msg, libc::IPC_RMID, std::ptr::null_mut());
@@ -115,7 +116,7 @@ fn file(directory: &Path, name: &str) -> PathBuf {
 
 impl Host {
     pub fn make(outside: &mut Outside) -> Self {
-        let world = world();
+        let fixture = fixture();
         let secrets = directory("host");
         let home = directory("home");
         let (readonly, writable) = (directory("ro"), directory("rw"));
@@ -128,22 +129,22 @@ impl Host {
         }
         let beside = |place: &Path| text(file(place, "control.txt"));
         names.extend([
-            ("PROBE", text(world.probe.clone())),
-            ("HOST_PROBE", text(world.probe.clone())),
+            ("PROBE", text(fixture.probe.clone())),
+            ("HOST_PROBE", text(fixture.probe.clone())),
             ("SECRET", text(file(&secrets, "secret.txt"))),
             ("SECRETS", text(secrets.clone())),
-            ("STATE", text(file(&world.state, "attack-key"))),
-            ("WPCONFIG", text(world.wordpress.join("wp-config.php"))),
+            ("STATE", text(file(&fixture.state, "attack-key"))),
+            ("WPCONFIG", text(fixture.wordpress.join("wp-config.php"))),
             (
                 "UPLOAD",
-                text(world.wordpress.join("wp-content/uploads/private.txt")),
+                text(fixture.wordpress.join("wp-content/uploads/private.txt")),
             ),
             ("HOMEFILE", text(file(&home, ".my.cnf"))),
             ("TOOL", text(fs::canonicalize("/bin/true").unwrap())),
             ("OUT", text(directory("out"))),
             ("RO_CONTROL", beside(&readonly)),
             ("CORE_CONTROL", beside(Path::new(&template().core))),
-            ("SHARE_CONTROL", beside(Path::new(&world.share))),
+            ("SHARE_CONTROL", beside(Path::new(&fixture.share))),
             ("GIVEN_CONTROL", beside(given.parent().unwrap())),
             ("COPY_A", text(file(&copies, "a"))),
             ("COPY_B", text(file(&copies, "b"))),
@@ -160,7 +161,7 @@ impl Host {
             ("UPTIME", first("/proc/uptime", 0)),
             ("MEMORY", first("/proc/meminfo", 1)),
         ]);
-        // Set-uid and capable programs, shown to guests as staged files.
+        // Set-uid programs and programs with capabilities, given to guests as staged files.
         let privileged = outside.privileged_files();
         let queues = Queues::make();
         names.extend([
@@ -171,7 +172,7 @@ impl Host {
             ("SHMFILE", text(queues.shared_file.clone())),
         ]);
         let servers = servers(&secrets, &mut names);
-        // Shared, so that suites at the same time do not wait for each other.
+        // A shared lock, so that concurrent suites do not block each other.
         let lock = fs::File::open(&names["TOOL"]).unwrap();
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockShared).unwrap();
         let (target, pid, address) = target();
@@ -197,15 +198,15 @@ impl Host {
         }
     }
 
-    /// Whether the host's shared memory file is as it was.
+    /// Returns whether the host's shared memory object is unchanged.
     pub fn queues_are_whole(&self) -> bool {
         fs::read_to_string(&self.queues.shared_file).is_ok_and(|text| text == MARKER)
     }
 }
 
-/// A process of the same user that lets itself be traced by everybody.
+/// Starts a process of the same user that allows every process to trace it.
 fn target() -> (Child, String, String) {
-    let mut child = Command::new(&world().probe)
+    let mut child = Command::new(&fixture().probe)
         .arg("target")
         .env("ATTACK_SECRET", MARKER)
         .stdin(Stdio::piped())
@@ -221,7 +222,7 @@ fn target() -> (Child, String, String) {
     (child, found.0, found.1)
 }
 
-/// Servers of the host, each answering whoever comes.
+/// Starts servers on the host that answer every client.
 fn servers(place: &Path, names: &mut Names) -> Vec<Box<dyn std::any::Any>> {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     names.insert("TCP", tcp.local_addr().unwrap().port().to_string());

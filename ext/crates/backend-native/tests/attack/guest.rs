@@ -1,22 +1,22 @@
-//! One guest of a level, and where it finds its own files.
+//! A guest of one level and the paths of its own files.
 
-use crate::world::{Spec, directory, launch, request, run_request, world};
+use crate::fixture::{Spec, directory, fixture, launch, request, run_request};
 use wp_codebox_backend_native::{Guest, GuestTree, LaunchError};
 use wp_codebox_contracts::{ExecRequest, IsolationLevel, LaunchPlan};
 
 /// A guest.
-pub struct Bed {
+pub struct AttackGuest {
     pub guest: Guest,
-    /// At `reduced`: the directories on the host that are its own.
+    /// Tree of the guest's own directories on the host; only at level `reduced`.
     tree: Option<GuestTree>,
 }
 
-/// Why there is no guest.
+/// Reason why a guest was not launched.
 #[derive(Debug)]
 pub enum NotLaunched {
-    /// A pinned source was not at its path.
+    /// The path of a pinned source led to a different inode.
     Moved,
-    /// Anything else.
+    /// Any other error.
     Other(String),
 }
 
@@ -27,13 +27,13 @@ fn moved(errno: i32, error: String) -> NotLaunched {
     }
 }
 
-impl Bed {
-    /// Launches a guest of this level.
+impl AttackGuest {
+    /// Launches a guest of this level; panics on failure.
     pub fn launch(level: IsolationLevel, spec: &Spec) -> Self {
         Self::try_launch(level, spec).unwrap()
     }
 
-    /// The same, and why not.
+    /// Launches a guest of this level or returns the reason.
     pub fn try_launch(level: IsolationLevel, spec: &Spec) -> Result<Self, NotLaunched> {
         let start = |plan: &LaunchPlan| {
             launch(plan).map_err(|error| match error {
@@ -63,7 +63,7 @@ impl Bed {
         }
     }
 
-    /// Where the guest finds what a plan puts at this path.
+    /// Returns the path at which the guest finds a path of the plan.
     pub fn path(&self, path: &str) -> String {
         match &self.tree {
             Some(tree) => tree.root().path(path),
@@ -71,19 +71,19 @@ impl Bed {
         }
     }
 
-    /// A request whose arguments are passed on as they are.
+    /// Builds a request whose arguments are not translated.
     pub fn request(&self, argv: &[&str]) -> ExecRequest {
         let plain = request(argv);
         match &self.tree {
             Some(tree) => ExecRequest {
                 argv: plain.argv.clone(),
-                ..tree.root().request(&plain, &world().php).unwrap()
+                ..tree.root().request(&plain, &fixture().php).unwrap()
             },
             None => plain,
         }
     }
 
-    /// Runs a program that must succeed; its output.
+    /// Runs a program that must succeed; returns its output.
     pub fn must(&mut self, argv: &[&str]) -> String {
         let request = self.request(argv);
         run_request(&mut self.guest, &request, &[]).ok()

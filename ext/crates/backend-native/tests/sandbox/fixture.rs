@@ -1,9 +1,8 @@
-//! What the sandbox tests share: an unprivileged identity, the launcher, a WordPress.
+//! Shared test environment: an unprivileged user, the launcher, a WordPress.
 //!
-//! Started as root, the whole test process becomes an unprivileged user first, the way
-//! a runner does: nothing here is tested with power that a run does not have.
-//! `CODEBOX_EXPECT` names what this machine must be able to do; what is missing then
-//! fails instead of being passed over.
+//! If started as root, the whole test process first becomes an unprivileged user, as a runner does:
+//! no test has rights that a run lacks. `CODEBOX_EXPECT` lists required capabilities of the
+//! machine; a missing one fails the tests instead of skipping them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,45 +22,45 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 
-/// Names the world of a parent test process.
+/// Variable with the test environment's directory of the parent test process.
 pub const REUSE: &str = "CODEBOX_TEST_WORLD";
-/// A user without a passwd entry.
+/// Uid without a passwd entry.
 const USER: u32 = 61_234;
 
-/// Shared by all tests of one process.
-pub struct World {
-    /// Removed at exit.
+/// Test environment shared by all tests of one process.
+pub struct Fixture {
+    /// Temporary directory, removed at exit.
     pub root: PathBuf,
-    /// The launcher under test.
+    /// Path of the launcher under test.
     pub launcher: PathBuf,
-    /// An assembled share directory.
+    /// Complete share directory.
     pub share: String,
-    /// A pristine WordPress.
+    /// Unmodified WordPress.
     pub wordpress: PathBuf,
-    /// The compiled attack probe.
+    /// Compiled attack probe.
     pub probe: PathBuf,
     /// State directory.
     pub state: PathBuf,
-    /// The host.
+    /// System directories of the host.
     pub host: HostLayout,
-    /// PHP.
+    /// PHP installation of the host.
     pub php: PhpLayout,
 }
 
-static WORLD: OnceLock<World> = OnceLock::new();
+static FIXTURE: OnceLock<Fixture> = OnceLock::new();
 static TEMPLATE: OnceLock<Template> = OnceLock::new();
 
-/// Makes the world on first use.
-pub fn world() -> &'static World {
-    WORLD.get_or_init(|| {
+/// Returns the test environment; creates it on first use.
+pub fn fixture() -> &'static Fixture {
+    FIXTURE.get_or_init(|| {
         if let Some(root) = std::env::var_os(REUSE) {
             return existing(root.into());
         }
         let root = std::env::temp_dir().join(format!("wp-codebox-sandbox-{}", std::process::id()));
         fs::create_dir(&root).unwrap();
         fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
-        // SAFETY: registers a function that only removes the directory made here.
-        unsafe { libc::atexit(remove_world) };
+        // SAFETY: registers a function that only removes the directory created here.
+        unsafe { libc::atexit(remove_fixture) };
         let launcher = root.join("wp-codebox-launch");
         fs::copy(built_launcher(), &launcher).unwrap();
         let (share, wordpress) = provisioned(&root);
@@ -80,10 +79,10 @@ pub fn world() -> &'static World {
     })
 }
 
-/// A world that was made before, by this process or its parent.
-fn existing(root: PathBuf) -> World {
+/// Opens a test environment that this process or its parent created earlier.
+fn existing(root: PathBuf) -> Fixture {
     let state = root.join("state");
-    World {
+    Fixture {
         launcher: root.join("wp-codebox-launch"),
         share: root.join("share").to_str().unwrap().to_owned(),
         wordpress: root.join("wordpress"),
@@ -95,7 +94,7 @@ fn existing(root: PathBuf) -> World {
     }
 }
 
-/// The C program that tries what a guest must not be able to do; needs nothing of the guest.
+/// Compiles the C program that tries forbidden operations; it needs no file of the guest.
 fn compiled_probe(root: &Path) -> PathBuf {
     let mut sources: Vec<PathBuf> = fs::read_dir(repository().join("tests/sandbox/attack/probe"))
         .unwrap()
@@ -114,13 +113,13 @@ fn compiled_probe(root: &Path) -> PathBuf {
     program
 }
 
-extern "C" fn remove_world() {
-    if let Some(world) = WORLD.get() {
-        let _ = fs::remove_dir_all(&world.root);
+extern "C" fn remove_fixture() {
+    if let Some(fixture) = FIXTURE.get() {
+        let _ = fs::remove_dir_all(&fixture.root);
     }
 }
 
-/// The launcher: named by the caller, or built by cargo for this profile.
+/// Returns the launcher: the path given by the caller, or one built by cargo for this profile.
 pub fn built_launcher() -> PathBuf {
     if let Some(path) = std::env::var_os("CODEBOX_LAUNCH") {
         return path.into();
@@ -135,7 +134,7 @@ pub fn built_launcher() -> PathBuf {
     deps.ancestors().nth(2).unwrap().join("wp-codebox-launch")
 }
 
-/// The checkout, or a readable copy of what is needed of it.
+/// Returns the checkout, or a readable copy of the needed parts.
 pub fn repository() -> PathBuf {
     std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
         || Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../.."),
@@ -143,7 +142,7 @@ pub fn repository() -> PathBuf {
     )
 }
 
-/// Share directory and WordPress, copied to where the unprivileged user can read them.
+/// Copies share directory and WordPress to a place that the unprivileged user can read.
 fn provisioned(root: &Path) -> (PathBuf, PathBuf) {
     let files = std::env::var_os("CODEBOX_WPFILES").map_or_else(
         || {
@@ -170,7 +169,7 @@ fn provisioned(root: &Path) -> (PathBuf, PathBuf) {
         &share.join("wp-cli.phar"),
     );
     copy(&files.join("latest/wordpress"), &wordpress);
-    // What must never get into a guest.
+    // Secrets that must never reach a guest.
     fs::write(wordpress.join("wp-config.php"), "<?php // parent-secret\n").unwrap();
     fs::create_dir(wordpress.join("wp-content/uploads")).unwrap();
     fs::write(wordpress.join("wp-content/uploads/private.txt"), "x").unwrap();
@@ -205,33 +204,33 @@ fn become_user(root: &Path) {
         assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
         assert_eq!(libc::setresgid(USER, USER, USER), 0);
         assert_eq!(libc::setresuid(USER, USER, USER), 0);
-        // The change of user made /proc/self unreadable for this process.
+        // The change of user cleared the dumpable flag, which made /proc/self unreadable.
         assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
     }
 }
 
-/// The template, built on first use.
+/// Returns the template; builds it on first use.
 pub fn template() -> &'static Template {
     TEMPLATE.get_or_init(|| ensure_template(&template_request()).unwrap())
 }
 
-/// The request that gives [`template`].
+/// Returns the request that gives [`template`].
 pub fn template_request() -> TemplateRequest<'static> {
-    let world = world();
+    let fixture = fixture();
     TemplateRequest {
-        wordpress: &world.wordpress,
-        state_dir: &world.state,
-        share_dir: Path::new(&world.share),
-        launcher: &world.launcher,
-        sandbox: outer(),
-        php: &world.php,
-        host: &world.host,
+        wordpress: &fixture.wordpress,
+        state_dir: &fixture.state,
+        share_dir: Path::new(&fixture.share),
+        launcher: &fixture.launcher,
+        sandbox: configured_wrapper(),
+        php: &fixture.php,
+        host: &fixture.host,
         level: IsolationLevel::Full,
         identity: shared_identity(),
     }
 }
 
-/// A guest specification that tests change.
+/// Guest specification that tests modify.
 #[derive(Default)]
 pub struct Spec {
     pub mounts: Vec<PlannedMount>,
@@ -242,11 +241,11 @@ pub struct Spec {
 
 impl Spec {
     pub fn plan(&self) -> LaunchPlan {
-        let world = world();
+        let fixture = fixture();
         build_plan(&GuestSpec {
-            host: &world.host,
-            php: &world.php,
-            share_dir: &world.share,
+            host: &fixture.host,
+            php: &fixture.php,
+            share_dir: &fixture.share,
             template: template(),
             template_access: TemplateAccess::Run,
             mounts: &self.mounts,
@@ -266,10 +265,10 @@ impl Spec {
     }
 }
 
-/// The wrapper around every launcher of this process: every test is one of the wrapper, too.
-pub fn outer() -> &'static dyn ProcessSandbox {
-    static OUTER: OnceLock<Choice> = OnceLock::new();
-    let choice = OUTER.get_or_init(|| {
+/// Returns the process wrapper of every launcher in this process, from `CODEBOX_OUTER_SANDBOX`.
+pub fn configured_wrapper() -> &'static dyn ProcessSandbox {
+    static WRAPPER: OnceLock<Choice> = OnceLock::new();
+    let choice = WRAPPER.get_or_init(|| {
         let kind = match std::env::var("CODEBOX_OUTER_SANDBOX").as_deref() {
             Ok("bubblewrap") => OuterSandboxKind::Bubblewrap,
             Ok("none") | Err(_) => OuterSandboxKind::None,
@@ -279,12 +278,12 @@ pub fn outer() -> &'static dyn ProcessSandbox {
             kind,
             ..OuterSandbox::default()
         };
-        choose(&wanted, &world().state).unwrap()
+        choose(&wanted, &fixture().state).unwrap()
     });
     choice.sandbox.as_ref()
 }
 
-/// The kernel uid of the test itself.
+/// Returns an identity with the test's own kernel uid.
 pub fn shared_identity() -> &'static GuestIdentity {
     static SHARED: LazyLock<GuestIdentity> =
         LazyLock::new(|| GuestIdentity::shared("this test asks for none"));
@@ -292,15 +291,15 @@ pub fn shared_identity() -> &'static GuestIdentity {
 }
 
 pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
-    launch_in(plan, outer())
+    launch_in(plan, configured_wrapper())
 }
 
-/// The same inside another wrapper.
+/// Launches a guest inside another process wrapper.
 pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Guest, LaunchError> {
     Guest::launch(
         plan,
         &LaunchOptions {
-            launcher: &world().launcher,
+            launcher: &fixture().launcher,
             sandbox,
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("this test makes none"),
@@ -309,20 +308,20 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
     )
 }
 
-/// A guest with defaults.
+/// Launches a guest with default settings.
 pub fn guest() -> Guest {
     Spec::default().launch()
 }
 
-/// What one program said and how it ended.
+/// Output and result of one program.
 #[derive(Debug)]
-pub struct Said {
+pub struct ProgramOutput {
     pub out: String,
     pub err: String,
     pub execution: Execution,
 }
 
-impl Said {
+impl ProgramOutput {
     pub fn code(&self) -> i32 {
         match self.execution.end {
             ExecEnd::Exited(code) => code,
@@ -330,7 +329,7 @@ impl Said {
         }
     }
 
-    /// Its output, given that it succeeded.
+    /// Returns the output of a program that must have succeeded.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.execution.end, ExecEnd::Exited(0), "{self:?}");
@@ -352,7 +351,7 @@ pub fn request(argv: &[&str]) -> ExecRequest {
     }
 }
 
-pub fn run_request(guest: &mut Guest, request: &ExecRequest, stdin: &[u8]) -> Said {
+pub fn run_request(guest: &mut Guest, request: &ExecRequest, stdin: &[u8]) -> ProgramOutput {
     let call = ExecCall {
         request,
         stdin,
@@ -366,22 +365,22 @@ pub fn run_request(guest: &mut Guest, request: &ExecRequest, stdin: &[u8]) -> Sa
             OutputStream::Stderr => err.extend_from_slice(bytes),
         })
         .unwrap();
-    Said {
+    ProgramOutput {
         out: String::from_utf8_lossy(&out).into_owned(),
         err: String::from_utf8_lossy(&err).into_owned(),
         execution,
     }
 }
 
-pub fn run(guest: &mut Guest, argv: &[&str]) -> Said {
+pub fn run(guest: &mut Guest, argv: &[&str]) -> ProgramOutput {
     run_request(guest, &request(argv), &[])
 }
 
-pub fn sh(guest: &mut Guest, script: &str) -> Said {
+pub fn sh(guest: &mut Guest, script: &str) -> ProgramOutput {
     run(guest, &["/bin/sh", "-c", script])
 }
 
-/// A read-write mount of a host directory.
+/// Returns a read-write mount of a host directory.
 pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
     PlannedMount {
         index,
@@ -393,10 +392,11 @@ pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
     }
 }
 
-/// A fresh directory of the world.
+/// Creates a new directory in the test environment.
 pub fn directory(name: &str) -> PathBuf {
-    // A child process in the same world counts anew.
-    let path = world().root.join(format!(
+    // The pid is part of the name, because a child process with the same environment restarts the
+    // counter.
+    let path = fixture().root.join(format!(
         "{name}-{}-{}",
         std::process::id(),
         COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
@@ -405,7 +405,7 @@ pub fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// Every file below a directory with its contents, kind and mode.
+/// Returns every file below a directory with its content, type and mode.
 pub fn tree(root: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut queue = vec![root.to_owned()];
@@ -436,7 +436,7 @@ pub fn tree(root: &Path) -> BTreeMap<String, String> {
     all
 }
 
-/// Processes whose real parent chain leads to `pid`, itself included, that are alive.
+/// Returns whether a process exists and is not a zombie.
 pub fn alive(pid: i32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat
@@ -449,19 +449,19 @@ pub fn alive(pid: i32) -> bool {
     }
 }
 
-/// What a test allows for something that ends at once, where something that does not takes
-/// longer by far: the machine may be busy.
+/// Generous upper bound for an event that is immediate if it works and takes far longer if it does
+/// not: the machine may be busy.
 pub const GENEROUS: Duration = Duration::from_secs(20);
 
-/// A clock for what is promised in seconds. It stands still while the machine runs nobody: each
-/// look counts for no more than [`Lived::LOOK`], however long this thread was kept from it.
-pub struct Lived {
+/// Clock that ignores time in which this thread was not scheduled: each poll counts for at most
+/// [`BusyClock::LOOK`].
+pub struct BusyClock {
     start: Instant,
     seen: Instant,
     lived: Duration,
 }
 
-impl Lived {
+impl BusyClock {
     const PAUSE: Duration = Duration::from_millis(5);
     const LOOK: Duration = Duration::from_millis(20);
 
@@ -474,7 +474,7 @@ impl Lived {
         }
     }
 
-    /// Waits until `check` holds, or until this clock says `limit`.
+    /// Waits until `check` holds or this clock reaches `limit`.
     pub fn until(&mut self, limit: Duration, mut check: impl FnMut() -> bool) -> bool {
         loop {
             if check() {
@@ -490,17 +490,17 @@ impl Lived {
         }
     }
 
-    /// By the clock on the wall.
+    /// Returns the elapsed wall-clock time.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 }
 
-/// Waits until `check` is true and says after how long. What should be dead and is not would
-/// live for more than twice that.
+/// Waits until `check` is true and returns the elapsed time. A process that is wrongly alive would
+/// live more than twice as long as the limit.
 #[track_caller]
 pub fn in_time(check: impl FnMut() -> bool) -> Duration {
-    let mut clock = Lived::start();
+    let mut clock = BusyClock::start();
     assert!(
         clock.until(Duration::from_secs(20), check),
         "not within 20 seconds ({:?} by the clock on the wall)",

@@ -1,4 +1,4 @@
-//! What is said with a spawner, and the order in which it is heard.
+//! Requests to a spawner and the order of its replies.
 
 use super::error::{SpawnerError, broken, host};
 use super::request::{SpawnerRequestSpec, ViewState};
@@ -10,17 +10,17 @@ use std::io;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestIds, SpawnerReply, SpawnerRequest};
 
-/// Time for a spawner to be ready, and to answer a request.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Deadline for a spawner to become ready, and to answer a request.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The channel, and the ends that were told while another answer was waited for.
+/// Channel to a spawner, with the exits that arrived while another reply was awaited.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct SpawnerChannel {
     channel: Channel,
     ends: BTreeMap<i32, ProcessEnd>,
 }
 
-impl Line {
+impl SpawnerChannel {
     pub(super) fn new(channel: Channel) -> Self {
         Self {
             channel,
@@ -28,25 +28,25 @@ impl Line {
         }
     }
 
-    /// Says what has no answer.
-    pub(super) fn tell(&self, request: &SpawnerRequest) {
-        // Of a spawner that is gone, every launcher is dead.
+    /// Sends a request that has no reply.
+    pub(super) fn send(&self, request: &SpawnerRequest) {
+        // If the spawner has ended, all its launchers are dead.
         let _ = self.channel.send(request, &[]);
     }
 
-    /// The end of a launcher; waits for it.
+    /// Waits for the exit of a launcher and returns it.
     pub(super) fn ended(&mut self, pid: i32) -> io::Result<ProcessEnd> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPLY_TIMEOUT;
         loop {
             if let Some(end) = self.ends.remove(&pid) {
                 return Ok(end);
             }
-            // What is no end would be an answer without a question.
+            // Only exits can arrive here; any other reply would answer a request that was not sent.
             self.next(until)?;
         }
     }
 
-    /// Everything the spawner says until root is given up.
+    /// Reads the replies until the spawner has dropped root and is ready.
     pub(super) fn ready(
         &mut self,
         spec: &SpawnerRequestSpec<'_>,
@@ -100,7 +100,7 @@ impl Line {
         loop {
             match self.channel.receive() {
                 Received::Message(reply, fds) => return Ok((*reply, fds)),
-                Received::Garbage => return Err(io::ErrorKind::InvalidData.into()),
+                Received::Malformed => return Err(io::ErrorKind::InvalidData.into()),
                 Received::Closed => return Err(broken()),
                 Received::Empty if self.channel.wait(until) => {}
                 Received::Empty => return Err(io::ErrorKind::TimedOut.into()),
@@ -108,7 +108,7 @@ impl Line {
         }
     }
 
-    /// The next answer; an end is kept and is none.
+    /// Returns the next reply; an exit is stored and gives `None`.
     fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
         let (reply, fds) = self.receive(until)?;
         let SpawnerReply::Ended {
@@ -141,7 +141,7 @@ impl Line {
         self.channel
             .send(request, descriptors)
             .map_err(|_| broken())?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + REPLY_TIMEOUT;
         loop {
             if let Some(answer) = self.next(until)? {
                 return Ok(answer);
