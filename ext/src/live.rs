@@ -85,7 +85,7 @@ pub(crate) fn ask(
             .map_err(|error| failed(reference, error))?;
         input.at += sent;
         if let Some(reply) = reply {
-            input.credit.hear(&reply);
+            input.credit.update(&reply);
             match reply {
                 LiveReply::Started { execution_id, .. } => {
                     heard.id = Some(execution_id.to_string());
@@ -130,7 +130,9 @@ impl Input<'_> {
         };
         let room = match self.credit {
             StdinCredit::NotStarted | StdinCredit::Closed => return,
-            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => credit.room(PIECE),
+            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => {
+                credit.next_chunk_len(PIECE)
+            }
         };
         let input = match rest.split_at(room.min(rest.len())) {
             ([], []) => {
