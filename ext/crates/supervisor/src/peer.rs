@@ -169,7 +169,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn oneself_may_connect_and_a_listener_is_no_conversation() {
+    fn own_user_may_connect_and_listening_socket_is_rejected() {
         let (a, _b) = UnixStream::pair().unwrap();
         assert_eq!(check(&a, None).unwrap(), Caller::Trusted);
         let temp = tempfile::tempdir().unwrap();
