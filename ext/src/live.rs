@@ -89,7 +89,7 @@ pub(crate) fn ask(
             .map_err(|error| failed(reference, error))?;
         input.at += sent;
         if let Some(reply) = reply {
-            input.credit.hear(&reply);
+            input.credit.update(&reply);
             match reply {
                 LiveReply::Started { execution_id, .. } => {
                     output.id = Some(execution_id.to_string());
@@ -134,7 +134,9 @@ impl Input<'_> {
         };
         let room = match self.credit {
             StdinCredit::NotStarted | StdinCredit::Closed => return,
-            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => credit.room(CHUNK_BYTES),
+            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => {
+                credit.next_chunk_len(CHUNK_BYTES)
+            }
         };
         let input = match rest.split_at(room.min(rest.len())) {
             ([], []) => {

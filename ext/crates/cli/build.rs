@@ -1,11 +1,13 @@
-//! Embeds the JSON Schemas of `abilities/schemas/`, so that `wp-codebox schema` needs no files.
+//! Embeds the JSON Schemas of `abilities/schemas/`, so that `wp-codebox schema` needs no files at
+//! run time.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Relative paths, and texts instead of `include_str!`: cargo keeps what is printed and written
-    // here, and another checkout with the same CARGO_TARGET_DIR would look at this one's files.
+    // Relative paths and embedded texts instead of `include_str!`: cargo caches the output of this
+    // script, and another checkout with the same CARGO_TARGET_DIR would otherwise read the files of
+    // this one.
     let directory = Path::new("../../../abilities/schemas");
     println!("cargo:rerun-if-changed={}", directory.display());
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! `agents`: the presets of this installation.
+//! `agents`: lists the agent presets of this installation.
 
 use super::Settings;
 use super::columns::{self, Column};
@@ -21,7 +21,7 @@ Examples:
 
 Exit status: 0 listed, 1 wrong usage or no such agent.")]
 pub(crate) struct AgentsArgs {
-    /// Show this one, and how to install it.
+    /// Show only this preset and how to install its agent.
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -31,7 +31,8 @@ pub(crate) struct AgentsArgs {
     pub json: bool,
 }
 
-/// Lists presets, or shows one with how to install it; a broken one is a row with its error.
+/// Lists all presets, or shows one with its installation steps; an invalid preset is a row with its
+/// error.
 pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
     let names = match &args.name {

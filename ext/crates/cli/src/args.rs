@@ -13,8 +13,8 @@ use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Runs coding agents in a disposable WordPress, isolated by the kernel, and hands
-/// back a verifiable bundle of what they changed.
+/// Runs coding agents in disposable, kernel-isolated WordPress sandboxes and returns a verifiable
+/// bundle of their changes.
 #[derive(Debug, Parser)]
 #[command(
     name = "wp-codebox",
@@ -23,7 +23,7 @@ use std::path::PathBuf;
     max_term_width = 100
 )]
 #[command(after_help = "\
-Every command has more to say: `wp-codebox help COMMAND`, or its page of the manual.
+`wp-codebox help COMMAND` and the manual pages describe each command in detail.
 
 Examples:
   wp-codebox doctor
@@ -32,8 +32,8 @@ Examples:
   wp-codebox runs list --json | jq -r '.runs[].runId'
 
 Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out, 125 the \
-sandbox could not start or this host is not set up, 126 denied by policy, 130 cancelled; that of \
-`exec` is its program's.
+sandbox could not start or this host is not set up, 126 denied by policy, 130 cancelled; \
+`exec` returns the exit status of its program.
 
 Environment:
   WP_CODEBOX_STATE_DIR                 instead of --state
@@ -55,8 +55,8 @@ Files:
   /var/lib/wp-codebox             state: templates, runs, bundles, keys
   /usr/share/wp-codebox           WP-CLI, the SQLite drop-in, guest programs
   /usr/libexec/wp-codebox-launch  launcher
-  /opt/wp-codebox/agents          programs of agents, a directory for each
-  STATE/profiles                  profiles that sandboxes are made from")]
+  /opt/wp-codebox/agents          agent programs, one directory each
+  STATE/profiles                  profiles of sandboxes")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -66,56 +66,57 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
-    /// Run a program in a sandbox that is held, with your terminal or pipes.
+    /// Run a program in a held sandbox, connected to your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
-    /// Start a WordPress that stays for a while.
+    /// Start a WordPress sandbox and hold it for a while.
     Boot(Box<BootArgs>),
-    /// Judge and plan recipes.
+    /// Validate and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),
     /// Run a recipe in a fresh sandbox and write its bundle.
     RecipeRun(Box<RecipeRunArgs>),
-    /// Say which parts of a blueprint mean something here, and why the rest does not.
+    /// Show which parts of a blueprint are supported, and why others are not.
     ValidateBlueprint(BlueprintArgs),
-    /// Judge where a workspace may be changed.
+    /// Check a workspace against a policy for writable and hidden paths.
     #[command(subcommand)]
     WorkspacePolicy(WorkspacePolicyCommand),
-    /// Verify bundles and prepare their application.
+    /// Verify bundles and prepare applying them.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
-    /// Work with a sandbox step by step, and keep a trace of it that verifies.
+    /// Work with a sandbox step by step and record a verifiable trace.
     #[command(subcommand)]
     Episode(EpisodeCommand),
-    /// Run one agent task that is given as JSON.
+    /// Run one agent task given as JSON.
     #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
     AgentSandboxRun(SingleArgs),
-    /// Run several agent tasks, each in a sandbox of its own.
+    /// Run several agent tasks, each in its own sandbox.
     #[command(visible_alias = "run-agent-task-batch")]
     AgentSandboxBatch(BatchArgs),
-    /// Run workers that may wait for each other, and judge what they come to together.
+    /// Run workers with dependencies and aggregate their results.
     #[command(visible_alias = "run-agent-task-fanout")]
     AgentFanout(FanoutArgs),
-    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    /// Create long-lived sandboxes, snapshot and restore them, and destroy them.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Judge and list the profiles that sandboxes are made from.
+    /// Validate and list the profiles that sandboxes are created from.
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Look at runs that others started, follow and cancel them.
+    /// Inspect, follow and cancel runs, including runs of other processes.
     #[command(subcommand)]
     Runs(RunsCommand),
-    /// List the agents there are presets for, and whether their programs are installed.
+    /// List the agents with presets and whether their programs are installed.
     Agents(super::agents::AgentsArgs),
-    /// List the commands a sandbox offers, or show one with its arguments.
+    /// List the commands that a sandbox offers, or show one with its arguments.
     Commands(super::commands::CommandsArgs),
-    /// Print the JSON Schema of a document, or the definition of a tool.
+    /// Print the JSON Schema of a document or the definition of a tool.
     Schema(SchemaArgs),
-    /// Check whether this host can run sandboxes, and say what to fix.
+    /// Check whether this host can run sandboxes and show how to fix problems.
     Doctor(DoctorArgs),
-    /// Carry files between a directory here and a held sandbox.
+    /// Synchronize files between a local directory and a held sandbox.
     Sync(SyncArgs),
-    /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
-    /// unused templates, empty control groups. Bundles only when asked for.
+    /// Remove leftovers of runs: settled run directories, scratch directories of dead runs,
+    /// unfinished bundles, unused templates and empty cgroups. Removes bundles only with
+    /// --artifacts-max-age.
     Gc(GcArgs),
     /// Print a completion script for a shell.
     #[command(after_help = "\
@@ -125,38 +126,38 @@ Examples:
 
 Exit status: 0 printed, 1 wrong usage.")]
     Completion {
-        /// The shell.
+        /// Shell to print the script for.
         shell: clap_complete::Shell,
     },
-    /// Print the help of a command, as its --help does.
+    /// Print the help of a command, like its --help option.
     #[command(after_help = "\
 Examples:
   wp-codebox help
   wp-codebox help runs list
 
-Exit status: 0 printed, 1 there is no such command.")]
+Exit status: 0 printed, 1 unknown command.")]
     Help {
-        /// The command, such as `runs list`; none: the whole program.
+        /// Command, such as `runs list`. [default: the whole program]
         command: Vec<String>,
     },
     /// Print the manual page of a command, or write all pages into a directory.
     Man(super::manual::ManArgs),
-    /// Print the bare version.
+    /// Print the version number only.
     #[command(after_help = "\
 Examples:
   wp-codebox version
 
 Exit status: 0.")]
     Version,
-    /// Start a supervisor for a caller that holds the frame socket on descriptor 3.
+    /// Start a supervisor for a caller that has the frame socket on descriptor 3.
     #[command(hide = true)]
     Spawn,
-    /// Remove the groups of a run when its supervisor is gone.
+    /// Remove the cgroups of a run after its supervisor has exited.
     #[command(hide = true)]
     KeepCgroups {
-        /// The run's file in the state directory.
+        /// Intent file of the run in the state directory.
         intent: PathBuf,
-        /// The groups.
+        /// Cgroup directories.
         directories: Vec<PathBuf>,
     },
     /// Supervise one run.
@@ -164,7 +165,7 @@ Exit status: 0.")]
     Supervise {
         #[arg(long, default_value_t = 3)]
         frames_fd: i32,
-        /// Numbers set aside for guests of callers who are not root: FIRST:COUNT.
+        /// Range of ids for guests of callers other than root: FIRST:COUNT.
         #[arg(long)]
         guest_ids: Option<String>,
     },
@@ -179,28 +180,29 @@ Examples:
   wp-codebox schema wp-codebox/command-catalog/v1
   wp-codebox schema tool workspace.read
 
-Exit status: 0 printed, 1 there is no such schema or wrong usage.")]
+Exit status: 0 printed, 1 unknown schema or wrong usage.")]
 pub(crate) struct SchemaArgs {
-    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and its name.
+    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and the name of a
+    /// tool.
     #[arg(value_name = "NAME", num_args = 0..=2)]
     pub name: Vec<String>,
-    /// List the schemas and tools there are.
+    /// List the available schemas and tools.
     #[arg(long)]
     pub list: bool,
-    /// Print JSON on standard output; a schema is JSON anyway.
+    /// Print JSON on standard output (a schema is JSON in any case).
     #[arg(long)]
     pub json: bool,
 }
 
-/// Bundle and key of `artifacts`.
+/// Options of `artifacts` that name the bundle and the key.
 #[derive(Debug, Args)]
 pub(crate) struct BundleArgs {
     /// Bundle directory.
     #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
     pub bundle: PathBuf,
-    /// State directory whose key counts as this host's; one that is named must have a key. With a
-    /// key `apply-preflight` refuses bundles that others signed, as an apply would.
-    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
+    /// State directory whose key counts as this host's key; fails if a directory given here has no
+    /// key. With a key, `apply-preflight` rejects bundles with other signatures, like an apply
+    /// does. [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Print JSON on standard output.
@@ -211,9 +213,9 @@ pub(crate) struct BundleArgs {
 /// Subcommands of `artifacts`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArtifactsCommand {
-    /// Verify a bundle directory; exit 1 when anything is wrong with it.
+    /// Verify a bundle directory; exit status 1 if it is not valid.
     Verify(VerifyArgs),
-    /// Cut a bundle's patch down to approved files; exit 1 when it is not ready.
+    /// Reduce a bundle's patch to the approved files; exit status 1 if it cannot be applied.
     ApplyPreflight(PreflightArgs),
 }
 
@@ -224,7 +226,7 @@ Examples:
   wp-codebox artifacts verify --bundle ./out/run_1f \\
     --state /var/lib/wp-codebox --json
 
-Exit status: 0 the bundle is what it says, 1 it is not, or cannot be read.")]
+Exit status: 0 the bundle is valid, 1 it is not valid or cannot be read.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub of: BundleArgs,
@@ -238,11 +240,11 @@ Examples:
     --approved-file /workspace/my-plugin/my-plugin.php \\
     --state /var/lib/wp-codebox --json
 
-Exit status: 0 the approved part can be applied, 1 it cannot; the answer says why.")]
+Exit status: 0 the approved files can be applied, 1 they cannot; the output states why.")]
 pub(crate) struct PreflightArgs {
     #[command(flatten)]
     pub of: BundleArgs,
-    /// An approved path, exactly as in changed-files.json; may be repeated.
+    /// Approved path, exactly as in changed-files.json; may be repeated.
     #[arg(long = "approved-file", value_name = "PATH")]
     pub approved: Vec<String>,
     /// Approved paths, separated by commas.
@@ -253,7 +255,7 @@ pub(crate) struct PreflightArgs {
 /// Arguments of `gc`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing of a run that is alive is touched.
+Running sandboxes and their files are never removed.
 
 Examples:
   wp-codebox gc --dry-run
@@ -262,22 +264,23 @@ Examples:
 
 Exit status: 0, or 1 when something could not be removed.")]
 pub(crate) struct GcArgs {
-    /// Remove settled runs, and templates unused for so long, such as 12h or 7d.
+    /// Remove settled runs and templates that were not used for this time, such as 12h or 7d.
     #[arg(long, value_name = "AGE", default_value = "30d")]
     pub max_age: String,
-    /// Keep at most so much of the settled runs of each site, newest first: bytes, or a number with K, M or G.
+    /// Limit for the settled runs of each site, newest first: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub max_bytes: Option<String>,
-    /// Also delete bundles older than this. Without it bundles stay whatever their age.
+    /// Also delete bundles older than this. Without this option bundles are never removed.
     #[arg(long, value_name = "AGE")]
     pub artifacts_max_age: Option<String>,
-    /// Also delete snapshots of sandboxes older than this. Without it and --snapshots-max-bytes they stay.
+    /// Also delete snapshots of sandboxes older than this. Without this option and
+    /// --snapshots-max-bytes snapshots are never removed.
     #[arg(long, value_name = "AGE")]
     pub snapshots_max_age: Option<String>,
-    /// Keep at most so much of the snapshots of each site, newest first: bytes, or a number with K, M or G.
+    /// Limit for the snapshots of each site, newest first: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub snapshots_max_bytes: Option<String>,
-    /// List what would be removed, and remove nothing.
+    /// List what would be removed without removing it.
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -291,8 +294,8 @@ Examples:
   wp-codebox doctor
   sudo wp-codebox doctor --state /var/lib/wp-codebox --json
 
-Exit status: 0 sandboxes can run here, 1 they cannot, or not as safely as asked; every cause \
-comes with its fix.")]
+Exit status: 0 sandboxes can run, 1 they cannot run or not at the required isolation; each problem \
+is shown with its fix.")]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub paths: PathArgs,

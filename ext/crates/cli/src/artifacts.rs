@@ -23,7 +23,7 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
     }
 }
 
-/// A link named by the caller is followed; inside the bundle none is.
+/// Opens the bundle. Follows a symbolic link in the caller's path, but none inside the bundle.
 fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     let fail = |why: String| {
         ErrorBody::new(
@@ -36,8 +36,9 @@ fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     Ok((dir, path.to_string_lossy().into_owned()))
 }
 
-/// This host's key counts, from the state directory that every command uses. One that was named
-/// must have a key; without any a signature is `signed-by-unknown`.
+/// Returns the verification options with this host's key from the state directory. A state
+/// directory that the caller names must have a key; without a key every signature is
+/// `signed-by-unknown`.
 fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
     let state = match named {
         Some(state) => state.to_owned(),
@@ -59,7 +60,7 @@ fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorB
         Err(error) if named.is_some() => return Err(error),
         Err(error) => {
             output.note(&format!(
-                "note: no signature counts as this host's: {}; name its state directory with --state",
+                "note: this host has no key to compare signatures with: {}; set the state directory with --state",
                 error.message
             ));
             None
@@ -97,7 +98,7 @@ fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
         };
         let uncovered = match verification.signature.coverage {
             Some(SignatureCoverage::Files) => {
-                "; an earlier version signed it: keys of the manifest beside its identity, runtime and list of files are not covered"
+                "; signed by an earlier version: the signature covers only identity, runtime and file list of the manifest"
             }
             Some(SignatureCoverage::Manifest) | None => "",
         };
@@ -122,7 +123,8 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .collect();
     let (bundle, path) = open(&args.of.bundle)?;
     let options = options(output, args.of.state.as_deref())?;
-    // A host without a key applies nothing: there only a broken signature stops the look.
+    // A host without a key cannot apply bundles; there only an invalid signature stops the
+    // preflight.
     let signatures = if options.trusted.host.is_some() {
         SignatureRule::Trusted
     } else {

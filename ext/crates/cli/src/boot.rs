@@ -1,4 +1,5 @@
-//! `wp-codebox boot`: a WordPress that stays, with nothing done in it but a blueprint.
+//! `wp-codebox boot`: starts and holds a WordPress sandbox, after running a blueprint if one is
+//! given.
 
 use super::guest_args::{GuestArgs, StoreArgs};
 use super::output::Output;
@@ -15,17 +16,17 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::blueprint;
 
-/// Schema of the answer.
+/// Schema id of the output.
 const BOOT: &str = "wp-codebox/boot/v1";
-/// Longest hold, milliseconds: a day, like the longest run.
+/// Longest hold in milliseconds: a day, like the longest run.
 const LONGEST: u64 = 24 * 3_600_000;
-/// Time for the blueprint before the hold begins, milliseconds.
+/// Time limit for the blueprint before the hold starts, in milliseconds.
 const SETUP: u64 = 10 * 60_000;
 
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
+The sandbox outlives this command: it ends after the hold time or with `wp-codebox runs cancel`.
 
 Examples:
   wp-codebox boot --wordpress /srv/site --hold 30m --memory 2G --disk 1G
@@ -38,13 +39,13 @@ could not start, 126 denied by policy.")]
 pub(crate) struct BootArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
-    /// What is done before the sandbox is ready, see `wp-codebox validate-blueprint`.
+    /// Blueprint to run before the sandbox is ready, see `wp-codebox validate-blueprint`.
     #[arg(long, value_name = "FILE")]
     pub blueprint: Option<PathBuf>,
-    /// How long it stays: seconds, or a number with s, m or h.
+    /// Time to hold the sandbox: seconds, or a number with s, m or h.
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub hold: String,
-    /// Runtime policy: a JSON file or JSON text. [default: everything closed]
+    /// Runtime policy: a JSON file or JSON text. [default: no network, no secrets]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     #[command(flatten)]
@@ -150,7 +151,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
     request::request(spec, &args.store.site, settings)
 }
 
-/// The blueprint; one that does not mean something here as a whole is refused as a whole.
+/// Reads the blueprint; rejects it if any part is unsupported.
 fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
     let Some(path) = &args.blueprint else {
         return Ok(None);
@@ -165,7 +166,7 @@ fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
     match refused.first() {
         None => Ok(Some(judged.workflow())),
         Some(first) => {
-            let message = format!("the blueprint asks for what cannot be done here: {first}");
+            let message = format!("the blueprint contains an unsupported part: {first}");
             Err(ErrorBody::new(ErrorCode::RecipeInvalid, message)
                 .with("issues", refused)
                 .hint("wp-codebox validate-blueprint names every part"))
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_disk_of_a_booted_guest_are_those_asked_for() {
+    fn booted_guest_has_the_requested_memory_and_disk() {
         let plain = limits(&[]).unwrap();
         assert_eq!((plain.memory_bytes, plain.disk_bytes), (None, None));
         let asked = limits(&["--memory", "2G", "--disk", "768M"]).unwrap();

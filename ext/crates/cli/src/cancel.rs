@@ -1,4 +1,4 @@
-//! Asking the supervisor of a run to end it.
+//! Cancels a run through its supervisor.
 
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -7,13 +7,14 @@ use wp_codebox_contracts::{
 use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
-/// How long a supervisor may take to answer: longer than its own patience with others.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// One attempt: also longer than that, since silent clients may be before us.
+/// Time limit for all attempts: longer than the supervisor's own time limit for other clients.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit of one attempt: also longer than that limit, because the supervisor may serve idle
+/// clients first.
 const ATTEMPT: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
+/// Cancels a run that has not ended. Cancelling again has no effect.
 pub(crate) fn cancel(
     state: &StateDir,
     run: &FoundRun,
@@ -29,11 +30,11 @@ pub(crate) fn cancel(
         })
     };
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TOTAL_TIMEOUT;
     loop {
-        // Settles it when its supervisor is dead.
+        // Reading the status settles the run if its supervisor is dead.
         if now()? == RunStatus::Ended {
-            // A wish may be heard although its answer came too late.
+            // The supervisor may have received the request although its reply came too late.
             let answer = if request.was_sent() {
                 CancelEffect::Requested
             } else {
@@ -45,8 +46,8 @@ pub(crate) fn cancel(
             Ok(answer) if answer.run_id == run.run_id => {
                 return answered(CancelEffect::Requested, now()?);
             }
-            // It is not listening yet, or is just leaving.
-            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            // The supervisor does not listen yet, or is exiting.
+            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             Ok(_) => return Err(silent(run, "another run answers")),
             Err(error) => return Err(silent(run, &error.to_string())),
         }
@@ -55,7 +56,7 @@ pub(crate) fn cancel(
 
 fn silent(run: &FoundRun, why: &str) -> ErrorBody {
     let message = format!(
-        "the supervisor of {} lives but does not answer ({why})",
+        "the supervisor of {} is running but does not answer ({why})",
         run.run_id
     );
     ErrorBody::new(ErrorCode::RunnerUnavailable, message)

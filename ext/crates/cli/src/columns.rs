@@ -1,23 +1,23 @@
-//! Tables for people: a line per row, cut to the width of a terminal and whole in a pipe.
+//! Tables for people: one line per row, cut to the width of a terminal and complete in a pipe.
 
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use wp_codebox_contracts::terminal_text::plain_line;
 
-/// Between two columns.
+/// Number of spaces between two columns.
 const GAP: usize = 2;
-/// Least room for the last column, which is a free text.
+/// Smallest width of the last column, which contains free text.
 const LAST: usize = 12;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) heading: &'static str,
-    /// Left out where the terminal is too narrow for all.
+    /// Whether to omit the column if the terminal is too narrow for all columns.
     pub(super) spare: bool,
 }
 
-/// Columns of standard output when it is a terminal.
+/// Width of standard output in columns, if it is a terminal.
 pub(super) fn terminal() -> Option<usize> {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
@@ -27,8 +27,8 @@ pub(super) fn terminal() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// The lines of a table with its heading. Every cell is one line without control characters.
-/// With a `width`, spare columns go first, the last one first; then the last column is cut.
+/// Formats a table with a heading. Each cell becomes one line without control characters. If the
+/// table exceeds `width`, spare columns are omitted from the right, then the last column is cut.
 pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let heading = columns.iter().map(|c| c.heading.to_owned()).collect();
     let cells: Vec<Vec<String>> = std::iter::once(heading)
@@ -48,7 +48,7 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
         .map(|at| widest(at).unwrap_or(0))
         .collect();
     let mut shown: Vec<usize> = (0..columns.len()).collect();
-    // Room for all columns but the last, which may be cut.
+    // Width of all columns except the last, which may be cut.
     let before_last = |shown: &[usize]| -> usize {
         let (_, before) = shown.split_last().unwrap_or((&0, &[]));
         before.iter().map(|at| widths[*at] + GAP).sum()
@@ -78,7 +78,7 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
         .collect()
 }
 
-/// The text, or as much as fits with a mark that there is more.
+/// Returns the text, cut with an ellipsis if it is too wide.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal() {
+    fn table_lines_fit_the_terminal_width() {
         for width in 20..120 {
             let lines = table(COLUMNS, &rows(), Some(width));
             assert_eq!(lines.len(), 3);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_columns_go_first() {
+    fn spare_columns_are_omitted_before_text_is_cut() {
         assert!(table(COLUMNS, &rows(), Some(100))[0].contains("MODE"));
         let middle = table(COLUMNS, &rows(), Some(38));
         assert!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_everything_on_one_line_each() {
+    fn rows_are_complete_single_lines_in_a_pipe() {
         let lines = table(COLUMNS, &rows(), None);
         assert!(lines[1].ends_with("every product in the shop"), "{lines:?}");
         assert!(lines[2].ends_with("価格を直す and more"), "{lines:?}");

@@ -1,4 +1,4 @@
-//! `wp-codebox commands`: the command catalogue.
+//! `wp-codebox commands`: the command catalog.
 
 use super::output::Output;
 use clap::Args;
@@ -18,17 +18,17 @@ Examples:
   wp-codebox commands wordpress.rest-request
   wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
 
-Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+Exit status: 0 printed, 1 unknown command or wrong usage.")]
 pub(crate) struct CommandsArgs {
     /// Id of one command.
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-    /// Print the catalogue as JSON on standard output.
+    /// Print the catalog as JSON on standard output.
     #[arg(long)]
     pub json: bool,
 }
 
-/// Prints the catalogue, or one row of it.
+/// Prints the catalog or one row of it.
 pub(crate) fn main(output: &Output, options: &CommandsArgs) -> ExitCode {
     let Some(id) = &options.id else {
         if output.is_json() {
@@ -84,7 +84,7 @@ fn table(output: &Output) {
             last = Some(command.group);
         }
         let gone = if command.refusal().is_some() {
-            " (not offered here)"
+            " (not available)"
         } else {
             ""
         };
@@ -98,7 +98,7 @@ fn table(output: &Output) {
 fn one(output: &Output, command: &CommandDescriptor) {
     output.line(&format!("{}\n  {}", command.id, command.description));
     if let Some(reason) = command.refusal() {
-        output.line(&format!("\nNot offered here: {reason}."));
+        output.line(&format!("\nNot available: {reason}."));
     }
     output.line(&format!("\nPolicy: {}.", command.policy_requirement()));
     output.line(&format!("Prints: {}.", command.output_shape));

@@ -1,6 +1,6 @@
-//! `wp-codebox doctor`: can this host run sandboxes, and if not, what fixes it.
+//! `wp-codebox doctor`: checks whether this host can run sandboxes and how to fix problems.
 //!
-//! Every check does the thing it speaks of: the last ones boot a guest and ask it.
+//! Each check performs the operation that it reports on; the last ones boot a guest and inspect it.
 
 mod check;
 mod isolation;
@@ -24,7 +24,7 @@ use wp_codebox_runtime::StateDir;
 use wp_codebox_supervisor::Caller;
 use wp_codebox_supervisor::{group, identity};
 
-/// Files of the share directory without which no guest works.
+/// Files of the share directory that every guest needs.
 const SHARE_FILES: &[&str] = &[
     "wp-cli.phar",
     "sqlite-database-integration/db.copy",
@@ -43,7 +43,7 @@ fn failed(id: &'static str, error: &ErrorBody) -> Check {
     }
 }
 
-/// Runs every check. Exit 0 when sandboxes can run, 1 otherwise.
+/// Runs every check. Exit status 0 if sandboxes can run, else 1.
 pub(crate) fn main(output: &Output, args: &DoctorArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
     let (checks, test) = examine(&settings);
@@ -104,8 +104,8 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
     let opened = StateDir::open(&settings.state_dir).map_err(|e| e.body());
     let usable = opened.is_ok();
-    // The rest of this host is tested in a directory of its own when the real one cannot be used,
-    // so that one call names every cause.
+    // If the real state directory is unusable, the other checks use a temporary one, so that one
+    // call finds every problem.
     let mut stand_in = None;
     let state = match opened {
         Ok(state) => state,
@@ -121,7 +121,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
             }
         }
     };
-    // Group and identity are made with the rights that a run has when it makes its own.
+    // Cgroup and identity are created with the same permissions as those of a run.
     let group = match new_run_id() {
         Ok(id) => group::make(&state, settings.cgroup.as_deref(), &id, &SELF_TEST_LIMITS),
         Err(error) => {
@@ -156,7 +156,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         checks.push(failed("guest-ids", &error));
         GuestIdentity::shared(error.message)
     });
-    // Afresh each time: the caller may just have changed something that no fact shows.
+    // Always a new self-test: the caller may have changed a setting that no stored fact reflects.
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
@@ -166,20 +166,21 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
-    // A user of its own has budgets of its own.
+    // A guest with a separate kernel uid also has separate per-user limits.
     if identity.spawner().is_none() {
         checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     }
     (checks, Some(test))
 }
 
-/// A private directory in place of a state directory that cannot be used; gone when dropped.
+/// Temporary state directory for an unusable one; removed on drop.
 struct StandIn {
     path: PathBuf,
 }
 
 impl StandIn {
-    /// For root it belongs to `nobody`: a state directory never belongs to root.
+    /// Creates the directory; for root it belongs to `nobody`, because a state directory never
+    /// belongs to root.
     fn make() -> Result<Self, ErrorBody> {
         const NOBODY: u32 = 65_534;
         let path = std::env::temp_dir().join(format!("wp-codebox-doctor-{}", new_run_id()?));
@@ -216,13 +217,14 @@ fn writable(state: &StateDir) -> Check {
     }
 }
 
-/// The WordPress that guests get. The site that asks names its own with each run.
+/// Checks the WordPress directory for guests. A website that starts runs passes its own directory
+/// with each run.
 fn wordpress(settings: &Settings) -> Check {
     const ID: &str = "guest-wordpress";
     let Some(directory) = &settings.wordpress else {
         return ok(
             ID,
-            "none is named: runs name one with --wordpress or WP_CODEBOX_WORDPRESS",
+            "not configured: set --wordpress or WP_CODEBOX_WORDPRESS for runs",
         );
     };
     if directory.join("wp-includes/version.php").is_file() {
@@ -239,7 +241,7 @@ fn wordpress(settings: &Settings) -> Check {
     }
 }
 
-/// As a run would make it; a spawner sees the kernel uid of the guest from outside.
+/// Creates the identity as a run would; only the spawner sees the guest's kernel uid from outside.
 fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
     let wanted = identity::Wanted {
         choice: settings.identity()?,
@@ -250,7 +252,7 @@ fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, 
     identity::make(state, &wanted, &Caller::Trusted, &mut [])
 }
 
-/// Without a browser everything but browser commands works.
+/// Checks the browser. Only browser commands need one.
 fn browser(settings: &Settings) -> Check {
     let named = settings.browser.as_deref().map(Path::to_string_lossy);
     match wp_codebox_browser::discover(named.as_deref()) {

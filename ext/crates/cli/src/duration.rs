@@ -1,12 +1,11 @@
-//! Durations of flags. A unit is required: some commands used to read a bare number as
-//! milliseconds and others as seconds.
+//! Parses durations of flags. A unit is required, because the meaning of a bare number would differ
+//! between commands (milliseconds or seconds).
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Milliseconds of a duration such as `500ms`, `90s`, `15m`, `4h` or `1d`.
+/// Returns the milliseconds of a duration such as `500ms`, `90s`, `15m`, `4h` or `1d`.
 ///
-/// # Errors
-/// `code`, with a sentence that begins with the flag.
+/// # Errors Fails with `code` and a message that starts with the flag.
 pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     let refused = |why: &str| {
         let message = format!("{flag} {text:?} is not a duration such as 90s, 15m or 4h: {why}");
@@ -16,15 +15,14 @@ pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, Error
     u64::try_from(time.as_millis()).map_err(|_| refused("it is too long"))
 }
 
-/// The same for a duration that must not be zero.
+/// Returns the milliseconds of a duration that must not be zero.
 ///
-/// # Errors
-/// Those of [`read`].
+/// # Errors The same as those of [`read`].
 pub(crate) fn positive(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
     match read(code, flag, text)? {
         0 => Err(ErrorBody::new(
             code,
-            format!("{flag} {text} is no time: it must be longer than zero"),
+            format!("{flag} {text} must be longer than zero"),
         )),
         milliseconds => Ok(milliseconds),
     }
@@ -35,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_and_their_sums_are_read() {
+    fn durations_with_one_or_several_units_are_parsed() {
         for (text, milliseconds) in [
             ("500ms", 500),
             ("2s", 2000),
@@ -54,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_a_unit_is_refused_and_so_is_what_is_no_duration() {
+    fn number_without_unit_and_invalid_text_are_rejected() {
         for text in [
             "90",
             "99999999999999999999",

@@ -1,4 +1,4 @@
-//! `wp-codebox exec`: a program in a sandbox that is held.
+//! `wp-codebox exec`: runs a program in a held sandbox.
 
 mod input;
 mod terminal;
@@ -18,25 +18,25 @@ use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveReply, LiveRequest,
     OutputStream, StdinFlow, TerminalSize,
 };
-use wp_codebox_control::{LiveClient, Patience};
+use wp_codebox_control::{LiveClient, ReplyTimeout};
 use wp_codebox_runtime::kernel_error;
 
-/// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
-const UNHEARD: u8 = 141;
+/// Exit status when standard output is closed by its reader: 128 + SIGPIPE.
+const OUTPUT_CLOSED: u8 = 141;
 
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --tty, standard input, output and error are pipes. With --tty the program has a terminal: \
 keys go to it as they are typed, and its size follows yours. What a program prints is the \
-guest's: to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
+guest's output: with --tty it reaches your terminal unchanged, except that secrets are redacted.
 
 Standard input is read only as fast as the program reads it, and the program waits while its \
 output is not read; neither has a time limit. When standard input cannot be read to its end, the \
 program is killed.
 
-With --json standard output has one document a line: what happens, the last one `exited` or \
-`error`; when there is no conversation, one cli-failure document.
+With --json, standard output has one JSON event per line, the last one `exited` or \
+`error`; if the sandbox cannot be reached, one cli-failure document.
 
 Examples:
   wp-codebox exec 4f2a -- wp option get home
@@ -48,28 +48,28 @@ Exit status: the program's, 128 and the signal when one ended it, 124 when its t
 when nobody reads its output any more, 1 when the sandbox refuses it, 125 when the program is not \
 there or the sandbox cannot be reached.")]
 pub(crate) struct ExecArgs {
-    /// Id of the run that holds the sandbox, or a prefix that only it has.
+    /// Id of the run that holds the sandbox, or a unique prefix of the id.
     #[arg(value_name = "RUN")]
     pub run: String,
-    /// Program and arguments; no shell.
+    /// Program and arguments; run without a shell.
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     pub argv: Vec<String>,
     /// Give the program a terminal.
     #[arg(short = 't', long)]
     pub tty: bool,
-    /// Environment of the program: NAME=VALUE, or NAME alone for the value that it has here.
+    /// Environment variable of the program: NAME=VALUE, or NAME for the value in this environment.
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Directory of the guest in which it starts. [default: the first writable mount]
+    /// Working directory in the guest. [default: the first writable mount]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// Time after which it is ended, such as 500ms, 90s or 15m.
+    /// Time limit after which the program is killed, such as 500ms, 90s or 15m.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Let it run on when this command goes away; its output is in the journal then.
+    /// Let the program continue when this command exits; its output is in the journal then.
     #[arg(long)]
     pub leave: bool,
-    /// Who asks, for the journal. [default: cli:$USER]
+    /// Name of the user or program that makes the request, for the journal. [default: cli:$USER]
     #[arg(long, visible_alias = "user-actor", value_name = "NAME")]
     pub actor: Option<String>,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
     }
 }
 
-/// Who asks, unless somebody says so.
+/// Returns the actor name, by default from the environment.
 pub(crate) fn actor(given: Option<&str>) -> String {
     let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
     match given {
@@ -101,13 +101,13 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
         .sender()
         .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))?;
     let input = Arc::new(Input::new(sender));
-    // Restored when this function is left, whichever way.
+    // Dropping the value restores the terminal on every return path.
     let raw = match (args.tty, std::io::stdin().is_terminal()) {
         (true, true) => RawMode::enter(),
         _ => None,
     };
     terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer)).map_err(|e| {
-        let message = format!("signals and the terminal cannot be followed: {e}");
+        let message = format!("signals and terminal size changes cannot be received: {e}");
         kernel_error(ErrorCode::Internal, message, &e)
     })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
@@ -125,11 +125,14 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
     for pair in &args.env {
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name, value.to_owned()),
-            // Not on the command line, where every process of the host can read it.
+            // A value on the command line would be readable for every process of the host.
             None => (
                 pair.as_str(),
-                std::env::var(pair)
-                    .map_err(|_| invalid(format!("--env {pair}: there is no such variable")))?,
+                std::env::var(pair).map_err(|_| {
+                    invalid(format!(
+                        "--env {pair}: the variable is not set in this environment"
+                    ))
+                })?,
             ),
         };
         env.insert(name.to_owned(), value);
@@ -167,13 +170,13 @@ fn follow(
     client: &LiveClient,
 ) -> Result<u8, ErrorBody> {
     loop {
-        let reply = match (client.next(Patience::Endless)?, input.failure()) {
-            // However it ended: it did not get all of its input.
+        let reply = match (client.next(ReplyTimeout::Unlimited)?, input.failure()) {
+            // The input was incomplete, so the exit status of the program does not count.
             (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
             (reply, _) => reply,
         };
         let hint = wp_codebox_policy::shell_hint(&args.argv);
-        input.hear(&reply);
+        input.update_credit(&reply);
         if matches!(
             reply,
             LiveReply::StdinCredit { .. } | LiveReply::StdinClosed
@@ -207,9 +210,9 @@ fn follow(
             | LiveReply::Event { .. }
             | LiveReply::Answer { .. } => {}
         }
-        if output.is_unheard() {
-            // The sandbox ends the program when this conversation does, unless it is left.
-            return Ok(UNHEARD);
+        if output.is_reader_gone() {
+            // When this connection closes, the sandbox ends the program, unless --leave was given.
+            return Ok(OUTPUT_CLOSED);
         }
     }
 }
@@ -228,7 +231,7 @@ fn show(
         (None, None) => return,
     };
     if args.tty {
-        // Whoever asked for a terminal wants all of it.
+        // With --tty the terminal gets the output unchanged, including control characters.
         return output.data(&bytes);
     }
     output.guest(
@@ -252,7 +255,10 @@ fn status(output: &Output, end: &LiveEnd) -> u8 {
                 "" => String::new(),
                 reason => format!(": {reason}"),
             };
-            output.note(&format!("the program came to no exit: {}{reason}", end.end));
+            output.note(&format!(
+                "the program did not exit by itself: {}{reason}",
+                end.end
+            ));
             match end.end.as_str() {
                 "timed-out" => 124,
                 "cancelled" => 130,
@@ -267,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_status_is_the_programs() {
+    fn exit_status_equals_that_of_the_program() {
         let output = Output::new(true);
         let end = |code, signal, end: &str| LiveEnd {
             code,

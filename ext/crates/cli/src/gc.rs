@@ -1,4 +1,4 @@
-//! `wp-codebox gc`: removes what runs left, on the host's word.
+//! `wp-codebox gc`: removes leftovers of runs.
 
 use super::args::GcArgs;
 use super::output::Output;
@@ -13,7 +13,7 @@ use wp_codebox_runtime::{
     GcRetained, GcRules, SizeBudget, SnapshotRule, StateDir, collect,
 };
 
-/// Removes, prints, answers 1 when something could not be removed.
+/// Removes and prints; returns exit status 1 if an entry could not be removed.
 pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
     match gc(args) {
         Ok(report) => print(output, args, &report),
@@ -26,7 +26,7 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let settings = Settings::resolve(&args.place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let mut report = GcReport::default();
-    // Groups that root made can only be removed before root is given up.
+    // Only root can remove cgroups that root created, so this happens before root is given up.
     if rules.mode == GcMode::Remove {
         cgroups(&state, &mut report);
     }
@@ -160,7 +160,7 @@ fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
     ExitCode::from(u8::from(!report.failed.is_empty()))
 }
 
-/// Why `--max-age 0s` does not remove everything.
+/// Returns why `--max-age 0s` does not remove everything.
 fn stays(row: &GcRetained) -> String {
     let what = format!("{} {}", row.count, word(row.kind));
     let plural = if row.count == 1 { "" } else { "s" };
@@ -179,7 +179,7 @@ fn stays(row: &GcRetained) -> String {
     }
 }
 
-/// The name a value has in JSON.
+/// Returns a value's name in JSON.
 fn word(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,

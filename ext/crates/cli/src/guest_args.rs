@@ -1,13 +1,13 @@
-//! Flags of every command that starts a guest: what it is made of and where its run is kept.
+//! Flags of every command that starts a guest: its content and the storage of its run.
 
 use super::settings::PathArgs;
 use clap::{Args, ValueEnum};
 use wp_codebox_contracts::GitChoice;
 
-/// Where a run is kept, and the form of the answer.
+/// Storage of the run and format of the output.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// Partition of the state directory the bundle is stored in.
+    /// Partition of the state directory in which the bundle is stored.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
     #[command(flatten)]
@@ -17,23 +17,24 @@ pub(crate) struct StoreArgs {
     pub json: bool,
 }
 
-/// What a guest is made of.
+/// Content of a guest.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct GuestArgs {
-    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
+    /// Host directory and its path in the guest: HOST:GUEST[:readonly|readwrite]; may be repeated.
     #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
     pub mounts: Vec<String>,
-    /// Git repository of each mount in the guest. baseline: one commit of what is mounted; auto:
-    /// that where the directory lies in a work tree; history: the real commits, all of them. The
-    /// host's own .git, its settings and hooks are never shown.
+    /// Git repository of each mount in the guest. baseline: one commit of the mounted files; auto:
+    /// baseline if the directory is in a work tree; history: all real commits. The guest never sees
+    /// the host's own .git directory, its configuration and its hooks.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     pub git: GitMode,
-    /// WordPress version the directory must have; `latest` takes what is there.
+    /// Required WordPress version of the directory; `latest` accepts any version.
     #[arg(long, value_name = "VERSION")]
     pub wp: Option<String>,
 }
 
-/// Values of `--git`, without words of their own: clap would print another form of the help for them.
+/// Values of `--git`, without doc comments of their own: with them clap would print the long form
+/// of the help.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum GitMode {
     #[default]

@@ -1,24 +1,24 @@
-//! Asking a held sandbox for something, from another process.
+//! Sends a request to a held sandbox of another process.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, LiveRequest};
-use wp_codebox_control::{LiveClient, LiveError, Patience};
+use wp_codebox_control::{LiveClient, LiveError, ReplyTimeout};
 use wp_codebox_runtime::FoundRun;
 
-/// Longest reply, bytes: the trace of an episode is one.
+/// Longest reply in bytes; the trace of an episode can be this long.
 const LONGEST_REPLY: usize = 96 * 1024 * 1024;
-/// How long the request may take on its way to the sandbox.
+/// Time limit for sending the request.
 const SENDING: Duration = Duration::from_secs(20);
-/// Pause before another try when the kernel's queue of the socket is full.
+/// Delay before the next attempt when the listen backlog of the socket is full.
 const QUEUE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks, and waits for the one answer.
+/// Sends the request and waits for its single reply.
 pub(crate) fn ask(
     run: &FoundRun,
     actor: &str,
     request: LiveRequest,
-    patience: Patience,
+    patience: ReplyTimeout,
 ) -> Result<Value, ErrorBody> {
     let client = open(run, actor, request)?;
     loop {
@@ -31,14 +31,15 @@ pub(crate) fn ask(
             | LiveReply::Output { .. }
             | LiveReply::Event { .. } => {}
             LiveReply::Exited(_) => {
-                let message = format!("sandbox {} answered something else", run.run_id);
+                let message = format!("sandbox {} sent an unexpected reply", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
             }
         }
     }
 }
 
-/// Opens a conversation. A request that the sandbox refuses has its reason as first reply.
+/// Connects and sends the request. If the sandbox rejects the request, the first reply states the
+/// reason.
 pub(crate) fn open(
     run: &FoundRun,
     actor: &str,
@@ -47,7 +48,7 @@ pub(crate) fn open(
     let client = loop {
         match LiveClient::connect(&run.path, LONGEST_REPLY) {
             Err(LiveError::QueueFull) => std::thread::sleep(QUEUE_PAUSE),
-            connected => break connected.map_err(|e| unheard(run, e))?,
+            connected => break connected.map_err(|e| request_failed(run, e))?,
         }
     };
     let began = Instant::now();
@@ -57,19 +58,19 @@ pub(crate) fn open(
     };
     client
         .call(actor, request, in_time)
-        .map_err(|e| unheard(run, e))?;
+        .map_err(|e| request_failed(run, e))?;
     Ok(client)
 }
 
-/// Why a run did not get its request.
-fn unheard(run: &FoundRun, error: LiveError) -> ErrorBody {
+/// Converts the connection error to an error about the run.
+fn request_failed(run: &FoundRun, error: LiveError) -> ErrorBody {
     match error {
         LiveError::NotHeld => {
             let why = run.recorded_error().map(|error| error.message);
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
             ErrorBody::new(
                 ErrorCode::SandboxNotHeld,
-                format!("{} takes no requests: it has ended{why}", run.run_id),
+                format!("{} accepts no requests: it has ended{why}", run.run_id),
             )
         }
         LiveError::RequestTooLarge => error.into(),

@@ -1,10 +1,11 @@
-//! `wp-codebox`: the host-neutral command line. Parsing, dispatch, output and exit status.
+//! `wp-codebox`: the command-line program, independent of a website. Parses arguments, dispatches
+//! commands, prints results and sets the exit status.
 //!
-//! It is a client of the supervisor, as the PHP extension is, and it is the program that a
-//! supervisor runs in.
+//! It is a client of the supervisor, like the PHP extension, and also the program in which
+//! supervisors run.
 //!
-//! Data goes to standard output, talk to standard error. Exit status: the outcome
-//! table of `contracts`, else the status of the error's code; wrong usage is 1.
+//! Data goes to standard output, messages go to standard error. Exit status: that of the outcome
+//! table in `contracts`, else that of the error code; wrong usage is 1.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -51,15 +52,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Secrets pass through this process's memory and environment: nobody of the same user may
-    // look into either, and no core file ever holds them.
+    // Secrets are in this process's memory and environment: non-dumpable prevents ptrace by the
+    // same user and core files.
     if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
         return ExitCode::from(125);
     }
     answer(std::env::args_os())
 }
 
-/// Parses, runs, answers the exit status.
+/// Parses and runs; returns the exit status.
 fn answer(args: impl Iterator<Item = OsString>) -> ExitCode {
     supervisor::command_begins();
     let args: Vec<OsString> = args.collect();
@@ -109,7 +110,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
             frames_fd,
             guest_ids,
         } => {
-            // A unit sets either, without replacing its command.
+            // A systemd unit can set either without replacing the command line.
             let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
             wp_codebox_supervisor::supervise(frames_fd, ids.as_deref())
         }

@@ -1,4 +1,4 @@
-//! Manual pages and shell completion, made from the table that the arguments are parsed by.
+//! Manual pages and shell completion, generated from the argument definitions.
 
 use super::output::Output;
 use clap::{Args, Command};
@@ -17,11 +17,11 @@ Examples:
   wp-codebox man runs list
   wp-codebox man --directory /usr/local/share/man/man1
 
-Exit status: 0 printed or written, 1 there is no such command or the directory cannot be written.")]
+Exit status: 0 printed or written, 1 unknown command or the directory cannot be written.")]
 pub(crate) struct ManArgs {
-    /// The command, such as `runs list`; none: the whole program.
+    /// Command, such as `runs list`. [default: the whole program]
     pub command: Vec<String>,
-    /// Write one page per command here instead.
+    /// Write one page per command to this directory.
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub directory: Option<PathBuf>,
 }
@@ -32,12 +32,13 @@ pub(crate) fn completion(output: &Output, root: &Command, shell: Shell) -> ExitC
     ExitCode::SUCCESS
 }
 
-/// Name in a bash script. The generator loses every subcommand of a program with a hyphen in its
-/// name (clap issue 6421): it is generated for another name, and then completes the real ones.
+/// Name in a bash script. For a program with a hyphen in its name the generator loses every
+/// subcommand (clap issue 6421), so the script is generated for another name and then registered
+/// for the real one.
 const BASH_NAME: &str = "wp_codebox";
 
 fn script(root: &Command, shell: Shell) -> String {
-    // The generators offer hidden commands, too.
+    // The generators would also offer hidden commands.
     let mut shown = Command::new("wp-codebox")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
@@ -72,18 +73,19 @@ pub(crate) fn man(output: &Output, mut root: Command, args: &ManArgs) -> ExitCod
     output.failure("man", &ErrorBody::new(ErrorCode::InputInvalid, message))
 }
 
-/// The command that a list of words names.
+/// Returns the command that a list of words names.
 fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorBody> {
     words.iter().try_fold(root, |at, word| {
         at.find_subcommand(word).ok_or_else(|| {
-            let message = format!("{} has no command {word:?}", at.get_name());
+            let message = format!("{} has no subcommand {word:?}", at.get_name());
             ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox --help lists them")
         })
     })
 }
 
-/// Clap prints what stands behind the options as one section with filled lines, in which examples
-/// break. Here each of its parts is a section, with examples and tables as they are written.
+/// Headings of the sections after the options. Clap prints that text as one section with filled
+/// lines, which would break examples; here each part is a separate section with its lines
+/// unchanged.
 const SECTIONS: [(&str, &str); 6] = [
     ("\n.SH EXTRA\n", "\n.SH NOTES\n"),
     ("\nExamples:\n", "\n.SH EXAMPLES\n.nf\n"),
@@ -93,7 +95,7 @@ const SECTIONS: [(&str, &str); 6] = [
     ("\n.SH NOTES\n.SH ", "\n.SH "),
 ];
 
-/// File name and text of the page of a command.
+/// Returns the file name and the text of a command's page.
 fn page(command: &Command) -> io::Result<(String, String)> {
     let page = Man::new(command.clone())
         .source(concat!("wp-codebox ", env!("CARGO_PKG_VERSION")))
@@ -107,7 +109,7 @@ fn page(command: &Command) -> io::Result<(String, String)> {
     Ok((page.get_filename(), text))
 }
 
-/// Writes the page of a command and those below it.
+/// Writes the pages of a command and its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
     let (name, text) = page(command)?;
     std::fs::create_dir_all(directory)?;
@@ -125,7 +127,7 @@ mod tests {
     use crate::args::Cli;
     use clap::CommandFactory;
 
-    /// Help texts of a command and of those below it, for people.
+    /// Returns the help texts of a command and its visible subcommands.
     fn texts(command: &Command) -> Vec<(String, String)> {
         let name = command.get_bin_name().unwrap_or_default().to_owned();
         assert!(command.get_about().is_some(), "{name} has no description");
@@ -144,9 +146,9 @@ mod tests {
         below
     }
 
-    /// An example that a terminal of 80 columns breaks cannot be copied.
+    /// Examples must fit 80 columns: a wrapped example cannot be copied.
     #[test]
-    fn every_command_says_what_it_does_with_examples_that_fit_and_its_exit_status() {
+    fn every_help_text_has_description_examples_and_exit_status() {
         let mut root = Cli::command();
         root.build();
         let texts = texts(&root);
@@ -155,7 +157,7 @@ mod tests {
             assert!(text.contains("Examples:\n"), "{name} shows no example");
             assert!(
                 text.contains("Exit status: "),
-                "{name} does not say its exit status"
+                "{name} does not document its exit status"
             );
             for line in text.lines().filter(|line| line.starts_with(' ')) {
                 assert!(line.chars().count() <= 79, "{name}: {line}");
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_scripts_come_from_the_same_table() {
+    fn manual_pages_and_completions_cover_every_command() {
         let directory = tempfile::tempdir().unwrap();
         let mut root = Cli::command();
         root.build();

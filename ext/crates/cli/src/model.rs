@@ -1,5 +1,4 @@
-//! The model part of `run`'s arguments: where the model is, and what the built-in agent may
-//! use of it.
+//! Model arguments of `run`: endpoint and limits of the built-in agent's model.
 
 use super::network::NetworkArgs;
 use clap::Args;
@@ -12,11 +11,11 @@ use wp_codebox_policy::{
     ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
 };
 
-/// The network preset that opens the model to programs of the guest.
+/// Network preset that lets guest programs use the model.
 const GUEST_PRESET: &str = "model";
-/// The flag that names a preset's agent.
+/// Flag that selects a preset's agent.
 const PRESET_FLAG: &str = "--agent";
-/// Largest file of a tool policy, bytes.
+/// Largest tool policy file in bytes.
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Heading of these options in the help.
@@ -25,15 +24,16 @@ const HEADING: &str = "Model and built-in agent";
 /// Arguments about the model of a run.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Model as its provider names it. Without --agent, --agent-command and --command the
-    /// built-in agent works with it: the model is asked from outside, its tools act in the guest.
+    /// Model name as its provider defines it. Without --agent, --agent-command and --command the
+    /// built-in agent uses the model: the host calls the model, and the agent's tools run in the
+    /// guest.
     #[arg(long, value_name = "NAME", requires = "model_url", help_heading = HEADING)]
     pub model: Option<String>,
-    /// Where the model is: https://HOST[:PORT][/PATH], or http:// for this host, and for the
-    /// private network when it needs no key.
+    /// Base URL of the model: https://HOST[:PORT][/PATH], or http:// for this host, and for the
+    /// private network when the model needs no key.
     #[arg(long, value_name = "URL", requires = "model", help_heading = HEADING)]
     pub model_url: Option<String>,
-    /// How it is spoken to: chat completions below --model-url, or messages below --model-url/v1.
+    /// Protocol of the model: chat completions below --model-url, or messages below --model-url/v1.
     #[arg(
         long,
         value_name = "API",
@@ -45,33 +45,33 @@ pub(crate) struct ModelArgs {
     /// Id of the provider, for the record. [default: the host of --model-url]
     #[arg(long, value_name = "ID", requires = "model", help_heading = HEADING)]
     pub provider: Option<String>,
-    /// Environment variable of this command that holds the model's key. The key goes to
-    /// --model-url only and never into the guest.
+    /// Environment variable of this command with the model's key. The key is sent to --model-url
+    /// only and never enters the guest.
     #[arg(long, value_name = "VARIABLE", requires = "model", help_heading = HEADING)]
     pub model_key_env: Option<String>,
-    /// Tokens that the model's window holds. [default: 128000]
+    /// Size of the model's context window in tokens. [default: 128000]
     #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub model_context_tokens: Option<u64>,
-    /// Most tokens of one answer. [default: 8192]
+    /// Limit of tokens in one response. [default: 8192]
     #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub model_max_output_tokens: Option<u64>,
-    /// Prices in US dollars per million tokens sent, received, and sent from the provider's
-    /// cache, e.g. 2.50,10,1.25.
+    /// Prices in US dollars per million input tokens, output tokens and cached input tokens, e.g.
+    /// 2.50,10,1.25.
     #[arg(long, value_name = "IN,OUT[,CACHED]", requires = "model", help_heading = HEADING)]
     pub model_prices: Option<String>,
-    /// Answers of the model, at most. [default: 60]
+    /// Limit of model responses. [default: 60]
     #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_turns: Option<u32>,
-    /// Tokens sent over all answers, at most. [default: 4000000]
+    /// Limit of input tokens over all requests. [default: 4000000]
     #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_input_tokens: Option<u64>,
-    /// Tokens received over all answers, at most. [default: 200000]
+    /// Limit of output tokens over all responses. [default: 200000]
     #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_output_tokens: Option<u64>,
-    /// Cost in US dollars, at most. [default: no limit]
+    /// Cost limit in US dollars. [default: no limit]
     #[arg(long, value_name = "USD", requires = "model_prices", help_heading = HEADING)]
     pub max_cost: Option<String>,
-    /// Tool the built-in agent may use, e.g. workspace.read; may be repeated. [default: all]
+    /// Tool that the built-in agent may use, e.g. workspace.read; may be repeated. [default: all]
     #[arg(long = "allowed-tool", value_name = "ID", requires = "model", help_heading = HEADING)]
     pub allowed_tools: Vec<String>,
     /// Tool policy (sandbox-tool-policy/v1): a JSON file or JSON text.
@@ -80,8 +80,8 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Puts what belongs to a task into it. The rest is about this host: how the model is spoken
-    /// to, its key and its prices.
+    /// Adds the flags that belong to the task. The other flags concern this host: protocol, key and
+    /// prices.
     pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
         task.model.clone_from(&self.model);
         task.base_url.clone_from(&self.model_url);
@@ -95,21 +95,21 @@ impl ModelArgs {
     }
 }
 
-/// What becomes of a task's model.
+/// Resolved model settings of a task.
 #[derive(Debug, Default)]
 pub(super) struct ModelPart {
-    /// The built-in agent, when it does the work.
+    /// The built-in agent, if it does the work.
     pub agent: Option<Agent>,
     pub endpoint: Option<ModelEndpoint>,
-    /// The model's key, for the run's secrets.
+    /// Key of the model, for the run's secrets.
     pub key: Option<SecretBinding>,
 }
 
-/// Whoever else may do the work.
+/// Program that does the work instead of the built-in agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Worker {
     BuiltIn,
-    /// A program of the guest, by the flag that names it.
+    /// A guest program, identified by its flag.
     Guest(&'static str),
 }
 
@@ -156,10 +156,10 @@ pub(super) fn read(
         }
         Worker::Guest(flag) => {
             refuse_loop_fields(task, host, flag)?;
-            // A preset opens what it needs, or says what a policy lacks.
+            // A preset opens the network that it needs, or reports what an explicit policy lacks.
             if flag != PRESET_FLAG && !guest_may_ask(task, network) {
                 return Err(input(format!(
-                    "{flag} runs in the guest, where the model cannot be reached: add --network-preset model, or leave {flag} out for the built-in agent"
+                    "{flag} runs in the guest, which cannot reach the model: add --network-preset model, or remove {flag} to use the built-in agent"
                 )));
             }
             check_model(&endpoint).map_err(|e| hint(e.body()))?;
@@ -191,7 +191,7 @@ fn endpoint(
             ))
         })?;
     let provider = task.provider.clone().unwrap_or_else(|| {
-        // An address that is none is refused in a moment, with all its issues.
+        // The validation that follows reports an invalid address with all its issues.
         ModelBase::parse(url).map_or_else(|_| "unknown".to_owned(), |base| base.host().to_owned())
     });
     Ok(ModelEndpoint {
@@ -200,7 +200,7 @@ fn endpoint(
         api,
         base_url: url.to_owned(),
         secret: given.model_key_env.clone(),
-        // Who types the address on this host is its operator.
+        // The user of this command is the operator of the host, so private addresses are permitted.
         private: true,
         context_tokens: given.model_context_tokens,
         max_output_tokens: given.model_max_output_tokens,
@@ -210,7 +210,7 @@ fn endpoint(
 
 fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     let default = AgentBudget::default();
-    // The smaller one holds: both are upper bounds.
+    // Both values are upper bounds, so the smaller one applies.
     let turns = [task.max_turns, task.budget.turns];
     Ok(AgentBudget {
         turns: turns.into_iter().flatten().min().unwrap_or(default.turns),
@@ -224,7 +224,7 @@ fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     })
 }
 
-/// Fields that only mean something to the built-in agent, by their flags.
+/// Rejects fields, by their flags, that only affect the built-in agent.
 fn refuse_loop_fields(task: &TaskSpec, host: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
     let turns = task.max_turns.or(task.budget.turns);
     let flags = [
@@ -238,7 +238,7 @@ fn refuse_loop_fields(task: &TaskSpec, host: &ModelArgs, worker: &str) -> Result
     match flags.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((flag, _)) => Err(input(format!(
-            "{flag} is for the built-in agent, but {worker} does the work: leave one of them out"
+            "{flag} is for the built-in agent, but {worker} does the work: remove one of them"
         ))),
     }
 }
@@ -252,17 +252,17 @@ fn guest_may_ask(task: &TaskSpec, network: &NetworkArgs) -> bool {
     presets.iter().any(|preset| preset == GUEST_PRESET)
 }
 
-/// The key, out of this process's environment.
+/// Reads the key from this process's environment.
 fn key(variable: &str) -> Result<SecretBinding, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
     check_secret_name(variable).map_err(|why| {
         invalid(format!(
-            "--model-key-env takes the name of an environment variable, never the key itself: {why}"
+            "--model-key-env needs the name of an environment variable, not the key itself: {why}"
         ))
     })?;
     let value = std::env::var(variable).map_err(|_| {
         invalid(format!(
-            "--model-key-env {variable}: this command's environment has no text variable of that name; export it first"
+            "--model-key-env {variable}: this environment variable is not set or not valid UTF-8; export it first"
         ))
     })?;
     Ok(SecretBinding {
@@ -318,7 +318,7 @@ fn prices(given: &str) -> Result<ModelPrices, ErrorBody> {
     })
 }
 
-/// US dollars in millionths, exactly: no price may change by its way through a float.
+/// Parses US dollars to millionths without a float, which could change a price.
 fn dollars(flag: &str, given: &str) -> Result<u64, ErrorBody> {
     let parsed = || {
         let (whole, part) = given.split_once('.').unwrap_or((given, "0"));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_alone_is_the_built_in_agent() {
+    fn model_without_agent_selects_the_built_in_agent() {
         let read = part(&["--goal", "Fix it"]).unwrap();
         assert_eq!(read.agent, Some(Agent::Model(ModelAgent::default())));
         let endpoint = read.endpoint.unwrap();
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_nothing_of_it_is_read() {
+    fn model_flags_are_ignored_without_a_model() {
         let args = parse(&["--goal", "x", "--agent-command", "true"]).unwrap();
         let read = read(&task(&args).unwrap(), &args.model, &args.network).unwrap();
         assert!(read.agent.is_none() && read.endpoint.is_none());
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn conflicting_model_flags_are_rejected() {
         let goal = ["--goal", "Fix it"];
         let (code, _) = why(&[]);
         assert_eq!(code, ErrorCode::TaskMissing);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_named_and_never_given() {
+    fn model_key_is_read_from_the_environment_only() {
         let goal = ["--goal", "Fix it"];
         for (given, part) in [
             ("sk-correct-horse", "never the key itself"),

@@ -1,4 +1,4 @@
-//! The network and secrets part of `run`'s arguments.
+//! Network and secrets arguments of `run`.
 
 use clap::Args;
 use serde_json::json;
@@ -9,22 +9,24 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::check_secret_name;
 use wp_codebox_supervisor::{default_policy, preset};
 
-/// What the guest may reach, without a policy.
+/// Network access of the guest when no policy is given.
 #[derive(Debug, Default, Args)]
 pub(crate) struct NetworkArgs {
-    /// Host the guest may reach through the egress bridge, ports 80 and 443 unless one is
-    /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
+    /// Host that the guest may reach through the egress bridge, on ports 80 and 443 or a given
+    /// port; may be repeated. Without this option and --network-preset the guest has no network
+    /// access.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
     pub allow_host: Vec<String>,
     #[arg(long, value_name = "NAME", conflicts_with = "policy", help = preset_help())]
     pub network_preset: Vec<String>,
-    /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
-    /// paths and secrets hold for every client.
+    /// Terminate TLS in the egress bridge with a certificate that only this guest trusts, so that
+    /// path rules and secrets work for every client.
     #[arg(long, conflicts_with = "policy")]
     pub tls_terminate: bool,
 }
 
-/// The default policy with what the network and secret flags open; none when no flag is given.
+/// Returns the default policy extended by the network and secret flags; `None` when no flag is
+/// given.
 pub(super) fn policy(
     args: &NetworkArgs,
     request: &RunRequest,
@@ -33,11 +35,11 @@ pub(super) fn policy(
     if args.tls_terminate && !open {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "--tls-terminate is about hosts that are allowed: give --allow-host or --network-preset",
+            "--tls-terminate needs allowed hosts: add --allow-host or --network-preset",
         ));
     }
     let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
-    // The model's key without hosts is none of the guest's, and no policy has to want it.
+    // A model key without hosts is not a secret of the guest, so it needs no policy.
     let for_guest =
         |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
     let secrets = request.secrets.iter().any(|secret| for_guest(&secret));
@@ -68,7 +70,7 @@ pub(super) fn policy(
         .map_err(|e| e.body())
 }
 
-/// `NAME=HOST[:PORT][,HOST…]`; the value comes from this process's environment.
+/// Parses `NAME=HOST[:PORT][,HOST…]` and reads the value from this process's environment.
 pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody> {
     given
         .iter()
@@ -82,7 +84,7 @@ pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody>
             })?;
             let value = std::env::var(name).map_err(|_| {
                 invalid(
-                    format!("--secret-env {name}: this command's environment has no text variable of that name; export it, its value never belongs on the command line"),
+                    format!("--secret-env {name}: this environment variable is not set or not valid UTF-8; export it (a value on the command line would be visible to other processes)"),
                 )
             })?;
             Ok(SecretBinding {
@@ -99,11 +101,11 @@ pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody>
         .collect()
 }
 
-/// Help of `--network-preset`; it names the presets that the policy crate has.
+/// Returns the help text of `--network-preset` with the presets of the crate `policy`.
 fn preset_help() -> String {
     let names: Vec<&str> = wp_codebox_policy::host_presets().collect();
     format!(
-        "Named set of hosts to read from: {}; or `model`, which opens the run's own model and nothing else; may be repeated",
+        "Named set of hosts for downloads: {}; or `model`, which allows only the run's own model; may be repeated",
         names.join(", ")
     )
 }

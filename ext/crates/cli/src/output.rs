@@ -1,4 +1,4 @@
-//! What reaches the terminal: JSON on standard output, talk on standard error.
+//! Terminal output: JSON and data on standard output, messages on standard error.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,15 +9,15 @@ use wp_codebox_artifacts::{listed_name, unquote_name};
 use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
-/// What became of standard output. One for the process, as the descriptor is.
+/// State of standard output; one per process, like the descriptor.
 static FATE: AtomicU8 = AtomicU8::new(WHOLE);
 const WHOLE: u8 = 0;
-/// Whoever read has enough, as `head` has. Nothing is wrong.
+/// The reader closed the pipe, as `head` does. This is no error.
 const LEFT: u8 = 1;
-/// It could not be written, on a full disk for example: the answer is not what it says.
+/// Writing failed, for example on a full disk: the output is incomplete.
 const LOST: u8 = 2;
 
-/// The exit status of a command whose answer may not have arrived.
+/// Returns the exit status of a command, taking failed output into account.
 pub(crate) fn settled(status: ExitCode) -> ExitCode {
     match FATE.load(Ordering::SeqCst) {
         LOST if status == ExitCode::SUCCESS => ExitCode::from(1),
@@ -25,7 +25,7 @@ pub(crate) fn settled(status: ExitCode) -> ExitCode {
     }
 }
 
-/// Where bytes of the guest go.
+/// Destination of guest output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     /// Standard output.
@@ -34,19 +34,19 @@ pub(crate) enum Stream {
     Talk,
 }
 
-/// How the lines of an agent's own protocol are printed.
+/// Form in which lines of an agent's own protocol are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
-    // Plain comments: clap would print documented values, and every option, in the long form.
-    // As the steps that the agent's preset makes of them.
+    // Plain comments here: for documented values clap would print the long form of every option. As
+    // the steps that the agent's preset derives from them.
     #[default]
     Steps,
-    // As the agent printed them.
+    // Unchanged.
     Raw,
 }
 
 impl AgentOutput {
-    /// What a piece of output is shown as instead of its bytes.
+    /// Returns the text to show for a chunk of output instead of its bytes.
     pub(crate) fn shown(self, data: &Map<String, Value>) -> Option<&str> {
         match self {
             Self::Steps => data.get("shown").and_then(Value::as_str),
@@ -55,9 +55,10 @@ impl AgentOutput {
     }
 }
 
-/// The name of a file in a line, in pipes too: quoted as git does where it has hidden characters.
+/// Formats a file name for one line, also in pipes: quoted like git does if it contains invisible
+/// characters.
 pub(crate) fn name(path: &str) -> String {
-    // A guest path that is not UTF-8 is quoted as a whole already.
+    // A guest path that is not UTF-8 is already quoted as a whole.
     let quoted = path.starts_with("\"/")
         && unquote_name(path.as_bytes()).is_some_and(|(_, taken)| taken == path.len());
     if quoted {
@@ -66,7 +67,7 @@ pub(crate) fn name(path: &str) -> String {
     listed_name(path, is_hidden)
 }
 
-/// Standard output for JSON that is written in pieces; [`plain_json`] on a terminal.
+/// Returns a writer for JSON that is written in chunks; applies [`plain_json`] on a terminal.
 pub(crate) fn json_output() -> Box<dyn Write> {
     let out = io::stdout().lock();
     match out.is_terminal() {
@@ -78,10 +79,10 @@ pub(crate) fn json_output() -> Box<dyn Write> {
     }
 }
 
-/// Applies [`plain_json`] to what passes.
+/// Writer that applies [`plain_json`].
 struct PlainJson<W> {
     out: W,
-    /// Start of a character whose other bytes come with the next piece.
+    /// Incomplete UTF-8 character whose other bytes come with the next chunk.
     held: Vec<u8>,
 }
 
@@ -104,7 +105,7 @@ impl<W: Write> Write for PlainJson<W> {
     }
 }
 
-/// Prints in the form the caller asked for.
+/// Printer in the format that the caller selected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -121,7 +122,7 @@ impl Output {
         self.json
     }
 
-    /// Bytes for standard output, at once. What became of them is said by the exit status.
+    /// Writes bytes to standard output at once. An error only changes the exit status.
     pub(crate) fn data(self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
@@ -129,13 +130,13 @@ impl Output {
         }
     }
 
-    /// Standard output could not be written.
+    /// Records that standard output could not be written.
     pub(crate) fn lost(error: &io::Error) {
         let fate = match error.kind() {
             ErrorKind::BrokenPipe => LEFT,
             _ => LOST,
         };
-        // Said once, however many lines follow.
+        // Reported once, even if many lines follow.
         if FATE.fetch_max(fate, Ordering::SeqCst) < LOST && fate == LOST {
             let _ = writeln!(
                 io::stderr(),
@@ -144,12 +145,12 @@ impl Output {
         }
     }
 
-    /// Whether nobody reads standard output any more.
-    pub(crate) fn is_unheard(self) -> bool {
+    /// Returns whether the reader of standard output is gone.
+    pub(crate) fn is_reader_gone(self) -> bool {
         FATE.load(Ordering::SeqCst) != WHOLE
     }
 
-    /// One JSON document, two spaces, one line end.
+    /// Prints one JSON document, indented by two spaces, with a newline.
     pub(crate) fn document(self, value: &Value) {
         let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
         if io::stdout().is_terminal() {
@@ -159,8 +160,8 @@ impl Output {
         self.data(text.as_bytes());
     }
 
-    /// One line of data. What of it is the guest's, such as the name of a file, steers no
-    /// terminal.
+    /// Prints one line of data. Control characters from the guest, for example in file names, are
+    /// escaped.
     pub(crate) fn line(self, text: &str) {
         let shown = match (io::stdout().is_terminal(), self.json) {
             (true, true) => plain_json(text),
@@ -170,7 +171,7 @@ impl Output {
         self.data(format!("{shown}\n").as_bytes());
     }
 
-    /// A document in JSON mode, else its lines for people.
+    /// Prints the document in JSON mode, else the lines for people.
     pub(crate) fn answer(self, document: &impl Serialize, lines: &[String]) {
         match self.json {
             true => self.document(&json!(document)),
@@ -178,7 +179,7 @@ impl Output {
         }
     }
 
-    /// One line of talk, as plain as one of data.
+    /// Prints one message line, escaped like a line of data.
     pub(crate) fn note(self, text: &str) {
         let out = io::stderr();
         let _ = if out.is_terminal() {
@@ -188,8 +189,8 @@ impl Output {
         };
     }
 
-    /// Bytes of the guest as they come. A terminal gets no control characters but line
-    /// ends and tabs: they could rewrite what the user reads, or more.
+    /// Prints guest output as it arrives. On a terminal, control characters except newlines and
+    /// tabs are escaped: they could rewrite what the user reads, or worse.
     pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
         let terminal = match stream {
             Stream::Data => io::stdout().is_terminal(),
@@ -205,7 +206,8 @@ impl Output {
         }
     }
 
-    /// An error: `cli-failure/v1` in JSON mode, else sentence and hints. Answers its exit status.
+    /// Prints an error: `cli-failure/v1` in JSON mode, else message and hints. Returns its exit
+    /// status.
     pub(crate) fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
         if self.json {
             self.document(&self.failure_document(command, error));
@@ -218,7 +220,7 @@ impl Output {
         ExitCode::from(error.code.exit_status())
     }
 
-    /// `cli-failure/v1`.
+    /// Builds `cli-failure/v1`.
     pub(crate) fn failure_document(self, command: &str, error: &ErrorBody) -> Value {
         let mut row = json!({"code": error.code, "message": error.message});
         if !error.hints.is_empty() {
@@ -242,11 +244,11 @@ impl Output {
 mod tests {
     use super::*;
 
-    /// One of each kind: marks and isolates of direction, joiners, fillers, tags.
+    /// One character of each kind: direction marks and isolates, joiners, fillers, tags.
     const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
 
     #[test]
-    fn json_in_pieces_of_any_size_is_escaped_as_a_whole() {
+    fn json_is_escaped_the_same_for_any_chunk_size() {
         let text = json!({ "a": format!("𝄞{INVISIBLE}é") }).to_string();
         for size in 1..text.len() {
             let mut out = PlainJson {

@@ -1,4 +1,4 @@
-//! Flags of previews, shared by the commands that start runs.
+//! Preview flags that several commands share.
 
 use super::duration;
 use super::output::Output;
@@ -8,49 +8,49 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Hold, LifecycleEvent, PreviewLogin, PreviewRequest, RunRequest,
 };
 
-/// Longest hold unless the host allows more, seconds.
+/// Longest hold in seconds, unless the host allows more.
 const LONGEST: u64 = 3600;
-/// Most that a host can allow, seconds.
+/// Largest hold that a host can allow, in seconds.
 const HOST_LONGEST: u64 = 86_400;
-/// The host's own bound.
+/// Environment variable with the host's limit.
 const BOUND: &str = "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS";
 
 /// Heading of these options in the help.
 const HEADING: &str = "Preview";
 
-/// A preview of the site, open while the sandbox is held.
+/// Preview of the site while the sandbox is held.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PreviewArgs {
-    /// Keep the sandbox so long after its work, with its site on an address of this host,
-    /// such as 90s or 15m; an hour at most unless
-    /// $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS says more. Whatever visitors change in the
-    /// database is gone with the sandbox; what they change in mounts is part of its change.
+    /// Hold the sandbox for this time after its work, with its site on an address of this host,
+    /// such as 90s or 15m; at most an hour unless $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS allows more.
+    /// Visitors' changes in the database are lost with the sandbox; their changes in mounts are
+    /// part of its change.
     #[arg(long, value_name = "DURATION", group = "preview_time", help_heading = HEADING)]
     pub preview_hold: Option<String>,
-    /// The same as a number of seconds.
+    /// The hold time in seconds.
     #[arg(long, value_name = "SECONDS", group = "preview_time", help_heading = HEADING)]
     pub preview_hold_seconds: Option<u64>,
-    /// Port of the preview. [default: one that is free]
+    /// Port of the preview. [default: a free port]
     #[arg(long, value_name = "PORT", requires = "preview_time", help_heading = HEADING)]
     pub preview_port: Option<u16>,
-    /// Address the preview listens on; visitors of any that is not 127.0.0.1 or ::1 need a token,
-    /// which the printed link holds. [default: 127.0.0.1]
+    /// Listen address of the preview; with any other than 127.0.0.1 or ::1 visitors need a token,
+    /// which the printed link contains. [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", requires = "preview_time", help_heading = HEADING)]
     pub preview_bind: Option<String>,
-    /// The address that visitors use, e.g. of a proxy in front: an origin that nothing else uses.
+    /// Origin that visitors use, e.g. of a reverse proxy; no other site may use the same origin.
     #[arg(long, value_name = "URL", requires = "preview_time", help_heading = HEADING)]
     pub preview_public_url: Option<String>,
-    /// Let nobody look without the token in the printed link, on 127.0.0.1 either.
+    /// Require the token of the printed link on 127.0.0.1 as well.
     #[arg(long, requires = "preview_time", help_heading = HEADING)]
     pub preview_token: bool,
-    /// Print a link, too, that signs its first visitor in to wp-admin: as USER, or as the first
+    /// Also print a link that signs its first visitor in to wp-admin: as USER, or as the first
     /// administrator of the guest's site.
     #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true,
         default_missing_value = "", requires = "preview_time", help_heading = HEADING)]
     pub preview_login: Option<String>,
 }
 
-/// Adds the preview that was asked for.
+/// Adds the requested preview to the request.
 pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), ErrorBody> {
     let Some(ttl_ms) = args.time()? else {
         return Ok(());
@@ -60,7 +60,8 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         bind.parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback())
     });
-    // Made here, so that this process can show the link and the run's journal never has it.
+    // Created here, so that this process can print the link while the journal never contains the
+    // token.
     let token = if args.preview_token || !local {
         Some(
             wp_codebox_proxy::preview::Token::random()?
@@ -90,7 +91,7 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
         },
     };
     match held {
-        // It is held for longer anyway: the preview has its own time.
+        // The sandbox is held longer anyway: the preview has its own time limit.
         Some(hold) => {
             let preview = PreviewRequest {
                 ttl_ms: Some(ttl_ms),
@@ -113,11 +114,10 @@ pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), Er
 }
 
 impl PreviewArgs {
-    /// Milliseconds of the hold, when one was asked for.
+    /// Returns the hold time in milliseconds, if requested.
     ///
-    /// # Errors
-    /// `wp_codebox_limit_invalid` beyond what the host allows, `wp_codebox_config_invalid` for a
-    /// wrong bound of the host.
+    /// # Errors `wp_codebox_limit_invalid` if the host does not allow that long,
+    /// `wp_codebox_config_invalid` for an invalid limit of the host.
     fn time(&self) -> Result<Option<u64>, ErrorBody> {
         let invalid = |why: &str| ErrorBody::new(ErrorCode::LimitInvalid, why);
         let ttl_ms = match (&self.preview_hold, self.preview_hold_seconds) {
@@ -127,10 +127,10 @@ impl PreviewArgs {
         };
         let longest = longest()?;
         if ttl_ms < 1000 {
-            return Err(invalid("a preview is held for one second at least"));
+            return Err(invalid("a preview must be held for at least one second"));
         }
         if ttl_ms > longest * 1000 {
-            let why = format!("a preview is held for {longest} seconds at most");
+            let why = format!("a preview can be held for {longest} seconds at most");
             return Err(invalid(&why).hint(format!("the host may allow up to a day with {BOUND}")));
         }
         Ok(Some(ttl_ms))
@@ -151,7 +151,8 @@ fn longest() -> Result<u64, ErrorBody> {
         })
 }
 
-/// The link of the preview that an event says is open, with the token that only this process has.
+/// Returns the link of the preview that an event reports as open, with the token that only this
+/// process has.
 pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<String> {
     let (status, url) = of_preview(event)?;
     let preview = request.hold.as_ref()?.preview.as_ref()?;
@@ -161,7 +162,7 @@ pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<Strin
     })
 }
 
-/// The link that signs one visitor in, when one was asked for.
+/// Returns the login link, if requested.
 pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
     let preview = request.hold.as_ref()?.preview.as_ref()?;
     let key = preview.login.as_ref()?.key.as_ref()?;
@@ -172,13 +173,13 @@ pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
     ))
 }
 
-/// Whether the run will have a preview.
+/// Returns whether the run will have a preview.
 pub(crate) fn expected(request: &RunRequest) -> bool {
     let hold = request.hold.as_ref();
     hold.is_some_and(|hold| hold.preview.is_some())
 }
 
-/// Status and address, when the event is of a preview.
+/// Returns status and address if the event is about a preview.
 fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str);
     if event.kind != EventType::Observed || text("type") != Some("preview") {
@@ -187,8 +188,8 @@ fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
     text("status").zip(text("url"))
 }
 
-/// Tells where the preview is, as soon as it is open. Talk, in JSON mode too: the document
-/// comes when the run is over.
+/// Prints the preview's link as soon as it is open, as a message in JSON mode, too: the document is
+/// printed when the run ends.
 pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEvent) {
     if let Some(link) = link(request, event) {
         let until = event.data.get("expiresAt").and_then(Value::as_str);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_bounded() {
+    fn preview_hold_time_is_limited() {
         for (given, expected) in [("30s", 30_000), ("10m", 600_000), ("1h", 3_600_000)] {
             assert_eq!(time(&["--preview-hold", given]).unwrap(), Some(expected));
         }

@@ -1,4 +1,4 @@
-//! `wp-codebox profile`: what sandboxes are made from.
+//! `wp-codebox profile`: profiles of sandboxes.
 
 use super::Settings;
 use super::output::{Output, name};
@@ -12,19 +12,19 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_PROFILE_BYTES, Profile, parse_profile};
 
-/// Directory of a state directory's profiles.
+/// Subdirectory of profiles in the state directory.
 const PROFILES: &str = "profiles";
-/// Most profiles that are looked at.
+/// Largest number of profiles that are read.
 const MOST: usize = 500;
 
 /// Subcommands of `profile`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Judge a profile; every problem is told with its path.
+    /// Validate a profile; every problem is listed with its path.
     Validate(NamedArgs),
     /// List the profiles of the state directory.
     List(ListArgs),
-    /// Show a profile with everything that was left out in it.
+    /// Show a profile with all default values filled in.
     Show(NamedArgs),
 }
 
@@ -35,10 +35,10 @@ Examples:
   wp-codebox profile validate ./shop.yaml
   wp-codebox profile show profile.shop@1.2.0 --json
 
-Exit status: 0; 1 when there is no such profile or something is wrong with it.")]
+Exit status: 0; 1 when the profile does not exist or is not valid.")]
 pub(crate) struct NamedArgs {
-    /// A file in YAML or JSON, or the id of a profile in <state>/profiles, with @VERSION where
-    /// there are several.
+    /// File in YAML or JSON, or the id of a profile in <state>/profiles, with @VERSION if there are
+    /// several.
     #[arg(value_name = "FILE|ID")]
     pub profile: String,
     #[command(flatten)]
@@ -55,7 +55,7 @@ Examples:
   wp-codebox profile list
   wp-codebox profile list --state /var/lib/wp-codebox --json
 
-Exit status: 0, also when there is none and when one cannot be read: the list says which.")]
+Exit status: 0, also when there are no profiles or one is not readable: the list shows which.")]
 pub(crate) struct ListArgs {
     #[command(flatten)]
     pub paths: PathArgs,
@@ -64,7 +64,7 @@ pub(crate) struct ListArgs {
     pub json: bool,
 }
 
-/// A profile and the text it was read from.
+/// A profile and its source text.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
     pub profile: Profile,
@@ -137,7 +137,7 @@ fn list(output: &Output, state: &Path) {
     output.note(&format!("{} profiles", rows.len()));
 }
 
-/// A profile by file or id.
+/// Loads a profile by file or id.
 pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
     let path = Path::new(reference);
     let named = reference.contains('/')
@@ -162,14 +162,14 @@ pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
         (None, _) => Err(ErrorBody::new(
             ErrorCode::ProfileNotFound,
             format!(
-                "there is no profile {reference:?} in the state directory; `wp-codebox profile list` shows what is there, a file is named with its path"
+                "there is no profile {reference:?} in the state directory; `wp-codebox profile list` shows all; give the path of a file to use a file"
             ),
         )),
         (Some(one), _) => {
             let others = found.iter().chain([&one]);
             let versions: Vec<&str> = others.map(|l| l.profile.version.as_str()).collect();
             let message = format!(
-                "there are several profiles {id}: say {id}@VERSION with one of {}",
+                "there are several versions of profile {id}: use {id}@VERSION with one of {}",
                 versions.join(", ")
             );
             Err(ErrorBody::new(ErrorCode::ProfileNotFound, message))
@@ -212,7 +212,7 @@ fn read(path: &Path) -> Result<Loaded, ErrorBody> {
     parsed(&bytes, &path.display().to_string())
 }
 
-/// Reads a profile's text.
+/// Parses a profile.
 pub(crate) fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
     let profile = parse_profile(bytes).map_err(|issues| {
         let first = issues.first();

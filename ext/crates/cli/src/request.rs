@@ -1,4 +1,4 @@
-//! From a task to a run request: what the task names is looked up on this host.
+//! Converts a task to a run request by resolving its references on this host.
 
 use super::guest_args::GitMode;
 use super::model::ModelArgs;
@@ -13,19 +13,19 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::new_run_id;
 
-/// Sizes of a guest, shared by the commands that start one.
+/// Size limits of a guest, shared by the commands that start one.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SizeArgs {
     /// Memory of all processes together: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// What the guest may write: bytes, or a number with K, M or G.
+    /// Disk space that the guest may write: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub disk: Option<String>,
 }
 
 impl SizeArgs {
-    /// The limits they mean, all others at their defaults.
+    /// Returns the limits, with defaults for all others.
     pub(crate) fn limits(&self) -> Result<LimitsRequest, ErrorBody> {
         Ok(LimitsRequest {
             memory_bytes: size("--memory", self.memory.as_deref())?,
@@ -39,7 +39,7 @@ pub(crate) fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, Error
     given.map(|given| bytes(flag, given)).transpose()
 }
 
-/// What belongs to this host and stands beside a task.
+/// Settings of this host that a task does not contain.
 #[derive(Debug)]
 pub(crate) struct Beside<'a> {
     pub site: &'a str,
@@ -48,12 +48,12 @@ pub(crate) struct Beside<'a> {
     pub settings: &'a Settings,
 }
 
-/// The request of a task: what it names is looked up on this host.
+/// Builds the request of a task and resolves its references on this host.
 pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
     let who = task.agent_command.is_some() || task.agent.is_some() || task.model.is_some();
     if task.commands.is_empty() && !who && task.hold.is_none() {
         return Err(input(
-            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
+            "nothing to run: add --model for the built-in agent, --agent, --agent-command or --command",
         ));
     }
     let model = model::read(&task, beside.model, beside.network)?;
@@ -61,7 +61,7 @@ pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequ
         "Run a command".clone_into(&mut task.goal);
     }
     task.secrets = network::secrets(&task.secret_env)?;
-    // Also given for hosts of the guest, it is one secret with two uses.
+    // A key that is also a secret of the guest is one secret with two uses.
     let key = model.key;
     let key = key.filter(|key| task.secrets.iter().all(|s| s.env != key.env));
     task.secrets.extend(key);
@@ -76,7 +76,7 @@ pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequ
     Ok(request)
 }
 
-/// A request with a new id of a task whose fields are resolved.
+/// Creates a request with a new id from a resolved task.
 pub(crate) fn request(
     task: TaskSpec,
     site: &str,
@@ -87,21 +87,21 @@ pub(crate) fn request(
     Ok(task.into_request(new_run_id()?, site, paths))
 }
 
-/// The directory whose WordPress core the guest gets.
+/// Returns the directory whose WordPress core the guest gets.
 pub(crate) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
     settings.wordpress.as_deref().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
-            "--wordpress is missing: name a directory with WordPress in it",
+            "--wordpress is missing: set it to a directory that contains WordPress",
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })
 }
 
-/// Host paths of a run of the operator.
+/// Returns the host paths of a run of the operator.
 pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
     let root = text(wordpress)?;
-    // Sources are judged by their real path, so what they are compared with must be one.
+    // Mount sources are compared by real path, so these paths must be real paths, too.
     let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
     Ok(RunPaths {
         state_dir: text(&settings.state_dir)?,
@@ -127,7 +127,7 @@ pub(crate) fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// The directory decides the version; a caller may insist on one.
+/// Checks the WordPress version of the directory against the required one.
 pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
@@ -137,7 +137,7 @@ pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<()
         return Ok(());
     }
     Err(input(format!(
-        "--wp asks for WordPress {wanted}, but --wordpress holds {found}"
+        "--wp requires WordPress {wanted}, but --wordpress contains {found}"
     )))
 }
 
@@ -152,7 +152,8 @@ pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
     text(&path)
 }
 
-/// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
+/// Parses `HOST:GUEST[:MODE]`; the host part may contain colons, the guest path starts at the last
+/// `:/`.
 pub(super) fn mount(given: &str, git: GitMode) -> Result<MountRequest, ErrorBody> {
     let invalid = || {
         ErrorBody::new(
@@ -196,7 +197,7 @@ fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
     if argv.is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
-            "--agent-command is empty: name a program",
+            "--agent-command is empty: set it to a program with its arguments",
         ));
     }
     let success_codes = match &task.agent_success_codes[..] {
@@ -215,7 +216,7 @@ pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy,
     wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
 }
 
-/// A policy as it was given: a file, or JSON itself.
+/// Parses a policy: a file, or JSON text.
 pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
@@ -233,7 +234,7 @@ pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     })
 }
 
-/// `--timeout` of a run or of one program.
+/// Parses `--timeout` of a run or of one program.
 pub(crate) fn timeout(given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
     let read = |given| duration::read(ErrorCode::LimitInvalid, "--timeout", given);
     given.map(read).transpose()
@@ -248,7 +249,7 @@ pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
     })
 }
 
-/// A whole number with at most one of the units behind it; none on overflow.
+/// Parses a whole number with an optional unit; `None` on overflow.
 fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = units
         .iter()
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_split_at_the_last_guest_path() {
+    fn mount_is_split_at_the_last_guest_path() {
         let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto).unwrap();
         assert_eq!(
             (row.source.as_str(), row.target.as_str(), row.mode),
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_with_units() {
+    fn sizes_with_units_are_parsed() {
         assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
         for bad in ["", "M", "-1", "99999999999999999999", "1.5M"] {
             assert!(bytes("--memory", bad).is_err(), "{bad}");

@@ -1,4 +1,4 @@
-//! `wp-codebox run`: the supervisor's first client.
+//! `wp-codebox run`: starts a run and follows it.
 
 use super::output::{Output, Stream};
 use super::run_args::RunArgs;
@@ -41,24 +41,25 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     }
 }
 
-/// Runs the request in a supervisor of its own and follows it to its last frame.
+/// Runs the request in a new supervisor and follows it to its last frame.
 pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
     match start(output, request)? {
         Followed::Ended(result) => Ok(*result),
         Followed::Left(run_id) => Err(ErrorBody::new(
             ErrorCode::Internal,
-            format!("{run_id} was left to itself"),
+            format!("{run_id} continues without this command"),
         )),
     }
 }
 
-/// The same; a detached run is followed until it was accepted, or until its preview is open.
+/// Starts the request in a new supervisor. A detached run is followed until it is accepted, or
+/// until its preview is open.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<RunId>, ErrorBody> {
     let (client, mut child) = supervisor::open(request)?;
-    // A signal ends the run, not this process: the user gets what was salvaged.
+    // A signal cancels the run instead of ending this process, so that the captured work is saved.
     let stop = client.sender().map_err(|e| unreachable(&e))?;
     on_end(move || {
-        // A supervisor that is gone has nothing left to cancel.
+        // Fails if the supervisor has exited, which needs no cancel.
         let _ = write_frame(&stop, &Frame::Cancel);
     })
     .map_err(|e| unheard_signals(&e))?;
@@ -75,7 +76,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
                 }
                 false
             }
-            // One with a preview is left when its link was shown.
+            // A detached run with a preview is followed until its link was printed.
             _ => detached && !preview::expected(request),
         };
         match wanted {
@@ -94,12 +95,12 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed<Ru
     Ok(followed)
 }
 
-/// Live output. What a program of the guest prints on its standard output goes to ours, its errors
-/// and our own words to standard error.
+/// Prints live output: standard output of guest programs to standard output, their standard error
+/// and messages to standard error.
 fn show(output: Output, event: &LifecycleEvent) {
     match event.kind {
         EventType::CommandOutput => {}
-        // Whose the next lines are: the agent's own words have no such line.
+        // Heading for the output of the next tool; the agent's own text has no heading.
         EventType::CommandStarted if event.data.get("phase").is_some_and(|p| p == "tool") => {
             let tool = event.data.get("command").and_then(Value::as_str);
             return output.note(&format!("[{}]", tool.unwrap_or_default()));
@@ -135,7 +136,7 @@ fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
     ExitCode::from(result.outcome.exit_status())
 }
 
-/// Copies the bundle for the caller and verifies the copy.
+/// Copies the bundle to the caller's directory and verifies the copy.
 pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
     let target = root.join(run_id);
     let fail = |e: std::io::Error| {
@@ -198,7 +199,7 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
             format!(", US$ {}.{:06}", cost / 1_000_000, cost % 1_000_000)
         });
         output.note(&format!(
-            "model: {} answers, {} tokens sent, {} received{dollars}",
+            "model: {} responses, {} input tokens, {} output tokens{dollars}",
             used.turns, used.input_tokens, used.output_tokens
         ));
     }

@@ -48,23 +48,24 @@ pub(crate) struct RunArgs {
     /// Argument of the command, name=value; may be repeated.
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
     pub args: Vec<String>,
-    /// What the agent is asked to do.
+    /// Task description for the agent.
     #[arg(long, value_name = "TEXT")]
     pub goal: Option<String>,
-    /// Program that does the work, split like a shell would, run without one.
+    /// Agent program with arguments, split like a shell does but run without a shell.
     #[arg(long, value_name = "COMMAND LINE")]
     pub agent_command: Option<String>,
-    /// A well-known agent by the name of its preset, see `wp-codebox agents`. It needs a model;
-    /// its program is looked for in --agents-dir.
+    /// Agent by the name of its preset, see `wp-codebox agents`. Needs a model; the program is
+    /// searched for in --agents-dir.
     #[arg(long, value_name = "NAME", conflicts_with = "agent_command")]
     pub agent: Option<String>,
-    /// Exit codes of the agent that mean success.
+    /// Exit codes of the agent that count as success.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
     pub agent_success_codes: Vec<i32>,
-    /// Command line run after the agent in a fresh sandbox; may be repeated.
+    /// Command line to run after the agent in a fresh sandbox; may be repeated.
     #[arg(long = "check", value_name = "COMMAND LINE")]
     pub checks: Vec<String>,
-    /// Host file the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may be repeated.
+    /// Host file that the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may
+    /// be repeated.
     #[arg(long = "staged-file", value_name = "HOST:GUEST")]
     pub staged_files: Vec<String>,
     /// Runtime policy: a JSON file or JSON text.
@@ -72,51 +73,55 @@ pub(crate) struct RunArgs {
     pub policy: Option<String>,
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Secret of the environment variable NAME of this command: the guest gets a placeholder in
-    /// its own variable NAME, the value goes to these allowed hosts only; may be repeated.
+    /// Secret from the environment variable NAME of this command: the guest's variable NAME
+    /// contains a placeholder, and the egress bridge sends the value to these allowed hosts only;
+    /// may be repeated.
     #[arg(long = "secret-env", value_name = "NAME=HOST[:PORT][,HOST...]")]
     pub secret_env: Vec<String>,
     /// Also copy the bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock of the whole run, such as 90s, 15m or 4h.
+    /// Wall clock limit of the whole run, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     #[command(flatten)]
     pub sizes: SizeArgs,
-    /// Processes alive at once.
+    /// Limit of concurrent processes.
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
-    /// Output kept per execution, stdout and stderr together (of more, beginning and end): bytes, or a number with K, M or G.
+    /// Output limit per execution, stdout and stderr together (beyond it only beginning and end are
+    /// stored): bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
-    /// How lines of an agent's JSON protocol are printed: as the steps that its preset makes of them, or as they are. The bundle always has them as they are.
+    /// Form of an agent's JSON protocol lines: as steps defined by its preset, or raw. The bundle
+    /// always contains the raw lines.
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub agent_output: AgentOutput,
     /// Report renames as git renames.
     #[arg(long)]
     pub find_renames: bool,
-    /// A further sandbox around the launcher, never instead of it.
+    /// Additional process wrapper around the launcher; it never replaces the launcher's isolation.
     #[arg(long, value_name = "KIND", value_parser = ["none", "bubblewrap", "gvisor"], default_value = "none")]
     pub outer_sandbox: String,
-    /// Program of the outer sandbox. [default: bwrap or runsc in /usr/bin, /usr/local/bin or /bin]
+    /// Program of the process wrapper. [default: bwrap or runsc in /usr/bin, /usr/local/bin or
+    /// /bin]
     #[arg(long, value_name = "FILE")]
     pub outer_sandbox_program: Option<PathBuf>,
-    /// Go on without the outer sandbox when its program is missing; the result says so.
+    /// Continue without the process wrapper if its program is missing; the result states so.
     #[arg(long)]
     pub outer_sandbox_optional: bool,
-    /// Keep the sandbox for so long after its command, for `wp-codebox exec`, such as 90s, 15m
-    /// or 4h.
+    /// Hold the sandbox for this time after its command, for `wp-codebox exec`, such as 90s, 15m or
+    /// 4h.
     #[arg(long, value_name = "DURATION")]
     pub hold: Option<String>,
-    /// Longest time that it may be kept, with every extension. [default: what --hold says]
+    /// Longest hold time including all extensions. [default: the time of --hold]
     #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_max: Option<String>,
-    /// End it when nobody used it for so long.
+    /// End the held sandbox after this time without use.
     #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_idle: Option<String>,
-    /// Do not wait for its end: print the id of the run and leave it to its supervisor. `runs get`
-    /// and `runs artifacts` show what it left.
+    /// Do not wait for the end: print the id of the run and exit. `runs get` and `runs artifacts`
+    /// show its results.
     #[arg(long, conflicts_with = "artifacts")]
     pub detach: bool,
     #[command(flatten)]
@@ -127,7 +132,7 @@ pub(crate) struct RunArgs {
     pub model: ModelArgs,
 }
 
-/// Builds the request; every refusal names the flag.
+/// Builds the request; errors name the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
     let beside = Beside {
@@ -139,12 +144,12 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
     resolve(task(args)?, &beside)
 }
 
-/// The task that the flags describe.
+/// Returns the task that the flags describe.
 pub(crate) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
     if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
-            "--goal is empty: say what the agent should do",
+            "--goal is empty: describe what the agent should do",
         ));
     }
     let staged_files = args
@@ -240,7 +245,7 @@ fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
     if max_ttl_ms < ttl_ms {
         return Err(ErrorBody::new(
             ErrorCode::LimitInvalid,
-            "--hold-max is less than --hold: it is the longest time with all extensions",
+            "--hold-max is less than --hold: it must include --hold and all extensions",
         ));
     }
     Ok(Some(Hold {

@@ -1,4 +1,4 @@
-//! `wp-codebox schema`: the JSON Schemas of documents and the definitions of tools.
+//! `wp-codebox schema`: JSON Schemas of documents and definitions of tools.
 
 use super::args::SchemaArgs;
 use super::output::Output;
@@ -7,27 +7,27 @@ use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::{TOOLS, builtin_tool};
 
-/// The files of `abilities/schemas/`, in order of their names.
+/// Files of `abilities/schemas/`, sorted by name.
 const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
-/// What is mostly called a recipe.
+/// Schema that the short name `recipe` refers to.
 const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
 
-/// One schema that can be asked for.
+/// A schema that can be printed.
 struct Known {
     id: String,
     schema: Value,
 }
 
 impl Known {
-    /// Its short name: the id without what every id has.
+    /// Returns the short name: the id without its common prefix and suffix.
     fn name(&self) -> &str {
         let id = self.id.strip_prefix("wp-codebox/").unwrap_or(&self.id);
         id.strip_suffix("/v1").unwrap_or(id)
     }
 }
 
-/// Every schema of the contract.
+/// Returns every schema of the contract.
 fn known() -> Vec<Known> {
     let embedded = EMBEDDED
         .iter()
@@ -43,7 +43,7 @@ fn known() -> Vec<Known> {
         .collect()
 }
 
-/// Prints what is asked for.
+/// Prints the requested schema, tool or list.
 pub(crate) fn main(output: &Output, options: &SchemaArgs) -> ExitCode {
     let words: Vec<&str> = options.name.iter().map(String::as_str).collect();
     let answer = match (options.list, words.as_slice()) {
@@ -55,7 +55,7 @@ pub(crate) fn main(output: &Output, options: &SchemaArgs) -> ExitCode {
         (false, [name]) => schema(name),
         (false, _) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "name one schema, or `tool` and one tool",
+            "give one schema, or `tool` and the name of one tool",
         )),
     };
     match answer {
@@ -89,7 +89,7 @@ fn list(output: &Output) {
     }
 }
 
-/// `wp-codebox/json-schema/v1` of a schema by its id or short name.
+/// Returns `wp-codebox/json-schema/v1` for a schema by id or short name.
 fn schema(name: &str) -> Result<Value, ErrorBody> {
     known()
         .into_iter()
@@ -98,15 +98,15 @@ fn schema(name: &str) -> Result<Value, ErrorBody> {
         .ok_or_else(|| {
             let message = format!("there is no schema {name:?}");
             ErrorBody::new(ErrorCode::InputInvalid, message)
-                .hint("wp-codebox schema --list names them")
+                .hint("wp-codebox schema --list shows them")
         })
 }
 
-/// The definition of a tool, as agents of other programs take it.
+/// Returns the definition of a tool in the form that other agents accept.
 fn tool(name: &str) -> Result<Value, ErrorBody> {
     let found = builtin_tool(name).ok_or_else(|| {
         let message = format!("there is no tool {name:?}");
-        ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox schema --list names them")
+        ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox schema --list shows them")
     })?;
     Ok(json!({
         "schema": schema_id::JSON_SCHEMA,
@@ -122,7 +122,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_schema_can_be_asked_for_by_both_names() {
+    fn every_schema_is_found_by_id_and_by_short_name() {
         let known = known();
         assert_eq!(known.len(), EMBEDDED.len());
         let names: BTreeSet<_> = known.iter().map(Known::name).collect();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_shown_with_what_they_take() {
+    fn tool_definition_includes_its_parameters() {
         let shown = tool("workspace.read").unwrap();
         assert_eq!(shown["jsonSchema"]["type"], "object");
         assert!(tool("no-such").is_err());

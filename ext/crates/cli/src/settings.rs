@@ -1,64 +1,64 @@
-//! Where the parts of an installation lie: flag, else environment, else beside
-//! this program, else the packaged place.
+//! Paths of an installation: from flag, else environment, else next to this program, else the
+//! packaged path.
 
 use clap::Args;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, IdentityChoice};
 
-/// A file by which a share directory is known.
+/// File that identifies a share directory.
 const SHARE_MARK: &str = "guest/run-php.php";
 
-/// Where programs of agent presets are, unless something else is said.
+/// Default directory of agent programs.
 const AGENTS_DIR: &str = "/opt/wp-codebox/agents";
 
 /// Heading of these options in the help.
 const HEADING: &str = "Places on this host";
 
-/// Host paths, shared by several subcommands.
+/// Host paths that several subcommands share.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PathArgs {
-    /// State directory: templates, runs, bundles, keys. One owner who is not root.
+    /// State directory with templates, runs, bundles and keys; owned by one user other than root.
     /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
     #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
     /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub wordpress: Option<PathBuf>,
-    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
-    /// [default: $WP_CODEBOX_SHARE_DIR, else share/ beside this program or one above, else /usr/share/wp-codebox]
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs. [default:
+    /// $WP_CODEBOX_SHARE_DIR, else share/ next to this program or one level above, else
+    /// /usr/share/wp-codebox]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub share: Option<PathBuf>,
-    /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]
+    /// Path of the launcher. [default: $WP_CODEBOX_LAUNCHER, else next to this program, else
+    /// /usr/libexec/wp-codebox-launch]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub launcher: Option<PathBuf>,
-    /// Cgroup directory, delegated to the owner of the state directory, below which runs get
-    /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
+    /// Cgroup directory for the cgroups of runs, delegated to the owner of the state directory.
+    /// [default: $WP_CODEBOX_CGROUP, else below the runner's own cgroup]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub cgroup: Option<PathBuf>,
-    /// Whose kernel user guests run as: `own`, a user that nothing else on this host has (as root,
-    /// or with ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory;
-    /// `auto`, own where it can be had.
-    /// [default: $WP_CODEBOX_IDENTITY, else auto]
+    /// Kernel user of guests: `own`, a separate uid that no other process of this host has (needs
+    /// root, or ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory;
+    /// `auto`, own if possible. [default: $WP_CODEBOX_IDENTITY, else auto]
     #[arg(long, value_name = "KIND", value_parser = ["auto", "own", "shared"], help_heading = HEADING)]
     pub identity: Option<String>,
-    /// Numbers that are set aside for guests' users and groups.
-    /// [default: $WP_CODEBOX_GUEST_IDS, else 1900000000:4096; not as root: those that /etc/subuid and
-    /// /etc/subgid give the user]
+    /// Range of uids and gids for guests. [default: $WP_CODEBOX_GUEST_IDS, else 1900000000:4096;
+    /// without root: the user's range in /etc/subuid and /etc/subgid]
     #[arg(long, value_name = "FIRST:COUNT", help_heading = HEADING)]
     pub guest_ids: Option<String>,
-    /// Directory with the programs of agent presets, one directory per preset.
-    /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
+    /// Directory with the programs of agent presets, one directory per preset. [default:
+    /// $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub agents_dir: Option<PathBuf>,
-    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    /// Browser program for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub browser: Option<PathBuf>,
-    /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
+    /// PHP program for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub php: Option<PathBuf>,
 }
 
-/// Resolved places. They may still be missing: whoever uses one checks it.
+/// Resolved paths. A path may not exist: the code that uses it checks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub state_dir: PathBuf,
@@ -73,14 +73,14 @@ pub(crate) struct Settings {
     pub browser: Option<PathBuf>,
 }
 
-/// As given by flag or environment.
+/// Returns the path from flag or environment.
 fn given(flag: &Option<PathBuf>, variable: &str) -> Option<PathBuf> {
     flag.as_ref()
         .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
         .or_else(|| std::env::var_os(variable).map(PathBuf::from))
 }
 
-/// The same for what is no path.
+/// Returns the text from flag or environment.
 fn text(flag: &Option<String>, variable: &str) -> Option<String> {
     let set = |value: &String| !value.is_empty();
     flag.clone()
@@ -88,7 +88,7 @@ fn text(flag: &Option<String>, variable: &str) -> Option<String> {
 }
 
 impl Settings {
-    /// Whose kernel uid guests get.
+    /// Returns the requested kernel uid of guests.
     pub(crate) fn identity(&self) -> Result<IdentityChoice, ErrorBody> {
         let Some(given) = &self.identity else {
             return Ok(IdentityChoice::default());
@@ -99,7 +99,7 @@ impl Settings {
         })
     }
 
-    /// The ids set aside for guests.
+    /// Returns the range of ids for guests.
     pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ErrorBody> {
         let given = self.guest_ids.as_deref().map(GuestIds::parse);
         given
@@ -112,9 +112,10 @@ impl Settings {
             .ok()
             .and_then(|exe| exe.parent().map(Path::to_owned))
             .unwrap_or_default();
-        // A place counts when it holds `mark`; the last one is what an error will name.
+        // A path is chosen if it contains `mark`; if none does, the last one is used and appears in
+        // the error.
         let pick = |flag: &Option<PathBuf>, variable: &str, mark: &str, places: &[PathBuf]| {
-            // Joining nothing would ask for a directory of that name.
+            // Joining an empty name would add a trailing slash, which requires a directory.
             let there = |place: &&PathBuf| match mark {
                 "" => place.exists(),
                 mark => place.join(mark).exists(),

@@ -1,7 +1,7 @@
-//! The signals that mean the end: Ctrl-C, SIGTERM and SIGHUP.
+//! Handles the termination signals SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 //!
-//! One that this process was started to ignore stays ignored, as `nohup` and the background
-//! jobs of a script expect.
+//! A signal that was ignored when this process started stays ignored, as `nohup` and background
+//! jobs of scripts expect.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::kernel_error;
 
-/// Calls back on each of them, in a thread of its own that ends with the process. From here on
-/// they end nothing by themselves.
+/// Calls `call` for each termination signal, in a separate thread that ends with the process. The
+/// signals no longer end the process by themselves.
 pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,13 +51,13 @@ pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> 
     Ok(())
 }
 
-/// Why a command whose signals cannot be heard does nothing.
+/// Returns the error for a command that cannot install its signal handlers.
 pub(super) fn unheard_signals(error: &io::Error) -> ErrorBody {
-    let message = format!("signals cannot be heard: {error}");
+    let message = format!("signal handlers cannot be installed: {error}");
     kernel_error(ErrorCode::RunnerUnavailable, message, error)
 }
 
-/// The signals this process ignores, the first one lowest; none when the kernel does not say.
+/// Returns the bit mask of ignored signals, lowest bit for signal 1; 0 if /proc does not show it.
 fn ignored() -> u64 {
     std::fs::read_to_string("/proc/self/status")
         .ok()
@@ -74,9 +74,9 @@ fn ignored() -> u64 {
 mod tests {
     use super::*;
 
-    /// Every Rust program ignores SIGPIPE, signal 13, and no test runner ignores SIGCHLD.
+    /// Every Rust program ignores SIGPIPE (signal 13), and no test runner ignores SIGCHLD.
     #[test]
-    fn the_kernel_says_what_is_ignored() {
+    fn ignored_signals_are_read_from_proc() {
         assert_eq!(ignored() >> 12 & 1, 1);
         assert_eq!(ignored() >> 16 & 1, 0);
     }

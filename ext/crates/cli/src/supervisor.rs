@@ -1,8 +1,8 @@
-//! How every command of this program starts a supervisor, and how far it follows one that is
-//! to go on without it.
+//! Starts supervisors for all commands and follows their frames, completely or until the run can
+//! continue without this process.
 //!
-//! The frame socket is the only descriptor a supervisor inherits, which is why starts take
-//! turns: between the moment a descriptor becomes inheritable and the start no other may begin.
+//! The frame socket is the only descriptor that a supervisor inherits. Starts are serialized: while
+//! one descriptor is inheritable, no other process may be spawned.
 
 use serde_json::{Map, Value, json};
 use std::io;
@@ -18,10 +18,10 @@ use wp_codebox_contracts::{
 use wp_codebox_control::{RunClient, SupervisorFrame, monotonic_ns};
 
 static TURN: Mutex<()> = Mutex::new(());
-/// When this command began.
+/// Start time of this command.
 static BEGAN: OnceLock<u64> = OnceLock::new();
 
-/// To be called first: what a run costs counts from here.
+/// Records the start time, from which the cost of a run is counted. Must be called first.
 pub(super) fn command_begins() {
     BEGAN.get_or_init(monotonic_ns);
 }
@@ -34,12 +34,12 @@ pub(super) fn unreachable(e: &dyn std::error::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
-/// Starts a supervisor and hands it the request, which is all that this command is for.
+/// Starts a supervisor and sends it the request, whose time counts from the start of this command.
 pub(super) fn open(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
 }
 
-/// The same for one of several requests: its time begins now.
+/// Starts a supervisor for one of several requests, whose time counts from now.
 pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), ErrorBody> {
     let asked_ns = monotonic_ns();
     let spawned = Spawned::new(request.mode)?;
@@ -50,8 +50,8 @@ pub(super) fn open_next(request: &RunRequest) -> Result<(RunClient, Child), Erro
     .begin(request)
 }
 
-/// A supervisor that waits for its request. It was started with the rights that this process had
-/// then; it ends when nobody gives it a request.
+/// Supervisor that waits for its request. It has the permissions that this process had at its
+/// start; it exits if it gets no request.
 #[derive(Debug)]
 pub(super) struct Spawned {
     stream: UnixStream,
@@ -60,7 +60,7 @@ pub(super) struct Spawned {
 }
 
 impl Spawned {
-    /// Starts one.
+    /// Starts the supervisor.
     pub(super) fn new(mode: RunMode) -> Result<Self, ErrorBody> {
         let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
         Ok(Self {
@@ -90,7 +90,7 @@ fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
         .stdout(Stdio::null())
         .stderr(match mode {
             RunMode::Attached => Stdio::inherit(),
-            // It outlives whoever reads that.
+            // A detached supervisor outlives the reader of this pipe.
             RunMode::Detached => Stdio::null(),
         })
         .spawn()?;
@@ -98,8 +98,8 @@ fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
     Ok((ours, child))
 }
 
-/// Names the host path of a mount that could not be used. The supervisor leaves it out: its
-/// answers also reach callers of a site who may not see the host's paths.
+/// Adds the host path of an unusable mount to the error. The supervisor omits it, because its
+/// errors also reach website users who may not see host paths.
 pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     let of_a_source = matches!(
         error.code,
@@ -131,12 +131,12 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
 pub(crate) enum Followed<T> {
     /// To its last frame.
     Ended(Box<RunResult>),
-    /// Until the caller had what it wanted. The run goes on by itself.
+    /// Until the caller had its result; the run continues without this process.
     Left(T),
 }
 
-/// Reads the frames of a run to the last, or until `seen` breaks with one. Nobody answers here for
-/// the tools of a parent.
+/// Reads the frames of a run to the last one, or until `seen` breaks with a value. Tool requests
+/// for a parent are rejected.
 pub(super) fn follow<T>(
     client: &RunClient,
     request: &RunRequest,
@@ -151,7 +151,7 @@ pub(super) fn follow<T>(
             }
             SupervisorFrame::ToolRequest { request } => {
                 let result = parent_unavailable(&request);
-                // A supervisor that is gone is noticed by the next read.
+                // A supervisor that has exited is noticed by the next read.
                 let _ = client.send(&Frame::ToolResult { result });
             }
             SupervisorFrame::Result { result, .. } => return Ok(Followed::Ended(result)),
@@ -164,7 +164,7 @@ pub(super) fn follow<T>(
     )))
 }
 
-/// Starts a run that goes on without this process, and waits until it has its directory.
+/// Starts a detached run and waits until it has its directory.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     let (client, _child) = open(request)?;
     match client.next_frame() {
@@ -175,8 +175,8 @@ pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     }
 }
 
-/// Starts a sandbox that goes on without this process; answers what it said when it was ready.
-/// `on_event` gets every event before that.
+/// Starts a detached sandbox; returns its document when it is ready. `on_event` is called for every
+/// earlier event.
 pub(super) fn until_ready(
     request: &RunRequest,
     on_event: impl FnMut(&LifecycleEvent),
@@ -185,7 +185,7 @@ pub(super) fn until_ready(
 }
 
 impl Spawned {
-    /// The same with a supervisor that was started before.
+    /// Waits until a sandbox of this supervisor is ready, as the function [`until_ready`] does.
     pub(super) fn until_ready(
         self,
         request: &RunRequest,

@@ -1,5 +1,4 @@
-//! Reading the command line: what was asked for, in which form the answer is wanted, and what
-//! is said when the arguments mean nothing.
+//! Parses the command line, selects the output format, and reports wrong usage.
 
 use super::args::Cli;
 use super::output::Output;
@@ -9,7 +8,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// What was asked for and where its answer goes, or the status when that has been answered.
+/// Returns the parsed arguments and the output, or the exit status if help or an error was printed.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     let parsed = Cli::command()
         .try_get_matches_from(args)
@@ -33,7 +32,7 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
     })
 }
 
-/// Prints what `--help` of the named command prints.
+/// Prints the `--help` text of a command.
 pub(super) fn help(command: &[String]) -> ExitCode {
     let words = command.iter().map(OsString::from);
     let args: Vec<_> = std::env::args_os().take(1).chain(words).collect();
@@ -42,8 +41,8 @@ pub(super) fn help(command: &[String]) -> ExitCode {
         .unwrap_or(ExitCode::SUCCESS)
 }
 
-/// Whether the command that was chosen has `--json` and was given it. Behind `--` stand the
-/// arguments of another program.
+/// Returns whether the chosen command has `--json` and it was given. Arguments after `--` belong to
+/// another program.
 fn asks_for_json(matches: &ArgMatches) -> bool {
     let mut at = matches;
     while let Some((_, below)) = at.subcommand() {
@@ -52,14 +51,14 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
     matches!(at.try_get_one::<bool>("json"), Ok(Some(true)))
 }
 
-/// The same of arguments that cannot be read as a whole.
+/// Returns the same for arguments that cannot be parsed.
 fn speaks_of_json(args: &[OsString]) -> bool {
     args.iter()
         .take_while(|arg| *arg != "--")
         .any(|arg| arg == "--json")
 }
 
-/// What is wrong, whole and in one sentence, with everything that may help.
+/// Returns the usage error as one sentence, with all hints.
 fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
     let command = chosen(args);
     let text = error.render().to_string();
@@ -84,7 +83,7 @@ fn one_line(part: &str) -> String {
     part.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The command that the first words name, such as `runs list`; `cli` when they name none.
+/// Returns the command that the first words name, such as `runs list`; `cli` if they name none.
 fn chosen(args: &[OsString]) -> String {
     let root = Cli::command();
     let (mut at, mut names) = (&root, Vec::new());
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_for_the_command_and_not_for_what_it_runs() {
+    fn json_flag_after_double_dash_belongs_to_the_inner_program() {
         let json = |line: &str| read(&words(line)).is_ok_and(|(_, output)| output.is_json());
         assert!(json("wp-codebox runs list --json"));
         assert!(!json("wp-codebox runs list"));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_all_of_it() {
+    fn usage_error_includes_message_and_hints() {
         let refused = |line: &str| {
             let args = words(line);
             refusal(

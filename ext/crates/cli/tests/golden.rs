@@ -1,4 +1,4 @@
-//! The schemas, and what the program says of itself, are the recorded ones.
+//! Compares schemas, help texts, manual pages and completions with recorded files.
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 #[path = "../../../../tests/golden/compare.rs"]
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// They are in no list of commands.
+/// Hidden commands, which no list shows.
 const HIDDEN: [&str; 3] = ["spawn", "keep-cgroups", "supervise"];
 
 /// Runs the program in a pipe, 80 columns wide, without settings of this host.
@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Commands that a help text lists.
+/// Returns the commands that a help text lists.
 fn listed(help: &str) -> Vec<&str> {
     let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     rows.take_while(|line| !line.is_empty())
@@ -40,7 +40,7 @@ fn listed(help: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Adds the help of a command and of those below it, and how they refuse a flag nobody has.
+/// Adds the help of a command and its subcommands, and their error for an unknown flag.
 fn walk(words: &[&str], all: &mut String) {
     let help = run(&[words, &["--help"]].concat());
     let shown = text(&help.stdout);
@@ -70,7 +70,7 @@ fn sha256_line(list: &mut String, bytes: &[u8], name: &str) {
     writeln!(list, " {name}").unwrap();
 }
 
-/// Digests of the files of a directory, by name.
+/// Returns the digests of a directory's files, sorted by name.
 fn sha256_list(directory: &Path) -> String {
     let mut files: Vec<_> = fs::read_dir(directory)
         .unwrap()
@@ -87,13 +87,13 @@ fn sha256_list(directory: &Path) -> String {
 }
 
 #[test]
-fn schemas_are_the_recorded_ones() {
+fn schemas_equal_the_recorded_files() {
     let directory = golden::checkout().join("abilities/schemas");
     golden::compare("schemas.sha256", &sha256_list(&directory));
 }
 
 #[test]
-fn help_and_exit_status_of_every_command_are_the_recorded_ones() {
+fn help_and_exit_status_of_commands_equal_the_recorded_files() {
     let mut all = String::new();
     walk(&[], &mut all);
     for name in HIDDEN {
@@ -103,7 +103,7 @@ fn help_and_exit_status_of_every_command_are_the_recorded_ones() {
 }
 
 #[test]
-fn manual_pages_and_completions_are_the_recorded_ones() {
+fn manual_pages_and_completions_equal_the_recorded_files() {
     let pages = tempfile::tempdir().unwrap();
     let written = run(&["man", "--directory", pages.path().to_str().unwrap()]);
     assert_eq!(written.status.code(), Some(0));

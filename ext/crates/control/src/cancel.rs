@@ -1,4 +1,4 @@
-//! Asking the supervisor of a run to end it, over its control socket.
+//! Client that asks a run's supervisor over the control socket to cancel the run.
 
 use crate::channel::{Channel, Received, Sent};
 use crate::live::LiveError;
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CancelDetails, RunCancellation};
 
-/// Longest answer, bytes.
+/// Longest accepted reply, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
-/// Characters of each text of a wish.
+/// Longest `actor` and longest `reason` of a cancel request, in characters.
 const TEXT: usize = 250;
 
-/// A request to end the run in this directory, which may be made several times: a supervisor
-/// that was just started does not listen yet.
+/// Cancel request for the run in one directory. It can be sent several times, because a supervisor
+/// that was just started may not listen on its socket yet.
 #[derive(Debug)]
 pub struct CancelRequest {
     line: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct CancelRequest {
 }
 
 impl CancelRequest {
-    /// A cancel frame that says who asks and why, each in a few words.
+    /// Builds the cancel frame; shortens the actor and the reason to 250 characters each.
     #[must_use]
     pub fn new(wish: &CancelDetails) -> Self {
         let mut frame = json!({"type": "cancel"});
@@ -37,16 +37,16 @@ impl CancelRequest {
         }
     }
 
-    /// Whether it was sent once: then it may be carried out although no answer came.
+    /// Returns whether the frame was sent at least once. The supervisor may then carry it out even
+    /// if no reply arrived.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         self.sent
     }
 
-    /// Asks once; each of sending and answering may take `longest`.
+    /// Sends the request once and reads the reply; each of the two steps may take `longest`.
     ///
-    /// # Errors
-    /// As of a [`crate::LiveClient`].
+    /// # Errors The same as those of [`crate::LiveClient`].
     pub fn ask(&mut self, run_dir: &Path, longest: Duration) -> Result<RunCancellation, LiveError> {
         let socket = ControlSocket::of(run_dir)?.connect()?;
         let channel = Channel::new(socket, LONGEST_ANSWER);

@@ -1,7 +1,8 @@
-//! A caller's socket: lines of JSON, bounded in length, without a call that blocks beyond its time.
+//! Caller's end of the frame socket: JSON lines of bounded length; every blocking call has a time
+//! limit.
 //!
-//! Only the process that opened a channel may end the conversation: after
-//! `pcntl_fork()` the child holds a copy, and its end must not cancel the parent's run.
+//! Only the process that opened a channel may close it: after `pcntl_fork()` the child holds a copy
+//! of the descriptor, and the child's exit must not cancel the parent's run.
 
 use crate::lines::LineBuffer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,41 +20,41 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
 
-/// Longest of the waits that a send consists of.
+/// Longest single wait inside a send, after which `idle` is called.
 const SEND_WAIT: Duration = Duration::from_millis(50);
 
-/// What went wrong on the socket.
+/// Error of the frame socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// The request is too long for one line.
+    /// The serialized request exceeds the line length limit.
     #[error(
         "the request is {bytes} bytes long, but at most {longest} are accepted; put large inputs into staged files"
     )]
     RequestTooLarge {
-        /// With the line's end.
+        /// Length of the serialized request in bytes, including the newline.
         bytes: usize,
-        /// Bytes that a line may have.
+        /// Longest line that is accepted, in bytes.
         longest: usize,
     },
-    /// The runner sent too long a frame.
+    /// The runner sent a frame that exceeds the line length limit.
     #[error("the runner sent a frame longer than {longest} bytes; install matching versions")]
     FrameTooLarge {
-        /// Bytes that a line may have.
+        /// Longest line that is accepted, in bytes.
         longest: usize,
     },
-    /// The runner sent something else than a frame.
+    /// The runner sent a line that cannot be parsed as a frame.
     #[error("the runner sent a line that is not a frame ({reason}); install matching versions")]
     NotAFrame {
-        /// What is wrong with it; never its text, which may hold a secret.
+        /// Parse error without the text of the line, which may contain a secret.
         reason: &'static str,
     },
-    /// The socket failed.
+    /// A system call on the socket failed.
     #[error("the socket to the runner failed: {errno}")]
     Socket {
-        /// Why.
+        /// Error number of the system call.
         errno: Errno,
     },
-    /// The channel belongs to another process.
+    /// The calling process is not the process that opened the channel.
     #[error(
         "this run belongs to the process that started it; start a run of your own after a fork"
     )]
@@ -72,30 +73,29 @@ impl From<ChannelError> for ErrorBody {
     }
 }
 
-/// What a look at the socket brought.
+/// Result of one read attempt on the socket.
 #[derive(Debug)]
 pub enum Received {
     /// One line, without its newline.
     Line(Vec<u8>),
-    /// Nothing yet.
+    /// No complete line is available yet.
     Nothing,
-    /// The runner is gone; no further line will come.
+    /// The runner closed the socket; no further line will arrive.
     End,
 }
 
-/// How much of a line was sent.
+/// Whether the peer received the whole line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// All of it.
+    /// The socket accepted all bytes.
     Whole,
-    /// The other side closed the socket before it had all of it.
+    /// The peer closed the socket before it received all bytes.
     Cut,
 }
 
-/// A document as a line of at most `longest` bytes.
+/// Serializes a document to one line of at most `longest` bytes.
 ///
-/// # Errors
-/// A document that is longer.
+/// # Errors Fails when the line would be longer.
 pub(crate) fn line_of(document: &impl Serialize, longest: usize) -> Result<Vec<u8>, ChannelError> {
     let mut line = serde_json::to_vec(document).map_err(|_| ChannelError::NotAFrame {
         reason: "it could not be written",
@@ -107,22 +107,22 @@ pub(crate) fn line_of(document: &impl Serialize, longest: usize) -> Result<Vec<u
     }
 }
 
-/// The caller's end of a conversation.
+/// Caller's end of the frame socket.
 #[derive(Debug)]
 pub struct Channel {
     socket: RefCell<Option<OwnedFd>>,
     lines: RefCell<LineBuffer>,
     ended: Cell<bool>,
-    /// Bytes that a received line may have.
+    /// Longest line that may be received, in bytes.
     longest: usize,
     owner: Pid,
 }
 
 impl Channel {
-    /// Makes a pair for frames: the caller's end, and the runner's. Both are close-on-exec.
+    /// Creates a connected socket pair for frames: the caller's end and the runner's end. Both are
+    /// close-on-exec.
     ///
-    /// # Errors
-    /// The kernel's, when it has no socket.
+    /// # Errors Fails with the errno of `socketpair`.
     pub fn pair() -> Result<(Self, OwnedFd), ChannelError> {
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -134,14 +134,14 @@ impl Channel {
         Ok((Self::of_frames(ours), theirs))
     }
 
-    /// For frames, over a connected stream socket, which must be close-on-exec.
+    /// Creates a channel for frames over a connected stream socket, which must be close-on-exec.
     #[must_use]
     pub fn of_frames(socket: OwnedFd) -> Self {
         Self::new(socket, MAX_FRAME_BYTES)
     }
 
-    /// Over a connected stream socket, which must be close-on-exec. A received line may have
-    /// `longest` bytes.
+    /// Creates a channel over a connected stream socket, which must be close-on-exec. Received
+    /// lines may have up to `longest` bytes.
     pub(crate) fn new(socket: OwnedFd, longest: usize) -> Self {
         Self {
             socket: RefCell::new(Some(socket)),
@@ -152,10 +152,9 @@ impl Channel {
         }
     }
 
-    /// Fails in a process that only inherited the channel.
+    /// Fails in a process that inherited the channel through `fork`.
     ///
-    /// # Errors
-    /// [`ChannelError::Foreign`].
+    /// # Errors [`ChannelError::Foreign`].
     pub fn assert_ours(&self) -> Result<(), ChannelError> {
         if getpid() == self.owner {
             Ok(())
@@ -164,11 +163,12 @@ impl Channel {
         }
     }
 
-    /// Sends a frame; calls `idle` whenever the socket was full for 50 ms. A runner that is gone
-    /// is no error here: its last frames may still be there to be received.
+    /// Sends a frame; calls `idle` each time the socket buffer has been full for 50 ms. Succeeds
+    /// when the runner has closed its end, because its last frames may still be in the receive
+    /// buffer.
     ///
-    /// # Errors
-    /// A frame that is too long, the socket's, or what `idle` fails with.
+    /// # Errors Fails when the frame is too long, when the socket fails, or with the error that
+    /// `idle` returns.
     pub fn send<E: From<ChannelError>>(
         &self,
         frame: &Frame,
@@ -213,10 +213,9 @@ impl Channel {
         }
     }
 
-    /// Takes the next line if there is one; waits at most this long for it.
+    /// Returns the next line; waits at most `longest` for it.
     ///
-    /// # Errors
-    /// A line that is too long, or the socket's.
+    /// # Errors Fails when a line is too long or the socket fails.
     pub fn receive(&self, longest: Duration) -> Result<Received, ChannelError> {
         self.assert_ours()?;
         if let Some(received) = self.buffered()? {
@@ -227,12 +226,11 @@ impl Channel {
         Ok(self.buffered()?.unwrap_or(Received::Nothing))
     }
 
-    /// Sends what the socket takes of `pending` and takes the next line if there is one; waits at
-    /// most this long for either. A side that only sent would stop the other, which waits to be
-    /// read. Answers how much was sent.
+    /// Writes as much of `pending` as the socket accepts and returns the next line if one is
+    /// available; waits at most this long for either. Reading while writing prevents a deadlock: a
+    /// peer whose own send buffer is full does not read. Also returns the number of bytes written.
     ///
-    /// # Errors
-    /// As [`Channel::receive`].
+    /// # Errors The same as those of [`Channel::receive`].
     pub fn exchange(
         &self,
         pending: &[u8],
@@ -252,7 +250,7 @@ impl Channel {
             false => match self.send_some(pending) {
                 Ok(sent) => sent,
                 Err(Errno::AGAIN | Errno::INTR) => 0,
-                // The other side's last words, if any, are still in the socket.
+                // The peer's last frames may still be in the receive buffer, so this is not an error.
                 Err(Errno::PIPE | Errno::CONNRESET) => pending.len(),
                 Err(errno) => return Err(ChannelError::Socket { errno }),
             },
@@ -264,10 +262,9 @@ impl Channel {
         Ok((sent, received.unwrap_or(Received::Nothing)))
     }
 
-    /// Takes the next line of what has been read already.
+    /// Returns the next line from the bytes already read; does not touch the socket.
     ///
-    /// # Errors
-    /// As [`Channel::receive`].
+    /// # Errors The same as those of [`Channel::receive`].
     pub fn receive_read(&self) -> Result<Received, ChannelError> {
         self.assert_ours()?;
         Ok(self.buffered()?.unwrap_or(Received::Nothing))
@@ -284,10 +281,9 @@ impl Channel {
         }
     }
 
-    /// Reads what the socket holds, at most about 1 MiB at a time, without waiting.
+    /// Reads the available bytes without waiting, up to about 1 MiB a call.
     ///
-    /// # Errors
-    /// The socket's.
+    /// # Errors Fails when the socket fails.
     pub fn fill(&self) -> Result<(), ChannelError> {
         let socket = self.socket.borrow();
         let Some(socket) = socket.as_ref() else {
@@ -309,12 +305,12 @@ impl Channel {
         Ok(())
     }
 
-    /// Bytes of a line whose end was not read yet.
+    /// Number of buffered bytes that belong to an incomplete line.
     pub(crate) fn unfinished(&self) -> usize {
         self.lines.borrow().unfinished()
     }
 
-    /// The socket once more, for another thread.
+    /// Duplicates the socket descriptor for use in another thread.
     pub(crate) fn try_clone_socket(&self) -> io::Result<UnixStream> {
         match self.socket.borrow().as_ref() {
             Some(socket) => socket.try_clone().map(UnixStream::from),
@@ -322,7 +318,7 @@ impl Channel {
         }
     }
 
-    /// Ends the conversation: for the runner this is the sign that its caller is gone.
+    /// Shuts the socket down. The runner sees end of file and treats its caller as gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
             return;
@@ -341,8 +337,8 @@ impl Drop for Channel {
     }
 }
 
-/// Waits until the descriptor is ready, at most `time`. An interrupted wait is a short
-/// wait: every caller looks again.
+/// Waits until the descriptor is ready, at most `time`. Returns early on `EINTR`; every caller
+/// checks the descriptor again.
 pub fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, time: Duration) {
     let time = Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -369,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_arrive_one_by_one_and_the_end_comes_after_the_last() {
+    fn receive_returns_each_line_and_then_end() {
         let (ours, theirs) = conversation(64);
         assert!(matches!(ours.receive(SHORT), Ok(Received::Nothing)));
         say(&theirs, b"one\ntw");
@@ -381,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_the_bound_is_refused_whether_it_ends_or_not() {
+    fn overlong_line_is_rejected_with_and_without_newline() {
         for text in [&[b'x'; 16][..], b"xxxxxxxxxxxxxxxx\n"] {
             let (ours, theirs) = conversation(16);
             say(&theirs, text);
@@ -405,9 +401,9 @@ mod tests {
         ));
     }
 
-    /// Two sides that only send would wait for each other.
+    /// Two peers that only send would deadlock once both socket buffers are full.
     #[test]
-    fn an_exchange_receives_while_the_other_side_takes_nothing() {
+    fn exchange_receives_while_the_peer_does_not_read() {
         let (ours, theirs) = conversation(64);
         let (mut pending, line) = (0, vec![b'x'; 8 * 1024 * 1024]);
         loop {
@@ -424,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_send_calls_its_caller_while_the_socket_is_full_and_ends_with_its_error() {
+    fn send_calls_idle_while_the_socket_is_full_and_returns_its_error() {
         let (ours, _theirs) = conversation(64);
         let mut calls = 0;
         let sent = ours.send_line(&vec![b'x'; 8 * 1024 * 1024], || {
@@ -438,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_runner_said_before_it_closed_its_socket_is_received() {
+    fn frames_sent_before_the_runner_closed_its_socket_are_received() {
         let (ours, theirs) = conversation(64);
         say(&theirs, b"no\n");
         drop(theirs);

@@ -1,8 +1,8 @@
-//! The clock that a caller and its runner share.
+//! Monotonic clock that a caller and its supervisor both read.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// `CLOCK_MONOTONIC`, nanoseconds.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);

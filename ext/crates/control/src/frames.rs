@@ -1,23 +1,23 @@
-//! Frames of the runner protocol on a stream socket: one JSON document a line.
+//! Frames of the runner protocol on a stream socket: one JSON document per line.
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use wp_codebox_contracts::{Frame, MAX_FRAME_BYTES};
 
-/// Reads frames. A line that is too long or no frame ends the conversation.
+/// Reader of frames. A line that is too long or cannot be parsed ends the connection.
 #[derive(Debug)]
 pub struct FrameReader {
     stream: BufReader<Chain<Cursor<Vec<u8>>, UnixStream>>,
 }
 
 impl FrameReader {
-    /// Over a blocking socket.
+    /// Creates a reader over a blocking socket.
     #[must_use]
     pub fn new(stream: UnixStream) -> Self {
         Self::resume(stream, Vec::new())
     }
 
-    /// A reader that first sees what another one had read ahead.
+    /// Creates a reader that consumes `buffered`, the read-ahead of an earlier reader, first.
     #[must_use]
     pub fn resume(stream: UnixStream, buffered: Vec<u8>) -> Self {
         Self {
@@ -25,17 +25,17 @@ impl FrameReader {
         }
     }
 
-    /// The socket and what was read ahead of the last frame.
+    /// Returns the socket and the bytes that were read beyond the last frame.
     #[must_use]
     pub fn into_parts(self) -> (UnixStream, Vec<u8>) {
         let buffered = self.stream.buffer().to_vec();
         (self.stream.into_inner().into_inner().1, buffered)
     }
 
-    /// The next frame; `None` at the end of the stream.
+    /// Returns the next frame, or `None` at end of file.
     ///
-    /// # Errors
-    /// The socket's, or `InvalidData` for a line that is too long, cut or no frame.
+    /// # Errors Fails with the socket's error, or with `InvalidData` for a line that is too long,
+    /// truncated or not a frame.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let mut line = Vec::new();
         let limit = MAX_FRAME_BYTES as u64;
@@ -56,7 +56,8 @@ impl FrameReader {
             };
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
-        // The document may hold a secret: the parser's message is not passed on.
+        // The parser's message may quote a secret from the document, so only line and column are
+        // passed on.
         serde_json::from_slice(&line).map(Some).map_err(|e| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -70,18 +71,16 @@ impl FrameReader {
     }
 }
 
-/// Writes one frame; blocks while the socket is full.
+/// Writes one frame; blocks while the socket buffer is full.
 ///
-/// # Errors
-/// The socket's, or `InvalidData` for a frame that is too long.
+/// # Errors Fails with the socket's error, or with `InvalidData` for a frame that is too long.
 pub fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
     stream.write_all(&frame_bytes(frame)?)
 }
 
-/// One frame as a line.
+/// Serializes one frame to a line.
 ///
-/// # Errors
-/// `InvalidData` for a frame that is too long.
+/// # Errors Fails with `InvalidData` for a frame that is too long.
 pub fn frame_bytes(frame: &Frame) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_cross_and_garbage_ends_the_conversation() {
+    fn frames_are_read_back_and_invalid_line_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         (&a).write_all(b"{\"type\":\"nope\"}\n").unwrap();
@@ -113,9 +112,10 @@ mod tests {
         assert_eq!(reader.next_frame().unwrap(), None);
     }
 
-    /// Found by fuzzing: the last bit of a double changed between caller and runner.
+    /// Regression test of a fuzzing find: the last bit of a double changed between caller and
+    /// runner.
     #[test]
-    fn doubles_cross_unchanged() {
+    fn doubles_are_read_back_bit_for_bit() {
         for number in [
             "118446744073709570000.0",
             "0.1",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_ahead_is_not_lost() {
+    fn resumed_reader_returns_bytes_read_ahead() {
         let (a, b) = UnixStream::pair().unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
         write_frame(&a, &Frame::Cancel).unwrap();
@@ -149,14 +149,16 @@ mod tests {
         assert_eq!(resumed.next_frame().unwrap(), None);
     }
 
-    /// A seed that is refused as a whole shows the fuzzer nothing behind the reader.
+    /// The fuzzer needs at least one seed that the reader accepts; it cannot reach the code behind
+    /// the reader otherwise.
     #[test]
-    fn seeds_of_the_fuzzer_have_frames() {
+    fn fuzzer_seeds_contain_valid_frames() {
         let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
         for (name, frames) in [("start", 2), ("accepted", 1), ("events", 3), ("double", 1)] {
             let path = format!("{root}/../../../tests/fuzz/corpus/frames/{name}");
             let (_, reader) = UnixStream::pair().unwrap();
-            // The first byte says where the fuzzer cuts the rest.
+            // The first byte of a seed is the offset at which the fuzzer splits the remaining
+            // bytes.
             let mut reader =
                 FrameReader::resume(reader, std::fs::read(path).unwrap()[1..].to_vec());
             let taken = std::iter::from_fn(|| reader.next_frame().ok().flatten()).count();
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_frame_is_an_error() {
+    fn truncated_frame_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();
         (&a).write_all(b"{\"type\":\"cancel\"").unwrap();
         drop(a);

@@ -1,12 +1,13 @@
-//! Lines out of bytes that arrive in pieces.
+//! Splits a byte stream that arrives in arbitrary pieces into lines.
 
-/// Bytes that were read and not handed out yet. A byte is searched for a line end once.
+/// Buffer of received bytes that were not returned yet. Each byte is searched for a newline only
+/// once.
 #[derive(Debug, Default)]
 pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
-    /// Start of what was not handed out.
+    /// Offset of the first byte that was not returned.
     start: usize,
-    /// No line ends between `start` and here.
+    /// Offset up to which no newline was found after `start`.
     searched: usize,
 }
 
@@ -15,12 +16,12 @@ impl LineBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes of the unfinished line, after [`LineBuffer::next`] answered `None`.
+    /// Length of the incomplete line in bytes, after [`LineBuffer::next`] returned `None`.
     pub(crate) fn unfinished(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its newline.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let from = self.searched.max(self.start);
         let Some(offset) = self.bytes[from..].iter().position(|&byte| byte == b'\n') else {
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_in_single_bytes_and_several_lines_at_once_come_out_whole() {
+    fn lines_are_whole_for_single_byte_reads_and_multi_line_reads() {
         let text = b"one\n\ntwo three\nrest";
         let wanted = [&b"one"[..], b"", b"two three"];
         let mut single = LineBuffer::default();

@@ -1,4 +1,4 @@
-//! A conversation with a sandbox over the control socket of its run, as its caller has it.
+//! Client of a held sandbox: one request and its replies over the control socket of the run.
 
 use crate::channel::{Channel, ChannelError, Received, Sent, line_of};
 use crate::socket::ControlSocket;
@@ -11,41 +11,41 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, MAX_LIVE_LINE,
 };
 
-/// Longest of the waits that an endless one consists of.
+/// Length of one wait of which an unlimited wait consists.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
-/// Why there is no conversation, or no further reply.
+/// Error of a request to a held sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// Nothing listens on the socket.
-    #[error("the run takes no requests: it has ended")]
+    /// No process listens on the socket.
+    #[error("the run accepts no requests: it has ended")]
     NotHeld,
-    /// More callers wait to be accepted than the kernel queues. Trying again helps.
-    #[error("too many callers wait for the supervisor")]
+    /// The listen backlog of the socket is full. A later attempt can succeed.
+    #[error("too many clients wait for the supervisor; try again")]
     QueueFull,
-    /// The socket cannot be used.
+    /// The socket cannot be opened or connected to.
     #[error("the supervisor cannot be reached: {errno}")]
     Unreachable {
-        /// Why.
+        /// Error number of the system call.
         errno: Errno,
     },
-    /// The request does not fit a line.
+    /// The serialized request exceeds the line length limit.
     #[error("the request is larger than 2 MiB")]
     RequestTooLarge,
-    /// The sandbox did not take the request, or sent nothing, for so long.
-    #[error("the sandbox was silent for {} seconds", time.as_secs())]
+    /// The sandbox did not read the request, or sent no byte, within the time limit.
+    #[error("the sandbox sent nothing for {} seconds", time.as_secs())]
     Silent {
-        /// How long.
+        /// The time limit.
         time: Duration,
     },
-    /// The conversation ended before its last reply.
-    #[error("the sandbox ended the conversation: there was no last word")]
+    /// The sandbox closed the connection before the final reply.
+    #[error("the sandbox closed the connection before its final reply")]
     Ended,
-    /// A line is no reply.
-    #[error("the sandbox ended the conversation: a line is no reply")]
+    /// A received line cannot be parsed as a reply.
+    #[error("the sandbox sent a line that is not a reply; install matching versions")]
     NotAReply,
-    /// The socket failed, or a line is too long.
-    #[error("the sandbox ended the conversation: {0}")]
+    /// The socket failed, or a line exceeds the length limit.
+    #[error("the connection to the sandbox failed: {0}")]
     Channel(#[from] ChannelError),
 }
 
@@ -65,7 +65,7 @@ impl From<LiveError> for ErrorBody {
     }
 }
 
-/// Of opening the socket's directory and of connecting.
+/// Converts the errors of opening the run directory and of connecting.
 impl From<Errno> for LiveError {
     fn from(errno: Errno) -> Self {
         match errno {
@@ -76,27 +76,26 @@ impl From<Errno> for LiveError {
     }
 }
 
-/// How long a caller waits for a reply.
+/// Time limit for the next reply.
 #[derive(Debug, Clone, Copy)]
-pub enum Patience {
-    /// As long as the sandbox lives: it may have to do first what was asked before.
-    Endless,
-    /// So long without a byte of it.
+pub enum ReplyTimeout {
+    /// No limit: the sandbox may have to finish earlier requests first.
+    Unlimited,
+    /// Longest time without a received byte.
     AtMost(Duration),
 }
 
-/// One conversation.
+/// Connection for one request.
 #[derive(Debug)]
 pub struct LiveClient {
     channel: Channel,
 }
 
 impl LiveClient {
-    /// Connects to the socket in this run directory, without waiting. A reply may have `longest`
-    /// bytes.
+    /// Connects to the socket in this run directory without waiting. A reply may have up to
+    /// `longest` bytes.
     ///
-    /// # Errors
-    /// [`LiveError::NotHeld`], [`LiveError::QueueFull`] or [`LiveError::Unreachable`].
+    /// # Errors [`LiveError::NotHeld`], [`LiveError::QueueFull`] or [`LiveError::Unreachable`].
     pub fn connect(run_dir: &Path, longest: usize) -> Result<Self, LiveError> {
         let stream = ControlSocket::of(run_dir)?.connect()?;
         Ok(Self {
@@ -104,10 +103,10 @@ impl LiveClient {
         })
     }
 
-    /// Sends the request; calls `idle` whenever the socket was full for 50 ms.
+    /// Sends the request; calls `idle` each time the socket buffer has been full for 50 ms.
     ///
-    /// # Errors
-    /// [`LiveError::RequestTooLarge`], the socket's, or what `idle` fails with.
+    /// # Errors Fails with [`LiveError::RequestTooLarge`], the socket's error, or the error that
+    /// `idle` returns.
     pub fn call<E: From<LiveError> + From<ChannelError>>(
         &self,
         actor: &str,
@@ -123,40 +122,40 @@ impl LiveClient {
             ChannelError::RequestTooLarge { .. } => LiveError::RequestTooLarge,
             other => other.into(),
         })?;
-        // A sandbox that closed the socket said why, or the next reply is an error.
+        // If the sandbox closed the socket, its error reply is read next, or `next` returns an
+        // error.
         self.channel.send_line(&line, idle).map(|_: Sent| ())
     }
 
     /// Waits for the next reply.
     ///
-    /// # Errors
-    /// [`LiveError::Silent`], [`LiveError::Ended`], [`LiveError::NotAReply`] or the socket's.
-    pub fn next(&self, patience: Patience) -> Result<LiveReply, LiveError> {
+    /// # Errors [`LiveError::Silent`], [`LiveError::Ended`], [`LiveError::NotAReply`] or the
+    /// socket's error.
+    pub fn next(&self, timeout: ReplyTimeout) -> Result<LiveReply, LiveError> {
         let (mut heard, mut unfinished) = (Instant::now(), self.channel.unfinished());
         loop {
-            let wait = match patience {
-                Patience::Endless => LONG_WAIT,
-                Patience::AtMost(time) => time.saturating_sub(heard.elapsed()),
+            let wait = match timeout {
+                ReplyTimeout::Unlimited => LONG_WAIT,
+                ReplyTimeout::AtMost(time) => time.saturating_sub(heard.elapsed()),
             };
             if let Some(reply) = reply(self.channel.receive(wait)?)? {
                 return Ok(reply);
             }
             let now = self.channel.unfinished();
-            match patience {
+            match timeout {
                 _ if now != unfinished => (heard, unfinished) = (Instant::now(), now),
-                Patience::AtMost(time) if heard.elapsed() >= time => {
+                ReplyTimeout::AtMost(time) if heard.elapsed() >= time => {
                     return Err(LiveError::Silent { time });
                 }
-                Patience::AtMost(_) | Patience::Endless => {}
+                ReplyTimeout::AtMost(_) | ReplyTimeout::Unlimited => {}
             }
         }
     }
 
-    /// Sends what the socket takes of `pending` and takes the next reply if there is one; waits at
-    /// most this long for either. Answers how much was sent.
+    /// Writes as much of `pending` as the socket accepts and returns the next reply if one is
+    /// available; waits at most this long for either. Also returns the number of bytes written.
     ///
-    /// # Errors
-    /// [`LiveError::Ended`], [`LiveError::NotAReply`] or the socket's.
+    /// # Errors [`LiveError::Ended`], [`LiveError::NotAReply`] or the socket's error.
     pub fn exchange(
         &self,
         pending: &[u8],
@@ -166,10 +165,9 @@ impl LiveClient {
         Ok((sent, reply(received)?))
     }
 
-    /// The socket, for a thread that sends while another one waits for replies.
+    /// Duplicates the socket for a thread that sends while another thread waits for replies.
     ///
-    /// # Errors
-    /// The kernel's, when there is no descriptor left.
+    /// # Errors Fails when the process has no free file descriptor.
     pub fn sender(&self) -> io::Result<UnixStream> {
         self.channel.try_clone_socket()
     }
@@ -195,7 +193,8 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(100);
 
-    /// A run directory whose supervisor does as it is told with each caller, in turn.
+    /// Creates a run directory with a control socket and passes its listener to `supervisor` in a
+    /// thread.
     fn run_dir(supervisor: impl FnOnce(UnixListener) + Send + 'static) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(CONTROL_SOCKET)).unwrap();
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_version_and_actor_and_its_reply_comes_back() {
+    fn request_carries_version_and_actor_and_receives_its_reply() {
         let directory = run_dir(|listener| {
             let (stream, _) = listener.accept().unwrap();
             let mut line = String::new();
@@ -222,21 +221,21 @@ mod tests {
         let client = LiveClient::connect(directory.path(), 1024).unwrap();
         call(&client).unwrap();
         let answer = json!({"live": LIVE_PROTOCOL, "actor": "test", "request": {"type": "status"}});
-        let reply = client.next(Patience::Endless).unwrap();
+        let reply = client.next(ReplyTimeout::Unlimited).unwrap();
         assert_eq!(reply, LiveReply::Answer { answer });
         assert!(matches!(
-            client.next(Patience::Endless),
+            client.next(ReplyTimeout::Unlimited),
             Err(LiveError::Ended)
         ));
     }
 
     #[test]
-    fn a_run_without_a_listener_is_not_held_and_a_large_request_is_not_sent() {
+    fn missing_listener_is_not_held_and_oversized_request_is_not_sent() {
         let directory = run_dir(drop);
         let refused = || loop {
             match LiveClient::connect(directory.path(), 1024) {
                 Err(error) => break ErrorBody::from(error).code,
-                // The listener's thread has not dropped it yet.
+                // The listener's thread has not closed the socket yet.
                 Ok(_) => std::thread::sleep(Duration::from_millis(1)),
             }
         };
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_counted_from_the_last_byte() {
+    fn reply_timeout_restarts_with_each_received_byte() {
         let directory = run_dir(|listener| {
             let (mut stream, _) = listener.accept().unwrap();
             for byte in b"{\"type\":\"stdin_closed\"}\n" {
@@ -265,10 +264,10 @@ mod tests {
         let client = LiveClient::connect(directory.path(), 1024).unwrap();
         call(&client).unwrap();
         let began = Instant::now();
-        let reply = client.next(Patience::AtMost(SHORT)).unwrap();
+        let reply = client.next(ReplyTimeout::AtMost(SHORT)).unwrap();
         assert_eq!(reply, LiveReply::StdinClosed);
         assert!(began.elapsed() > SHORT);
-        let silence = client.next(Patience::AtMost(SHORT));
+        let silence = client.next(ReplyTimeout::AtMost(SHORT));
         assert!(
             matches!(silence, Err(LiveError::Silent { .. })),
             "{silence:?}"
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_reply_and_one_that_is_too_long_are_errors() {
+    fn invalid_reply_line_and_overlong_line_are_errors() {
         let directory = run_dir(|listener| {
             for line in ["{\"type\":\"of-tomorrow\"}\n".to_owned(), "x".repeat(2000)] {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -284,10 +283,10 @@ mod tests {
             }
         });
         let client = LiveClient::connect(directory.path(), 1024).unwrap();
-        let reply = client.next(Patience::Endless);
+        let reply = client.next(ReplyTimeout::Unlimited);
         assert!(matches!(reply, Err(LiveError::NotAReply)), "{reply:?}");
         let client = LiveClient::connect(directory.path(), 1024).unwrap();
-        let reply = client.next(Patience::Endless);
+        let reply = client.next(ReplyTimeout::Unlimited);
         assert!(matches!(reply, Err(LiveError::Channel(_))), "{reply:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A conversation with the supervisor of a run, as the caller that started it has it.
+//! Client side of the frame protocol, for the process that starts a supervisor.
 
 use crate::channel::{Channel, ChannelError, Received};
 use rustix::fd::OwnedFd;
@@ -12,21 +12,21 @@ use wp_codebox_contracts::{
     hex,
 };
 
-/// Longest of the waits that an endless one consists of.
+/// Length of one wait of which an unlimited wait consists.
 const LONG_WAIT: Duration = Duration::from_secs(3600);
 
-/// Why a line is no frame that the supervisor may send.
+/// Error of reading a frame of the supervisor.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The runner has another version of the protocol.
+    /// The runner uses another version of the protocol.
     #[error(
         "the runner speaks protocol {theirs}, the caller {PROTOCOL_VERSION}; install both from the same release"
     )]
     Stale {
-        /// Its version, as it says it.
+        /// Protocol version that the runner sent.
         theirs: Value,
     },
-    /// The line is no frame, or the socket failed.
+    /// The line is not a valid frame, or the socket failed.
     #[error(transparent)]
     Channel(#[from] ChannelError),
 }
@@ -42,49 +42,48 @@ impl From<FrameError> for ErrorBody {
     }
 }
 
-/// What a supervisor says to its caller. The documents hold members that this version does not
-/// know.
+/// Frame that a supervisor sends to its caller. The JSON documents keep members that this version
+/// does not know.
 #[derive(Debug)]
 pub enum SupervisorFrame {
-    /// The run has its directory.
+    /// The supervisor has created the run directory.
     Accepted,
-    /// Something happened.
+    /// A lifecycle event of the run.
     Event {
-        /// What.
+        /// Parsed event.
         event: LifecycleEvent,
-        /// The same as it was sent.
+        /// Event as JSON, unchanged.
         document: Value,
     },
-    /// The agent asks for a tool that the parent answers for: `parent-tool-request/v1`.
+    /// The agent requests a tool that the parent process must run: `parent-tool-request/v1`.
     ToolRequest {
-        /// The request.
+        /// The tool request.
         request: Value,
     },
-    /// The run came to an outcome. Last frame.
+    /// The run has a result. Last frame.
     Result {
-        /// The result.
+        /// Parsed result.
         result: Box<RunResult>,
-        /// The same as it was sent.
+        /// Result as JSON, unchanged.
         document: Value,
     },
     /// The run could not start or could not be finished. Last frame.
     Error {
-        /// Why.
+        /// Cause.
         error: ErrorBody,
     },
 }
 
 impl SupervisorFrame {
-    /// Reads a line about this run.
+    /// Parses a line as a frame of this run.
     ///
-    /// # Errors
-    /// A line that is no frame, is one of a caller or of another run, or accepts in another
-    /// version of the protocol.
+    /// # Errors Fails when the line is not a frame, is a caller's frame, belongs to another run, or
+    /// is an `accepted` frame of another protocol version.
     pub fn read(line: &[u8], run_id: &RunId) -> Result<Self, FrameError> {
         let refused = |reason| FrameError::Channel(ChannelError::NotAFrame { reason });
         let mut value: Value =
             serde_json::from_slice(line).map_err(|_| refused("it is not JSON"))?;
-        // Before the other members, which another version may have changed.
+        // Checked before the other members, which another version may have changed.
         if value["type"] == "accepted" && value["protocol"] != PROTOCOL_VERSION {
             let theirs = value["protocol"].take();
             return Err(FrameError::Stale { theirs });
@@ -113,11 +112,10 @@ impl SupervisorFrame {
     }
 }
 
-/// A new random id. The caller makes it, so that the run can be found even if its supervisor dies
-/// at once.
+/// Creates a new random run id. The caller chooses the id so that it can find the run even if its
+/// supervisor dies at once.
 ///
-/// # Errors
-/// The kernel gives no random bytes.
+/// # Errors Fails when the kernel returns no random bytes.
 pub fn new_run_id() -> Result<RunId, ErrorBody> {
     let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
     let mut bytes = [0; 16];
@@ -125,7 +123,7 @@ pub fn new_run_id() -> Result<RunId, ErrorBody> {
     RunId::new(format!("run_{}", hex(&bytes))).map_err(|e| failed(e.to_string()))
 }
 
-/// A caller that has nothing else to do than to follow its run.
+/// Blocking client for a caller that only follows its run.
 #[derive(Debug)]
 pub struct RunClient {
     run_id: RunId,
@@ -133,10 +131,9 @@ pub struct RunClient {
 }
 
 impl RunClient {
-    /// Hands the request to the supervisor at the other end of this socket.
+    /// Sends the request to the supervisor at the other end of this socket.
     ///
-    /// # Errors
-    /// A request that is too long, or the socket's.
+    /// # Errors Fails when the request is too long or the socket fails.
     pub fn start(
         socket: OwnedFd,
         asked_ns: u64,
@@ -154,19 +151,17 @@ impl RunClient {
         Ok(client)
     }
 
-    /// Sends a frame; waits while the socket is full. Whether the supervisor is still there is
-    /// seen by the next frame.
+    /// Sends a frame; waits while the socket buffer is full. Does not report that the supervisor
+    /// has gone: the next `next_frame` does.
     ///
-    /// # Errors
-    /// A frame that is too long, or the socket's.
+    /// # Errors Fails when the frame is too long or the socket fails.
     pub fn send(&self, frame: &Frame) -> Result<(), ChannelError> {
         self.channel.send(frame, || Ok(()))
     }
 
-    /// Waits for the next frame; `None` when the supervisor is gone.
+    /// Waits for the next frame; returns `None` after the supervisor closed the socket.
     ///
-    /// # Errors
-    /// As of [`SupervisorFrame::read`], or the socket's.
+    /// # Errors Fails as [`SupervisorFrame::read`] does, or when the socket fails.
     pub fn next_frame(&self) -> Result<Option<SupervisorFrame>, FrameError> {
         loop {
             match self.channel.receive(LONG_WAIT)? {
@@ -179,10 +174,9 @@ impl RunClient {
         }
     }
 
-    /// The socket, for a thread that cancels the run.
+    /// Duplicates the socket for a thread that cancels the run.
     ///
-    /// # Errors
-    /// The kernel's, when there is no descriptor left.
+    /// # Errors Fails when the process has no free file descriptor.
     pub fn sender(&self) -> io::Result<UnixStream> {
         self.channel.try_clone_socket()
     }
@@ -204,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_supervisor_of_this_run_and_version_is_heard() {
+    fn frames_of_other_runs_and_other_protocol_versions_are_rejected() {
         let good = read(&accepted(PROTOCOL_VERSION, "0"));
         assert!(matches!(good, Ok(SupervisorFrame::Accepted)), "{good:?}");
         let other = read(&accepted(PROTOCOL_VERSION, "1"));
         assert!(matches!(other, Err(FrameError::Channel(_))), "{other:?}");
-        // Of another version no member but the version is understood.
+        // A frame of another protocol version is only checked for its version.
         let stale = read(&json!({"type": "accepted", "protocol": 99})).unwrap_err();
         let stale = ErrorBody::from(stale);
         assert_eq!(stale.code, ErrorCode::ExtensionStale);
@@ -228,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_refuses_and_closes_is_heard_to_its_end() {
+    fn error_frame_before_close_is_received() {
         let request: RunRequest = serde_json::from_value(json!({
             "schema": "wp-codebox/run-request/v1",
             "run_id": format!("run_{}", "0".repeat(32)),

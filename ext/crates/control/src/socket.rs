@@ -1,5 +1,5 @@
-//! `control.sock` of a run, reached through the open descriptor of its directory: the path of a
-//! state directory may be longer than the 107 bytes of a socket's address.
+//! Connects to `control.sock` of a run through the open descriptor of its directory, because the
+//! path of a state directory may be longer than the 107 bytes of `sun_path`.
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -8,32 +8,32 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::CONTROL_SOCKET;
 
-/// The socket's directory, open.
+/// Open descriptor of the directory that contains the socket.
 #[derive(Debug)]
 pub struct ControlSocket(OwnedFd);
 
 impl ControlSocket {
     /// Opens the run directory, which must not be a symbolic link.
     ///
-    /// # Errors
-    /// The kernel's.
+    /// # Errors Fails with the errno of `open`.
     pub fn of(run_dir: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(run_dir, flags, Mode::empty()).map(Self)
     }
 
-    /// A path of the socket that fits an address. It is good while this value lives.
+    /// Returns a path of the socket that fits `sun_path`. The path is valid while this value lives.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}/{CONTROL_SOCKET}", self.0.as_raw_fd()).into()
     }
 
-    /// A connection. `EAGAIN` means that the kernel's queue of the socket is full.
+    /// Connects to the socket. `EAGAIN` means that the listen backlog is full.
     pub(crate) fn connect(&self) -> Result<OwnedFd, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         connect(&stream, &SocketAddrUnix::new(self.path())?)?;
-        // Only the connect was not to wait: a thread that only sends blocks.
+        // Only `connect` must not block; a thread that sends on the socket later needs blocking
+        // mode.
         rustix::io::ioctl_fionbio(&stream, false)?;
         Ok(stream)
     }

@@ -1,24 +1,24 @@
-//! How much of a program's standard input a caller may send.
+//! Flow control of a program's standard input: the number of bytes a client may send.
 
 use wp_codebox_contracts::{LiveReply, StdinFlow};
 
-/// What may be sent now, as the sandbox's replies say.
+/// Credit that the sandbox's replies have granted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StdinCredit {
-    /// Nothing: the program is not started yet.
+    /// No credit: the program is not started yet.
     #[default]
     NotStarted,
-    /// As much as the socket takes: the sandbox is an older one.
+    /// No flow control: the sandbox has an older version that grants no credit.
     Unlimited,
-    /// So many bytes.
+    /// Number of bytes that may be sent.
     Bytes(u64),
-    /// Nothing any more: the program closed its standard input.
+    /// No credit any more: the program closed its standard input.
     Closed,
 }
 
 impl StdinCredit {
-    /// Takes what a reply says of it; other replies change nothing.
-    pub fn hear(&mut self, reply: &LiveReply) {
+    /// Updates the credit from a reply; ignores replies that do not grant credit.
+    pub fn update(&mut self, reply: &LiveReply) {
         match (reply, &mut *self) {
             (LiveReply::Started { stdin, .. }, _) => {
                 *self = match stdin {
@@ -42,16 +42,16 @@ impl StdinCredit {
         }
     }
 
-    /// Counts what is sent.
+    /// Subtracts sent bytes from the credit.
     pub fn spend(&mut self, bytes: usize) {
         if let Self::Bytes(left) = self {
             *left = left.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
 
-    /// Bytes of the next piece, of which one has at most `longest`.
+    /// Returns the length of the next chunk, at most `longest` bytes.
     #[must_use]
-    pub fn room(self, longest: usize) -> usize {
+    pub fn next_chunk_len(self, longest: usize) -> usize {
         match self {
             Self::NotStarted | Self::Closed => 0,
             Self::Unlimited => longest,
@@ -72,28 +72,34 @@ mod tests {
     }
 
     #[test]
-    fn credit_counts_from_the_start_until_the_program_closes_its_input() {
+    fn credit_starts_with_the_first_grant_and_ends_when_stdin_closes() {
         let mut credit = StdinCredit::default();
         let grant = LiveReply::StdinCredit { bytes: 7 };
-        credit.hear(&grant);
+        credit.update(&grant);
         assert_eq!(credit, StdinCredit::NotStarted);
-        credit.hear(&started(StdinFlow::Credit));
-        assert_eq!(credit.room(100), 0);
-        credit.hear(&grant);
-        assert_eq!((credit.room(100), credit.room(5)), (7, 5));
+        credit.update(&started(StdinFlow::Credit));
+        assert_eq!(credit.next_chunk_len(100), 0);
+        credit.update(&grant);
+        assert_eq!(
+            (credit.next_chunk_len(100), credit.next_chunk_len(5)),
+            (7, 5)
+        );
         credit.spend(5);
-        assert_eq!(credit.room(100), 2);
-        credit.hear(&LiveReply::StdinClosed);
-        credit.hear(&grant);
+        assert_eq!(credit.next_chunk_len(100), 2);
+        credit.update(&LiveReply::StdinClosed);
+        credit.update(&grant);
         assert_eq!(credit, StdinCredit::Closed);
     }
 
     #[test]
-    fn an_older_sandbox_gives_no_credit_and_takes_all() {
+    fn sandbox_without_flow_control_has_unlimited_credit() {
         let mut credit = StdinCredit::default();
-        credit.hear(&started(StdinFlow::Plain));
+        credit.update(&started(StdinFlow::Plain));
         credit.spend(1000);
-        credit.hear(&LiveReply::StdinCredit { bytes: 1 });
-        assert_eq!((credit, credit.room(100)), (StdinCredit::Unlimited, 100));
+        credit.update(&LiveReply::StdinCredit { bytes: 1 });
+        assert_eq!(
+            (credit, credit.next_chunk_len(100)),
+            (StdinCredit::Unlimited, 100)
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The one process of a run that stays root, when root started it: it removes the run's
-//! groups once the supervisor is gone, which by then has no right to.
+//! Helper process that removes the cgroups of a run after the supervisor has exited. If root
+//! started the run, this is the only process of the run that keeps root; the supervisor has given
+//! up root and may not remove them.
 //!
-//! It waits for the end of its standard input and does nothing else before. It reads
-//! nothing, has no descriptor of the run, and is told what to remove by its arguments.
+//! The process blocks on its standard input until end of file and does nothing before that. It
+//! inherits no other descriptor of the run; its arguments name what to remove.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -10,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use wp_codebox_backend_native::remove_cgroups;
 
-/// A reaper of this process's groups.
+/// Handle of the reaper process.
 #[derive(Debug)]
 pub(crate) struct CgroupReaper {
     child: Child,
 }
 
 impl CgroupReaper {
-    /// Starts one. It outlives this process, however that ends.
+    /// Starts the reaper. The reaper outlives this process even if this process is killed.
     pub(crate) fn start(intent: &Path, directories: &[PathBuf]) -> std::io::Result<Self> {
         let child = Command::new(std::env::current_exe()?)
             .arg("keep-cgroups")
@@ -27,28 +28,28 @@ impl CgroupReaper {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A terminal's Ctrl-C is for the run, not for what cleans up after it.
+            // A separate process group, so that Ctrl-C on the terminal does not end the reaper.
             .process_group(0)
             .spawn()?;
         Ok(Self { child })
     }
 
-    /// Lets it do its work and waits for it.
+    /// Closes the reaper's standard input and waits until it has removed the cgroups.
     pub(crate) fn finish(mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
 }
 
-/// Waits for the supervisor's end, then removes its groups and the file that names them.
+/// Waits until the supervisor exits, then removes its cgroups and the intent file that lists them.
 pub fn keep(intent: &Path, directories: &[PathBuf]) -> ExitCode {
-    // Nobody writes: this returns at the end of file, or when reading is impossible.
+    // The supervisor never writes to the pipe: `read_to_end` returns at end of file or on an error.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     remove_cgroups(directories);
     if directories.iter().any(|path| path.exists()) {
         return ExitCode::FAILURE;
     }
-    // Already gone is what is wanted.
+    // A missing file needs no handling: the supervisor has already removed it.
     let _ = std::fs::remove_file(intent);
     ExitCode::SUCCESS
 }

@@ -1,8 +1,8 @@
-//! What a running supervisor hears: its caller's frames, signals, and the control socket.
+//! Control thread of the supervisor: reads the caller's frames, signals and the control socket.
 //!
-//! One thread for all of it, which never touches the run but through [`Cancellation`], the
-//! record and the attachment to the caller. Whatever arrives is bounded in number, length and
-//! time, so that nobody who may connect can hold or end the run but by asking for its end.
+//! The thread changes the run only through [`Cancellation`], the recorder and the caller
+//! attachment. Number, length and duration of its inputs are bounded, so a client that may connect
+//! can end the run only by a cancel request and cannot delay it.
 
 mod events;
 mod exec;
@@ -31,17 +31,17 @@ struct Signals {
     hangup: Signal,
 }
 
-/// Listens in a thread of its own until the process ends. When this returns, signals, socket
-/// and frames are heard.
+/// Starts the control thread, which runs until the process exits. When this returns, the thread
+/// receives signals, connections and frames.
 pub(crate) fn listen(
     reader: FrameReader,
     run_dir: &RunDir,
     handles: ControlHandles,
 ) -> Result<(), ErrorBody> {
     let code = ErrorCode::RunnerUnavailable;
-    let sentence = |e: &io::Error| format!("the run cannot listen to anybody: {e}");
+    let sentence = |e: &io::Error| format!("the supervisor cannot open its control socket: {e}");
     let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
-    // Of the socket's name ENOSPC means the disk.
+    // When `bind` fails with ENOSPC, the disk is full.
     let unnamed = |e: io::Error| {
         ErrorBody::new(code, sentence(&e))
             .hint("check free space of the state directory, and that its file system has sockets")
@@ -70,12 +70,12 @@ pub(crate) fn listen(
         .name("control".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                // Frames are read on a blocking thread: the socket is shared with the writer,
-                // which must block, and O_NONBLOCK would be shared too.
+                // A blocking thread reads the frames: reader and writer share the socket, the
+                // writer must block, and `O_NONBLOCK` would apply to both.
                 let caller = handles.clone();
-                tokio::task::spawn_blocking(move || hear_caller(stream, buffered, &caller));
+                tokio::task::spawn_blocking(move || read_caller_frames(stream, buffered, &caller));
                 tokio::join!(
-                    hear_signals(signals, &handles),
+                    handle_signals(signals, &handles),
                     socket::serve(socket, &handles)
                 );
             });
@@ -84,44 +84,44 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// What a caller's frame asks for.
+/// Action that a caller's frame requests.
 #[derive(Debug, Clone, PartialEq)]
-enum Heard {
+enum CallerFrame {
     Cancel,
     Detach,
-    /// To a question of the run.
+    /// Result of a tool request of the run.
     Answer(Value),
-    /// It is none of a caller's, or belongs elsewhere.
-    Nonsense,
+    /// Frame that a caller must not send after `start`.
+    Invalid,
 }
 
-fn heard(frame: Frame) -> Heard {
+fn classify(frame: Frame) -> CallerFrame {
     match frame {
-        Frame::Cancel => Heard::Cancel,
-        Frame::Detach => Heard::Detach,
-        Frame::ToolResult { result } => Heard::Answer(result),
+        Frame::Cancel => CallerFrame::Cancel,
+        Frame::Detach => CallerFrame::Detach,
+        Frame::ToolResult { result } => CallerFrame::Answer(result),
         Frame::Start { .. }
         | Frame::Accepted { .. }
         | Frame::Event { .. }
         | Frame::ToolRequest { .. }
         | Frame::Result { .. }
-        | Frame::Error { .. } => Heard::Nonsense,
+        | Frame::Error { .. } => CallerFrame::Invalid,
     }
 }
 
-/// Until the end of the stream. An attached run ends with its caller, also with one that
-/// sends what is no frame or belongs elsewhere; a detached one only hears no more of it.
-fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) {
+/// Reads frames until end of file. An attached run is cancelled when its caller closes the socket
+/// or sends an invalid frame; a detached run continues and its frames are no longer read.
+fn read_caller_frames(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) {
     let mut reader = FrameReader::resume(stream, buffered);
     while let Ok(Some(frame)) = reader.next_frame() {
-        match heard(frame) {
-            Heard::Cancel => handles.cancel(CancelReason::Asked, CancelDetails::default()),
-            Heard::Detach => {
+        match classify(frame) {
+            CallerFrame::Cancel => handles.cancel(CancelReason::Asked, CancelDetails::default()),
+            CallerFrame::Detach => {
                 handles.attachment.detach();
                 handles.record.detached();
             }
-            Heard::Answer(result) => handles.answers.hear(result),
-            Heard::Nonsense => break,
+            CallerFrame::Answer(result) => handles.answers.deliver(result),
+            CallerFrame::Invalid => break,
         }
     }
     handles.answers.close();
@@ -131,14 +131,14 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) 
     }
 }
 
-async fn hear_signals(mut signals: Signals, handles: &ControlHandles) {
+async fn handle_signals(mut signals: Signals, handles: &ControlHandles) {
     loop {
         tokio::select! {
             Some(()) = signals.terminate.recv() => {}
             Some(()) = signals.interrupt.recv() => {}
             Some(()) = signals.hangup.recv() => match handles.attachment.mode() {
                 RunMode::Attached => {}
-                // Its caller's terminal is not its own.
+                // A detached run ignores the hang-up of its caller's terminal.
                 RunMode::Detached => continue,
             },
             else => return,
@@ -154,20 +154,20 @@ mod tests {
     use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
     #[test]
-    fn an_answer_does_not_end_an_attached_run_and_a_runners_frame_does() {
+    fn tool_result_is_accepted_and_runner_frame_is_invalid() {
         let result = json!({"request_id": "r"});
         let answer = Frame::ToolResult {
             result: result.clone(),
         };
-        assert_eq!(heard(answer), Heard::Answer(result));
-        assert_eq!(heard(Frame::Cancel), Heard::Cancel);
+        assert_eq!(classify(answer), CallerFrame::Answer(result));
+        assert_eq!(classify(Frame::Cancel), CallerFrame::Cancel);
         for frame in [
             Frame::ToolRequest { request: json!({}) },
             Frame::Error {
                 error: ErrorBody::new(ErrorCode::RunFailed, "x"),
             },
         ] {
-            assert_eq!(heard(frame), Heard::Nonsense);
+            assert_eq!(classify(frame), CallerFrame::Invalid);
         }
     }
 }

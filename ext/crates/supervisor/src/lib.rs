@@ -1,8 +1,8 @@
-//! The supervisor: one run, from a request to a signed bundle.
+//! Supervisor of one run, from the request to the signed bundle.
 //!
-//! One process supervises one run: it gives up root, owns the deadline, the
-//! journal, the capture and the bundle, and is the only one that talks to the
-//! guest. It reads no environment variable: its caller gives it everything.
+//! One process supervises one run. It gives up root, enforces the deadline, writes the journal,
+//! captures the changes and builds the bundle; no other process talks to the guest. It reads no
+//! environment variable: the caller passes every setting.
 #![forbid(unsafe_code)]
 
 mod cgroup_reaper;

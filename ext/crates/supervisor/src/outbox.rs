@@ -1,11 +1,11 @@
-//! Frames on their way to the caller, written by a thread of their own: a caller that reads
-//! slowly, or not at all, does not hold the run.
+//! Queue of frames for the caller, written by a separate thread, so that a caller that reads slowly
+//! or not at all does not delay the run.
 //!
-//! What waits to be written is bounded. When it is full, the caller of an attached run gets
-//! some time to read on, that of a detached one none; then the stream is given up: it gets
-//! no further events, only the last frame. The journal has all of them, and a gap shows in
-//! their sequence numbers. For the last frame a caller that keeps the socket open is waited
-//! for again; the run itself is settled by then.
+//! The queue is bounded. When it is full, the caller of an attached run gets a time limit to
+//! continue reading; the caller of a detached run gets none. After that the caller receives no
+//! further events, only the last frame. The journal contains all events, and sequence numbers show
+//! the gap. For the last frame the supervisor waits again for a caller that keeps the socket open;
+//! the run is already settled then.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,25 +16,26 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, RunMode};
 use wp_codebox_control::frame_bytes;
 
-/// Bytes that may wait.
+/// Capacity of the queue in bytes.
 const WAITING: usize = 8 * 1024 * 1024;
-/// How often a long wait looks up.
+/// Poll interval of long waits.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long a caller that does not read is waited for.
+/// Time limits for a caller that does not read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// Without any progress, while events wait: attached callers only.
+pub(crate) struct SendTimeouts {
+    /// Longest time without progress while events wait; attached runs only.
     pub event: Duration,
-    /// For the last frame of an attached run.
+    /// Time limit for the last frame of an attached run.
     pub last_attached: Duration,
-    /// For the last frame of a detached run.
+    /// Time limit for the last frame of a detached run.
     pub last_detached: Duration,
-    /// For the last frame when this process was told to stop: enough for a caller that reads.
+    /// Time limit for the last frame after a termination signal: sufficient for a caller that
+    /// reads.
     pub last_stopped: Duration,
 }
 
-impl Default for Patience {
+impl Default for SendTimeouts {
     fn default() -> Self {
         Self {
             event: Duration::from_secs(10),
@@ -45,7 +46,7 @@ impl Default for Patience {
     }
 }
 
-/// Whether the run still belongs to its caller. Detached once, it stays so.
+/// Whether the run is still attached to its caller. A detached run never becomes attached again.
 #[derive(Debug, Default)]
 pub(crate) struct CallerAttachment(AtomicBool);
 
@@ -71,13 +72,13 @@ impl CallerAttachment {
 struct Queue {
     frames: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// One is being written.
+    /// Whether a frame is being written.
     writing: bool,
-    /// The caller stopped reading.
+    /// Whether sending events has stopped because the caller does not read.
     given_up: bool,
-    /// The socket is of no use any more.
+    /// Whether the socket has failed.
     broken: bool,
-    /// Frames written so far.
+    /// Number of frames written.
     written: u64,
 }
 
@@ -98,20 +99,21 @@ impl Shared {
     }
 }
 
-/// The caller's side of the run.
+/// Sender of frames to the caller.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
     attachment: Arc<CallerAttachment>,
-    patience: Patience,
+    timeouts: SendTimeouts,
 }
 
 impl Outbox {
-    /// Starts the thread that writes. It ends with the process, or when the caller is gone.
+    /// Starts the writer thread. The thread ends with the process or when the caller closes the
+    /// socket.
     pub(crate) fn start(
         stream: UnixStream,
         attachment: Arc<CallerAttachment>,
-        patience: Patience,
+        timeouts: SendTimeouts,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writer = Arc::clone(&shared);
@@ -121,11 +123,12 @@ impl Outbox {
         Ok(Self {
             shared,
             attachment,
-            patience,
+            timeouts,
         })
     }
 
-    /// Sends a frame, unless the caller is gone or does not read. May wait for a slow one.
+    /// Queues a frame, unless the caller has disconnected or stopped reading. Blocks while the
+    /// queue is full.
     pub(crate) fn send(&self, frame: &Frame) {
         let Ok(bytes) = frame_bytes(frame) else {
             return;
@@ -133,14 +136,14 @@ impl Outbox {
         let mut queue = self.shared.lock();
         let mut since = Instant::now();
         let mut written = queue.written;
-        // A frame of any length has its place in an empty queue.
+        // An empty queue accepts a frame of any length.
         let full = |queue: &Queue| queue.bytes > 0 && queue.bytes + bytes.len() > WAITING;
         while !queue.broken && !queue.given_up && full(&queue) {
             if queue.written != written {
                 (since, written) = (Instant::now(), queue.written);
             }
             let waits = match self.attachment.mode() {
-                RunMode::Attached => since.elapsed() < self.patience.event,
+                RunMode::Attached => since.elapsed() < self.timeouts.event,
                 RunMode::Detached => false,
             };
             if !waits {
@@ -154,27 +157,27 @@ impl Outbox {
         }
     }
 
-    /// Sends a frame that is of use only if it is read: whether it is on its way.
+    /// Queues a frame without blocking; returns whether it was queued.
     pub(crate) fn send_now(&self, frame: &Frame) -> bool {
         self.send(frame);
         let queue = self.shared.lock();
         !queue.broken && !queue.given_up
     }
 
-    /// What the caller should be told when events were not sent to it.
+    /// Returns the notice for the caller when events were not sent to it.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         let missing = self.shared.lock().given_up;
         missing.then_some(
-            "the caller stopped reading, so events were not sent to it any more; the journal of the run has all of them",
+            "the caller stopped reading, so later events were not sent to it; the journal of the run contains all events",
         )
     }
 
-    /// Sends the last frame and waits until everything reached the socket, the caller is
-    /// gone, or its time is up; that is short when `stop` says so.
+    /// Sends the last frame and waits until the socket has accepted everything, the caller has
+    /// disconnected, or the time limit is over. The limit is short when `stop` returns true.
     pub(crate) fn finish(self, frame: &Frame, stop: impl Fn() -> bool) {
         let too_long = |error: io::Error| {
             let message =
-                format!("the answer of the run cannot be sent ({error}); `runs get` has it");
+                format!("the result of the run cannot be sent ({error}); read it with `runs get`");
             let error = ErrorBody::new(ErrorCode::RunFailed, message);
             frame_bytes(&Frame::Error { error })
         };
@@ -190,9 +193,9 @@ impl Outbox {
         let mut queue = self.shared.lock();
         while !queue.broken && (queue.writing || !queue.frames.is_empty()) {
             let most = match self.attachment.mode() {
-                _ if stop() => self.patience.last_stopped,
-                RunMode::Attached => self.patience.last_attached,
-                RunMode::Detached => self.patience.last_detached,
+                _ if stop() => self.timeouts.last_stopped,
+                RunMode::Attached => self.timeouts.last_attached,
+                RunMode::Detached => self.timeouts.last_detached,
             };
             if began.elapsed() >= most {
                 return;
@@ -208,7 +211,7 @@ impl Outbox {
     }
 }
 
-/// Writes until the caller is gone.
+/// Writes frames until the caller has disconnected.
 fn write_all(shared: &Shared, mut stream: UnixStream) {
     loop {
         let mut queue = shared.lock();
@@ -249,12 +252,12 @@ mod tests {
     use wp_codebox_contracts::{EventType, LifecycleEvent};
     use wp_codebox_control::FrameReader;
 
-    /// Nobody waits that long: what ends earlier did not wait.
+    /// Time limit that no test reaches.
     const FOREVER: Duration = Duration::from_secs(600);
-    /// What does not wait takes this at most, on a machine that is busy with other things.
+    /// Upper bound for a step that must not wait, generous for a busy machine.
     const AT_ONCE: Duration = Duration::from_secs(120);
 
-    const PATIENT: Patience = Patience {
+    const LONG_TIMEOUTS: SendTimeouts = SendTimeouts {
         event: FOREVER,
         last_attached: FOREVER,
         last_detached: FOREVER,
@@ -282,13 +285,13 @@ mod tests {
         }
     }
 
-    fn outbox(mode: RunMode, patience: Patience) -> (Outbox, UnixStream) {
+    fn outbox(mode: RunMode, timeouts: SendTimeouts) -> (Outbox, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let attachment = Arc::new(CallerAttachment::new(mode));
-        (Outbox::start(ours, attachment, patience).unwrap(), theirs)
+        (Outbox::start(ours, attachment, timeouts).unwrap(), theirs)
     }
 
-    /// How long it took, which is not for ever: a test that waits fails instead.
+    /// Runs the step and returns its duration; fails after [`AT_ONCE`] instead of hanging.
     fn ends<T: Send + 'static>(step: impl FnOnce() -> T + Send + 'static) -> (T, Duration) {
         let (done, over) = std::sync::mpsc::channel();
         let began = Instant::now();
@@ -314,8 +317,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_gets_everything() {
-        let (outbox, theirs) = outbox(RunMode::Attached, PATIENT);
+    fn reading_caller_receives_all_frames() {
+        let (outbox, theirs) = outbox(RunMode::Attached, LONG_TIMEOUTS);
         let reader = std::thread::spawn(move || read_all(theirs));
         for seq in 1..=14 {
             outbox.send(&event_of(seq));
@@ -324,12 +327,19 @@ mod tests {
         assert_eq!(reader.join().unwrap(), ((1..=14).collect(), true));
     }
 
-    /// It may read the rest and the last frame later; between them events are missing.
+    /// The caller reads the queued events and the last frame later; the events between these are
+    /// missing.
     #[test]
-    fn who_does_not_read_does_not_hold_the_run() {
+    fn stalled_caller_does_not_block_the_run() {
         let some_time = Duration::from_secs(2);
         for (mode, event) in [(RunMode::Attached, some_time), (RunMode::Detached, FOREVER)] {
-            let (outbox, theirs) = outbox(mode, Patience { event, ..PATIENT });
+            let (outbox, theirs) = outbox(
+                mode,
+                SendTimeouts {
+                    event,
+                    ..LONG_TIMEOUTS
+                },
+            );
             let (outbox, took) = ends(move || {
                 for seq in 1..=14 {
                     outbox.send(&event_of(seq));
@@ -350,20 +360,20 @@ mod tests {
     }
 
     #[test]
-    fn the_last_frame_waits_for_so_long_only() {
+    fn last_frame_is_abandoned_after_its_time_limit() {
         let brief = Duration::from_millis(300);
-        let detached = Patience {
+        let detached = SendTimeouts {
             last_detached: brief,
-            ..PATIENT
+            ..LONG_TIMEOUTS
         };
         let (outbox, _theirs) = outbox(RunMode::Detached, detached);
         outbox.send(&event_of(1));
         let ((), took) = ends(move || outbox.finish(&last(), || false));
         assert!(took >= brief, "{took:?}");
 
-        let stopped = Patience {
+        let stopped = SendTimeouts {
             last_stopped: brief,
-            ..PATIENT
+            ..LONG_TIMEOUTS
         };
         let (attached, _theirs) = self::outbox(RunMode::Attached, stopped);
         attached.send(&event_of(1));
@@ -374,11 +384,11 @@ mod tests {
         assert!(took >= 2 * brief, "it was told to stop after {took:?}");
     }
 
-    /// The process ends right after `finish`: what has not reached the socket by then is lost.
+    /// The process exits right after `finish`: frames not yet written to the socket would be lost.
     #[test]
-    fn told_to_stop_it_still_sends_the_last_frame() {
+    fn last_frame_is_sent_after_a_termination_signal() {
         for mode in [RunMode::Attached, RunMode::Detached].repeat(50) {
-            let (outbox, theirs) = outbox(mode, PATIENT);
+            let (outbox, theirs) = outbox(mode, LONG_TIMEOUTS);
             outbox.finish(&last(), || true);
             theirs.set_nonblocking(true).unwrap();
             assert_eq!(read_all(theirs), (vec![], true));
@@ -386,8 +396,8 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_is_gone_costs_nothing() {
-        let (outbox, theirs) = outbox(RunMode::Attached, PATIENT);
+    fn disconnected_caller_does_not_block_sends() {
+        let (outbox, theirs) = outbox(RunMode::Attached, LONG_TIMEOUTS);
         drop(theirs);
         ends(move || {
             for seq in 1..=14 {

@@ -1,8 +1,8 @@
-//! Questions to the caller of a run, and its answers.
+//! Tool requests to the caller of a run, and its results.
 //!
-//! One question is open at a time. The thread that hears the caller hands answers over; one
-//! to another question, a late one or a second one is dropped. Whoever waits stops at once when
-//! the caller goes, the run is detached or cancelled.
+//! One request is open at a time. The thread that reads the caller's frames delivers results; a
+//! result for another request, a late one or a second one is dropped. A waiting thread returns at
+//! once when the caller disconnects or the run is detached or cancelled.
 
 use crate::outbox::{CallerAttachment, Outbox};
 use serde_json::Value;
@@ -12,19 +12,19 @@ use wp_codebox_agent::{Parent, ParentAnswer};
 use wp_codebox_contracts::{Frame, RunMode};
 use wp_codebox_runtime::Cancellation;
 
-/// How often a wait looks up.
+/// Poll interval of a wait.
 const TICK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Open {
-    /// The request that is waited for.
+    /// Id of the open request.
     request_id: Option<String>,
     answer: Option<Value>,
-    /// The caller is gone.
+    /// Whether the caller has disconnected.
     gone: bool,
 }
 
-/// Answers of the caller, between the thread that hears them and the one that waits.
+/// Results of the caller, passed from the reading thread to the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     open: Mutex<Open>,
@@ -36,8 +36,8 @@ impl Answers {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer arrived.
-    pub(crate) fn hear(&self, result: Value) {
+    /// Delivers a result from the caller.
+    pub(crate) fn deliver(&self, result: Value) {
         let mut open = self.lock();
         let meant = result.get("request_id").and_then(Value::as_str);
         if meant.is_some() && meant == open.request_id.as_deref() {
@@ -47,14 +47,14 @@ impl Answers {
         }
     }
 
-    /// No further answer will come.
+    /// Marks the caller as disconnected: no further result will arrive.
     pub(crate) fn close(&self) {
         self.lock().gone = true;
         self.changed.notify_all();
     }
 }
 
-/// The caller, as somebody to ask.
+/// Client that sends tool requests to the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParentLine<'a> {
     pub answers: &'a Answers,
@@ -64,8 +64,8 @@ pub(crate) struct ParentLine<'a> {
 }
 
 impl ParentLine<'_> {
-    /// Why nobody would answer.
-    fn nobody(&self, open: &Open) -> Option<&'static str> {
+    /// Returns why no result can arrive, or `None` while one can.
+    fn unavailable(&self, open: &Open) -> Option<&'static str> {
         if open.gone {
             Some("the caller of the run is gone")
         } else if self.attachment.mode() == RunMode::Detached {
@@ -82,7 +82,7 @@ impl Parent for ParentLine<'_> {
     fn ask(&self, request_id: &str, request: Value, until: Instant) -> ParentAnswer {
         {
             let mut open = self.answers.lock();
-            if let Some(why) = self.nobody(&open) {
+            if let Some(why) = self.unavailable(&open) {
                 return ParentAnswer::Unavailable(why);
             }
             open.request_id = Some(request_id.to_owned());
@@ -98,7 +98,7 @@ impl Parent for ParentLine<'_> {
                 return ParentAnswer::Result(answer);
             }
             let left = until.saturating_duration_since(Instant::now());
-            let nobody = self.nobody(&open);
+            let nobody = self.unavailable(&open);
             if nobody.is_some() || left.is_zero() {
                 open.request_id = None;
                 return nobody.map_or(ParentAnswer::Timeout, ParentAnswer::Unavailable);
@@ -112,14 +112,14 @@ impl Parent for ParentLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::Patience;
+    use crate::outbox::SendTimeouts;
     use serde_json::json;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
     use wp_codebox_control::FrameReader;
     use wp_codebox_runtime::CancelReason;
 
-    struct Rig {
+    struct Fixture {
         answers: Arc<Answers>,
         outbox: Outbox,
         attachment: Arc<CallerAttachment>,
@@ -127,19 +127,19 @@ mod tests {
         theirs: UnixStream,
     }
 
-    fn rig(mode: RunMode) -> Rig {
+    fn rig(mode: RunMode) -> Fixture {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let attachment = Arc::new(CallerAttachment::new(mode));
-        Rig {
+        Fixture {
             answers: Arc::default(),
-            outbox: Outbox::start(ours, Arc::clone(&attachment), Patience::default()).unwrap(),
+            outbox: Outbox::start(ours, Arc::clone(&attachment), SendTimeouts::default()).unwrap(),
             attachment,
             cancellation: Cancellation::default(),
             theirs,
         }
     }
 
-    impl Rig {
+    impl Fixture {
         fn ask(&self, id: &str, wait: Duration) -> (ParentAnswer, Duration) {
             let line = ParentLine {
                 answers: &self.answers,
@@ -157,11 +157,11 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
-    fn the_answer_to_this_question_counts_and_no_other() {
+    fn only_the_first_result_of_the_open_request_is_returned() {
         let rig = rig(RunMode::Attached);
-        // Before it was asked.
+        // Delivered before the request, so it must be dropped.
         rig.answers
-            .hear(json!({"request_id": "r-1", "status": "succeeded"}));
+            .deliver(json!({"request_id": "r-1", "status": "succeeded"}));
         let answers = Arc::clone(&rig.answers);
         let mut reader = FrameReader::new(rig.theirs.try_clone().unwrap());
         let host = std::thread::spawn(move || {
@@ -169,11 +169,11 @@ mod tests {
                 panic!("no request")
             };
             assert_eq!(request["request_id"], "r-1");
-            answers.hear(json!({"request_id": "r-0", "n": 0}));
-            answers.hear(json!({"n": 1}));
-            answers.hear(json!("r-1"));
-            answers.hear(json!({"request_id": "r-1", "n": 2}));
-            answers.hear(json!({"request_id": "r-1", "n": 3}));
+            answers.deliver(json!({"request_id": "r-0", "n": 0}));
+            answers.deliver(json!({"n": 1}));
+            answers.deliver(json!("r-1"));
+            answers.deliver(json!({"request_id": "r-1", "n": 2}));
+            answers.deliver(json!({"request_id": "r-1", "n": 3}));
         });
         let (answer, _) = rig.ask("r-1", LONG);
         host.join().unwrap();
@@ -181,12 +181,12 @@ mod tests {
             answer,
             ParentAnswer::Result(json!({"request_id": "r-1", "n": 2}))
         );
-        // The second answer is not taken for one to the next question.
+        // The second result must not answer the next request.
         let (answer, took) = rig.ask("r-2", Duration::from_millis(300));
         assert_eq!(answer, ParentAnswer::Timeout);
         assert!(took >= Duration::from_millis(300) && took < LONG);
-        // Nor is a late one.
-        rig.answers.hear(json!({"request_id": "r-2"}));
+        // A late result must not answer the next request either.
+        rig.answers.deliver(json!({"request_id": "r-2"}));
         assert_eq!(
             rig.ask("r-3", Duration::from_millis(50)).0,
             ParentAnswer::Timeout
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_waited_for() {
+    fn request_to_detached_or_disconnected_caller_fails_at_once() {
         let detached = rig(RunMode::Detached);
         let gone = rig(RunMode::Attached);
         gone.answers.close();
@@ -206,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_detaching_cancelling_and_the_end_of_the_caller() {
-        let ends: [fn(&Rig); 3] = [
+    fn wait_ends_when_run_is_detached_cancelled_or_caller_disconnects() {
+        let ends: [fn(&Fixture); 3] = [
             |rig| rig.attachment.detach(),
             |rig| rig.cancellation.cancel(CancelReason::Asked),
             |rig| rig.answers.close(),

@@ -1,4 +1,4 @@
-//! Who is on the other side of a unix socket, and with whose rights a request is carried out.
+//! Peer credentials of a unix socket, and the user whose permissions a request is carried out with.
 
 use rustix::fd::AsFd;
 use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
@@ -8,36 +8,36 @@ use std::path::Path;
 use wp_codebox_backend_native::peer_groups;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, KernelIds, RunRequest};
 
-/// Whether a user may speak to this process: its own, or root. A request names binaries,
-/// and a cancellation ends somebody's work.
-pub(crate) fn may_speak(uid: u32) -> bool {
+/// Returns whether a user may connect to this process: the process's own user or root. A request
+/// names binaries to run, and a cancel frame ends a run.
+pub(crate) fn may_connect(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Who asks for a run.
+/// User that requests a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// The user of this process, or root.
     Trusted,
-    /// Another user, whom a service that root started serves. What the request names is opened
-    /// with this user's rights, and nothing that the request names is run as root.
+    /// Another user, served by a service that root started. The paths of the request are opened
+    /// with this user's permissions, and no program of the request runs as root.
     Other {
-        /// User.
+        /// User id.
         uid: u32,
-        /// Group.
+        /// Primary group id.
         gid: u32,
-        /// Its other groups, when the connection was made.
+        /// Supplementary group ids at the time of the connection.
         groups: Vec<u32>,
-        /// The service's range of ids for guests.
+        /// Range of guest ids that the service configures.
         ids: Option<GuestIds>,
     },
 }
 
-/// Refuses a frame socket whose other side may not speak. What the kernel says of it was
-/// true when the connection was made.
+/// Rejects a frame socket whose peer may not start runs. The credentials are those at the time of
+/// the connection (`SO_PEERCRED`).
 ///
-/// A service that root started admits any user that its socket's mode lets in: the state
-/// directory of the request must belong to that user.
+/// A service that root started admits every user that the mode of its socket lets connect; the
+/// state directory of the request must belong to that user.
 pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, ErrorBody> {
     let refuse = |why: String| Err(ErrorBody::new(ErrorCode::Forbidden, why));
     if socket_acceptconn(&socket).unwrap_or(false) {
@@ -46,12 +46,12 @@ pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, 
         );
     }
     let unknown = |error: &dyn std::fmt::Display| {
-        let message = format!("the frame socket is no connected unix socket ({error})");
+        let message = format!("the frame socket is not a connected unix socket ({error})");
         ErrorBody::new(ErrorCode::Forbidden, message)
     };
     let peer = socket_peercred(&socket).map_err(|error| unknown(&error))?;
     let uid = peer.uid.as_raw();
-    if may_speak(uid) {
+    if may_connect(uid) {
         return Ok(Caller::Trusted);
     }
     if !rustix::process::geteuid().is_root() {
@@ -69,14 +69,14 @@ pub(crate) fn check(socket: impl AsFd, ids: Option<GuestIds>) -> Result<Caller, 
 }
 
 impl Caller {
-    /// Refuses what only the operator of the service decides.
+    /// Rejects a request with settings that only the operator of the service may set.
     pub fn check(&self, request: &RunRequest) -> Result<(), ErrorBody> {
         if *self == Self::Trusted {
             return Ok(());
         }
         let refuse = |what: &str| {
             let message = format!(
-                "{what} is decided by the service that starts runs: leave it out of the request"
+                "only the service that starts runs may set {what}: leave it out of the request"
             );
             Err(ErrorBody::new(ErrorCode::Forbidden, message))
         };
@@ -88,13 +88,13 @@ impl Caller {
                 "the range of guest ids (wp_codebox.guest_ids; --guest-ids of the service)",
             );
         }
-        // It is started before root is given up.
+        // The launcher starts before root is given up.
         only_root_can_change(Path::new(&request.paths.launcher))
     }
 
-    /// Does something with the caller's user, group and groups, and without the capabilities of
-    /// root, in a process that still has a single thread.
-    pub fn with_its_rights<T>(&self, work: impl FnOnce() -> T) -> Result<T, ErrorBody> {
+    /// Runs `work` with the caller's user id, group ids and supplementary groups, and without
+    /// root's capabilities. The process must still be single-threaded.
+    pub fn with_caller_ids<T>(&self, work: impl FnOnce() -> T) -> Result<T, ErrorBody> {
         let Self::Other {
             uid, gid, groups, ..
         } = self
@@ -102,7 +102,7 @@ impl Caller {
             return Ok(work());
         };
         let failed = |error: rustix::io::Errno| {
-            let message = format!("the rights of uid {uid} cannot be taken on or off: {error}");
+            let message = format!("the process cannot switch to or from uid {uid}: {error}");
             ErrorBody::new(ErrorCode::Internal, message)
         };
         let groups: Vec<Gid> = groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
@@ -113,13 +113,13 @@ impl Caller {
         };
         become_effective(Uid::from_raw(*uid), Gid::from_raw(*gid), &groups).map_err(failed)?;
         let done = work();
-        // Root first: only it may change the groups back.
+        // Root is restored first: only root may change the groups back.
         rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).map_err(failed)?;
         become_effective(Uid::ROOT, Gid::ROOT, &[]).map_err(failed)?;
         Ok(done)
     }
 
-    /// The ids set aside for guests: the service's, or as the request says.
+    /// Returns the ids reserved for guests: from the service, else from the request.
     pub fn guest_ids(&self, request: &RunRequest) -> GuestIds {
         let given = match self {
             Self::Trusted => request.paths.guest_ids,
@@ -128,9 +128,9 @@ impl Caller {
         given.unwrap_or_default()
     }
 
-    /// Whether the caller has the rights of this user and this group. Only then may files of both
-    /// be shown to a guest as the guest's own, and may a run become both: a directory can have a
-    /// group that its owner is not in (set-gid directories above it).
+    /// Returns whether the caller is this user and a member of this group. Only then may files with
+    /// both ids be shown to a guest as the guest's own, and may a run take both ids: a directory
+    /// can have a group that its owner is not a member of (set-gid parent directories).
     pub fn has_rights_of(&self, ids: KernelIds) -> bool {
         match self {
             Self::Trusted => true,
@@ -141,13 +141,14 @@ impl Caller {
     }
 }
 
-/// Refuses a program that others than root could replace.
+/// Rejects a program that users other than root could replace.
 fn only_root_can_change(program: &Path) -> Result<(), ErrorBody> {
     let real = std::fs::canonicalize(program).ok();
     let safe = real.as_deref().is_some_and(|real| {
         real.ancestors().all(|part| {
             std::fs::symlink_metadata(part).is_ok_and(|meta| {
-                // A sticky directory such as /tmp lets others add names, not replace root's.
+                // In a sticky directory such as /tmp other users may add names but not replace
+                // root's files.
                 meta.uid() == 0 && (meta.mode() & 0o022 == 0 || meta.mode() & 0o1000 != 0)
             })
         })
@@ -156,7 +157,7 @@ fn only_root_can_change(program: &Path) -> Result<(), ErrorBody> {
         return Ok(());
     }
     let message = format!(
-        "the launcher {} could be replaced by others than root, and the service would start it as root; install it where only root writes",
+        "the launcher {} could be replaced by users other than root, and the service would run it as root; install it where only root can write",
         program.display()
     );
     Err(ErrorBody::new(ErrorCode::Forbidden, message))
@@ -168,7 +169,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn oneself_may_speak_and_a_listener_is_no_conversation() {
+    fn own_user_may_connect_and_listening_socket_is_rejected() {
         let (a, _b) = UnixStream::pair().unwrap();
         assert_eq!(check(&a, None).unwrap(), Caller::Trusted);
         let temp = tempfile::tempdir().unwrap();
@@ -177,11 +178,11 @@ mod tests {
         assert!(error.message.contains("Accept=yes"), "{error}");
         let file = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(check(&file, None).unwrap_err().code, ErrorCode::Forbidden);
-        assert!(may_speak(0) && !may_speak(65_534));
+        assert!(may_connect(0) && !may_connect(65_534));
     }
 
     #[test]
-    fn a_caller_has_the_rights_of_its_own_groups_only() {
+    fn caller_has_rights_of_its_own_groups_only() {
         let caller = Caller::Other {
             uid: 33,
             gid: 33,
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_program_below_directories_of_root_is_started_as_root() {
+    fn program_is_run_as_root_only_below_root_owned_directories() {
         only_root_can_change(Path::new("/bin/sh")).unwrap();
         let temp = tempfile::tempdir().unwrap();
         let program = temp.path().join("launch");

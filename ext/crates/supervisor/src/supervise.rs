@@ -1,10 +1,12 @@
-//! One process, one run: the frame socket on one side, the guest on the other.
+//! Entry point of the supervisor process: one process supervises one run, between the frame socket
+//! and the guest.
 //!
-//! Until root is given up there is a single thread. Afterwards one listens (see `control`)
-//! and one writes to the caller (see `outbox`); neither touches the run itself.
+//! The process has a single thread until it has given up root. Later one thread reads control
+//! inputs (see `control`) and one writes to the caller (see `outbox`); neither changes the run
+//! itself.
 
 use crate::control::{self, ControlHandles};
-use crate::outbox::{CallerAttachment, Outbox, Patience};
+use crate::outbox::{CallerAttachment, Outbox, SendTimeouts};
 use crate::parent::{Answers, ParentLine};
 use crate::{peer, run};
 use std::os::unix::net::UnixStream;
@@ -16,11 +18,11 @@ use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
-/// Longest time that a caller is believed to have taken before it asked.
+/// Longest accepted time between the caller's start timestamp and the start of this process.
 const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
-/// Starts a supervisor that inherits descriptor 3 and leaves: the caller waits for
-/// this process only, so no zombie of the supervisor is ever its.
+/// Starts a supervisor that inherits descriptor 3, then exits. The caller waits for this
+/// intermediate process only, so the supervisor never becomes the caller's zombie.
 pub fn spawn_detached() -> ExitCode {
     let Ok(program) = std::env::current_exe() else {
         return ExitCode::from(125);
@@ -38,12 +40,12 @@ pub fn spawn_detached() -> ExitCode {
     }
 }
 
-/// Supervises the run whose `start` frame arrives on `frames_fd`: a socket of the process
-/// that started this one, or the connection that a socket-activated service was started for.
+/// Supervises the run whose `start` frame arrives on `frames_fd`: a socket inherited from the
+/// parent process, or the connection that a socket-activated service was started for.
 pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
     let started = Instant::now();
-    // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
-    // hang-up is for its caller. It fails for a leader, which is its own already.
+    // A new session and process group: Ctrl-C or hang-up of a terminal reaches only the caller. The
+    // call fails with EPERM for a process group leader, which is separate already.
     let _ = rustix::process::setsid();
     wp_codebox_backend_native::raise_open_files();
     let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
@@ -64,7 +66,7 @@ pub fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
-            // A caller that is gone cannot be told.
+            // Writing fails if the caller has disconnected; there is no other place to report to.
             let _ = write_frame(&stream, &Frame::Error { error });
             ExitCode::from(status)
         }
@@ -78,8 +80,9 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
     )
 }
 
-/// The standard error of a detached supervisor is lost: a panic also writes its place into the
-/// run's directory, for the call that settles the run.
+/// Installs a panic hook that writes the location of a panic into the run directory, because the
+/// standard error of a detached supervisor is discarded. The call that later settles the run reads
+/// that file.
 fn note_crashes(run: &run::StartedRun) {
     let note = wp_codebox_runtime::crash_note(run.run_dir().path().to_owned());
     let before = std::panic::take_hook();
@@ -89,16 +92,16 @@ fn note_crashes(run: &run::StartedRun) {
     }));
 }
 
-/// An error is one from before the run was accepted.
+/// Runs one request. Returns an error only if the run was not accepted.
 fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
     let (request, asked_ns) = start(&mut reader)?;
     let asked = asked_at(asked_ns, started);
-    // Made first: no error from here on names a secret.
+    // Created first, so that no later error message contains a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
-    // Root is given up: threads may begin.
+    // Root is given up here; threads may be started from now on.
     let run = run::begin(prepared, &redactor, asked)?;
     note_crashes(&run);
     let cancellation = Arc::new(Cancellation::default());
@@ -120,7 +123,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     };
     let outbox = stream
         .try_clone()
-        .and_then(|stream| Outbox::start(stream, Arc::clone(&attachment), Patience::default()))
+        .and_then(|stream| Outbox::start(stream, Arc::clone(&attachment), SendTimeouts::default()))
         .map_err(unavailable);
     let heard = control::listen(reader, run.run_dir(), handles);
     let outbox = match heard.and(outbox) {
@@ -149,7 +152,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
             outbox.send(&Frame::Event { event });
         },
     );
-    // Of a run that failed early: whoever waits is told, and nobody waits for more events.
+    // For a run that failed early: answers waiting requests and ends event streams.
     queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,
         "the run has ended",
@@ -159,8 +162,8 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
         Ok(result) => result.outcome.exit_status(),
         Err(error) => error.code.exit_status(),
     };
-    // The run is settled. A caller that is gone cannot be told; the record says it.
-    let told_to_stop = || cancellation.reason() == Some(CancelReason::Signal);
+    // The run is settled. If the caller has disconnected, only the run record holds the result.
+    let stop_signalled = || cancellation.reason() == Some(CancelReason::Signal);
     let frame = match answer {
         Ok(mut result) => {
             result.notices.extend(outbox.notice().map(str::to_owned));
@@ -168,12 +171,12 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
         }
         Err(error) => Frame::Error { error },
     };
-    outbox.finish(&frame, told_to_stop);
+    outbox.finish(&frame, stop_signalled);
     Ok(status)
 }
 
-/// When the caller began to ask. A caller in another time namespace has another clock, so a time
-/// that cannot be is replaced by the start of this process.
+/// Returns when the caller made its request. In another time namespace the caller's clock differs,
+/// so an impossible timestamp is replaced by the start of this process.
 fn asked_at(given: Option<u64>, started: Instant) -> Instant {
     let before = given
         .and_then(|given| monotonic_ns().checked_sub(given))
@@ -210,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_counts_from_when_its_caller_says_that_it_began_to_ask() {
+    fn run_time_starts_at_the_callers_request_timestamp() {
         let started = Instant::now();
         let minute = 60_000_000_000;
         let asked = asked_at(Some(monotonic_ns() - minute), started);
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_is_replaced_by_the_start_of_the_supervisor() {
+    fn impossible_request_timestamp_is_replaced_by_supervisor_start() {
         let started = Instant::now();
         for given in [
             None,
@@ -226,7 +229,7 @@ mod tests {
             Some(0),
             Some(monotonic_ns() + 60_000_000_000),
         ] {
-            // A machine that is up for less than an hour may mean zero.
+            // A machine that booted less than an hour ago accepts zero as a timestamp.
             if given != Some(0) || monotonic_ns() > 3_600_000_000_000 {
                 assert_eq!(asked_at(given, started), started, "{given:?}");
             }

@@ -1,6 +1,6 @@
-//! One check of the doctor.
+//! One check of `doctor`.
 
-/// One thing that was looked at.
+/// A check and its result.
 #[derive(Debug)]
 pub(super) struct Check {
     pub id: &'static str,
@@ -9,13 +9,13 @@ pub(super) struct Check {
     pub fix: Option<String>,
 }
 
-/// How a check ended, best first.
+/// Result of a check, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Status {
     Ok,
-    /// Sandboxes run, with less than there could be.
+    /// Sandboxes run, but with less isolation or function than possible.
     Warning,
-    /// No sandbox runs.
+    /// Sandboxes cannot run.
     Error,
 }
 

@@ -1,6 +1,7 @@
-//! What the self-test found, as checks: the host, one row per axis, causes with their fix.
+//! Converts the self-test's results to checks: the host, one row per isolation axis, and problems
+//! with their fix.
 //!
-//! Pure: a self-test in, checks out.
+//! Pure functions.
 
 use super::check::{Check, Status};
 use wp_codebox_backend_native::{
@@ -11,7 +12,7 @@ use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, Limits,
 };
 
-/// Every check of a self-test.
+/// Returns every check of a self-test.
 pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     let causes = causes(test);
     let mut checks = vec![kernel(test), landlock(test), groups(test), sandbox(test)];
@@ -26,7 +27,7 @@ pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     checks
 }
 
-/// Whether one run with the default limits leaves enough of what the kernel counts per user.
+/// Checks whether one run with the default limits leaves enough of the kernel's per-user limits.
 pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     let rows = &test.decisive().report.axes;
     let counted = rows
@@ -45,12 +46,12 @@ pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     let listed =
         |text: fn(&OverShare) -> String| over.iter().map(text).collect::<Vec<_>>().join(", ");
     let message = format!(
-        "one run that has this user's kernel uid could take {}: more than a quarter, which other runs and servers of this user would miss",
+        "one run with this user's kernel uid could use {}: more than a quarter of what all processes of this user share",
         listed(|one| format!("{} of {} {}", one.run.min(one.budget), one.budget, one.what))
     );
     Check {
         fix: Some(format!(
-            "let runs have users of their own: start them as root or through the service's socket (wp_codebox.runner_socket), or install uidmap and give this user ids (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST); else raise {}, or lower the memory and process limits of runs",
+            "give runs separate kernel uids: start them as root or through the service's socket (wp_codebox.runner_socket), or install uidmap and give this user ids (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST); else raise {}, or lower the memory and process limits of runs",
             listed(|one| one.setting.to_owned())
         )),
         ..Check::new("user-budgets", Status::Warning, message)
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_host_has_a_row_per_axis_and_polled_memory_is_a_warning_with_a_fix() {
+    fn every_axis_has_a_row_and_polled_memory_is_a_warning_with_a_fix() {
         let checks = checks(&test(IsolationLevel::Full, None));
         for &axis in IsolationAxis::ALL {
             let (status, fix) = of(&checks, id(axis));
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_could_take_more_than_its_share_is_a_warning_that_names_the_setting() {
+    fn run_above_a_quarter_of_user_limit_is_a_warning_with_the_setting() {
         let whole = test(IsolationLevel::Full, None);
         let mut budgets = UserBudgets {
             open_files: Some(524_288),
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_that_does_not_hold_is_an_error_beside_those_that_do() {
+    fn failed_axis_is_an_error_and_other_axes_are_ok() {
         let checks = checks(&test(IsolationLevel::None, Some(IsolationAxis::Network)));
         assert_eq!(of(&checks, "axis-network").0, Status::Error);
         assert_eq!(of(&checks, "axis-files").0, Status::Ok);
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_guests_names_the_cause_once() {
+    fn host_that_cannot_start_guests_reports_one_cause() {
         let mut none = test(IsolationLevel::None, None);
         none.facts
             .sysctls

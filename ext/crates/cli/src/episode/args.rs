@@ -7,26 +7,26 @@ use clap::{Args, Subcommand};
 /// Subcommands of `episode`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EpisodeCommand {
-    /// Start a sandbox that stays, and begin its trace.
+    /// Start a held sandbox and begin its trace.
     Start(Box<StartArgs>),
-    /// Take a step: run a command, and look at something afterwards.
+    /// Run a command as a step and make an observation afterwards.
     Step(StepArgs),
-    /// Look at something beside the steps.
+    /// Make an observation between the steps.
     Observe(ObserveArgs),
-    /// Keep the state of the sandbox.
+    /// Store a snapshot of the sandbox.
     Snapshot(SnapshotArgs),
-    /// Begin anew with a fresh guest; the trace begins anew, too.
+    /// Replace the guest by a fresh one and start a new trace.
     Reset(OneArgs),
     /// Show the trace so far.
     Trace(OneArgs),
-    /// End the sandbox, write its bundle with the trace in it, and say where it is.
+    /// End the sandbox, write its bundle including the trace, and print the bundle's path.
     Close(OneArgs),
 }
 
 /// Arguments of `episode start`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The answer is wp-codebox/sandbox/v1; its id names the sandbox from then on.
+The output is wp-codebox/sandbox/v1; the other subcommands take its id.
 
 Examples:
   wp-codebox episode start --mount ./my-plugin:/workspace/my-plugin \\
@@ -35,29 +35,29 @@ Examples:
 
 Exit status: 0; 1 for wrong input; 125 when the sandbox could not start.")]
 pub(crate) struct StartArgs {
-    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
+    /// Host directory and its path in the guest: HOST:GUEST[:readonly|readwrite]; may be repeated.
     #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
     pub mounts: Vec<String>,
-    /// Runtime policy: a JSON file or JSON text. [default: what a held sandbox needs]
+    /// Runtime policy: a JSON file or JSON text. [default: the commands that a held sandbox needs]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     /// Time to live, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     pub ttl: String,
-    /// It ends when nobody used it for so long, likewise. [default: when its time is up]
+    /// End the sandbox after this time without use, such as 5m. [default: no idle limit]
     #[arg(long, value_name = "DURATION")]
     pub idle: Option<String>,
     #[command(flatten)]
     pub store: StoreArgs,
 }
 
-/// Which sandbox, and who asks.
+/// Sandbox and actor of the request.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Id of the sandbox, or a prefix that only it has.
+    /// Id of the sandbox or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
-    /// Who asks, in a few words; recorded only.
+    /// Name of the user or program that makes the request; for the record only.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub actor: String,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct Which {
 /// Arguments of `episode step`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The answer is the step as the trace has it.
+The output is the step as it is in the trace.
 
 Examples:
   wp-codebox episode step run_1f --command wordpress.wp-cli \\
@@ -78,7 +78,7 @@ Examples:
   wp-codebox episode step run_1f --action '{\"kind\": \"http\",
     \"command\": \"wordpress.http-request\", \"args\": [\"url=/\"], \"url\": \"/\"}'
 
-Exit status: 0 when the command ran, whatever it came to; 1 when it was refused, or no sandbox \
+Exit status: 0 when the command ran, with any result; 1 when it was refused or no sandbox \
 matches; 125 when the sandbox cannot be reached.")]
 pub(crate) struct StepArgs {
     /// Command id to run, see `wp-codebox commands`.
@@ -87,10 +87,10 @@ pub(crate) struct StepArgs {
     /// Argument of the command, name=value; may be repeated.
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
     pub args: Vec<String>,
-    /// The whole action as JSON, instead: kind, command, args, timeoutMs, url, path, metadata and more
+    /// Whole action as JSON instead: kind, command, args, timeoutMs, url, path, metadata and more
     #[arg(long, value_name = "JSON", conflicts_with = "command")]
     pub action: Option<String>,
-    /// What to look at afterwards: a type, or a JSON object with type and its fields.
+    /// Observation after the command: a type, or a JSON object with type and its fields.
     #[arg(long, value_name = "TYPE|JSON")]
     pub observe: Option<String>,
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub(crate) struct StepArgs {
 Types: runtime-info, mounts, files (path, includeContent), command-result (commandId), \
 wordpress-state (sections: summary, plugins, themes, options, users, posts, tables; optionNames, \
 userFields), http-response (url, method, headers, body, includeBody), browser-result (url), \
-runtime-events, runtime-logs. People stay unnamed unless redaction is none; secrets never show.
+runtime-events, runtime-logs. Names of people are redacted unless redaction is none; secrets always.
 
 Examples:
   wp-codebox episode observe run_1f mounts
@@ -115,7 +115,7 @@ reached.")]
 pub(crate) struct ObserveArgs {
     #[command(flatten)]
     pub which: Which,
-    /// What to look at: a type, or a JSON object with type and its fields.
+    /// Observation: a type, or a JSON object with type and its fields.
     #[arg(value_name = "TYPE|JSON")]
     pub spec: String,
 }

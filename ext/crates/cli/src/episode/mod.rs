@@ -1,4 +1,4 @@
-//! `wp-codebox episode`: a thin client of a held sandbox. One call, one JSON document.
+//! `wp-codebox episode`: a client of a held sandbox. Each call prints one JSON document.
 
 mod args;
 
@@ -17,12 +17,12 @@ use wp_codebox_contracts::{
     ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
     ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec,
 };
-use wp_codebox_control::Patience;
+use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
-/// How long a sandbox may take to be ready, and to write its bundle.
+/// Time limit for a sandbox to become ready, and to write its bundle.
 const READY: Duration = Duration::from_secs(120);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn main(output: &Output, command: &EpisodeCommand) -> ExitCode {
     let (name, done) = match command {
@@ -65,13 +65,13 @@ fn ask(which: &Which, asked: LiveRequest) -> Result<Value, ErrorBody> {
 }
 
 fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, ErrorBody> {
-    live::ask(run, actor, request, Patience::Endless)
+    live::ask(run, actor, request, ReplyTimeout::Unlimited)
 }
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
     let action = match &args.action {
         Some(text) => serde_json::from_str(text)
-            .map_err(|e| invalid(format!("--action is no action: {e}")))?,
+            .map_err(|e| invalid(format!("--action is not a valid action: {e}")))?,
         None => ActionRequest {
             command: args.command.clone().unwrap_or_default(),
             args: args.args.clone(),
@@ -86,7 +86,7 @@ fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
     ask(&args.which, request)
 }
 
-/// A type alone, or a JSON object.
+/// Parses an observation: a type, or a JSON object.
 fn spec(given: &str) -> Result<ObservationSpec, ErrorBody> {
     let value = if given.trim_start().starts_with('{') {
         serde_json::from_str(given).map_err(|e| {
@@ -125,7 +125,7 @@ fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
             Ok(status) if matches!(status["state"].as_str(), Some("ready" | "active")) => {
                 return Ok(status);
             }
-            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
             Ok(_) => {
                 let message = format!("{} is not ready after two minutes", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
@@ -135,7 +135,7 @@ fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
     }
 }
 
-/// Why there is no sandbox.
+/// Returns the error for a sandbox that ended before it was ready.
 fn ended(entry: &RunRegistryEntry) -> ErrorBody {
     entry.error.clone().unwrap_or_else(|| {
         let message = format!("{} ended before it was ready", entry.run_id);
@@ -143,7 +143,7 @@ fn ended(entry: &RunRegistryEntry) -> ErrorBody {
     })
 }
 
-/// The request of a sandbox that stays.
+/// Builds the run request of the sandbox.
 fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let time = |flag: &str, given: &str| duration::positive(ErrorCode::InputInvalid, flag, given);
     let ttl = time("--ttl", &args.ttl)?;
@@ -188,13 +188,14 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
     loop {
         let look = entry(&state, &run).map_err(|e| e.body())?;
         let over = look.lifecycle.terminal;
-        // A supervisor writes the terminal record first and removes the scratch after it.
+        // A supervisor writes the terminal record first and removes the scratch directory
+        // afterwards.
         let cleaning = look.lifecycle.cleanup.status == LifecycleCleanupStatus::Running;
         if over && (!cleaning || Instant::now() > deadline) {
             let bundle = bundle(&state, &run, look.metadata.contains_key("salvaged"))?;
             return Ok(json!({"record": look, "bundle": bundle}));
         }
-        // Closing what is closing already is no error; what cannot be reached is one.
+        // A sandbox that is already closing is no error; one that cannot be reached is.
         if let Err(error) = &asked
             && !over
             && Instant::now() > deadline - READY + Duration::from_secs(10)
@@ -205,6 +206,6 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
             let message = format!("{} has not ended after two minutes", run.run_id);
             return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,8 +1,8 @@
-//! Standard input of this command on its way to the sandbox, and everything else that is sent.
+//! Sends standard input and all other messages of this command to the sandbox.
 //!
-//! Lines are whole or the last: after a failed write nothing follows, because it would be read
-//! as the rest of the line before. A sandbox that grants credit reads at any time, so a signal
-//! never waits behind input that the program does not take.
+//! After a failed write nothing more is sent, because the sandbox would read it as part of the
+//! incomplete line. A sandbox that grants credit always reads, so a signal never waits behind input
+//! that the program does not read.
 
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,12 +14,12 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, LiveReply};
 use wp_codebox_control::StdinCredit;
 use wp_codebox_runtime::kernel_error;
 
-/// Bytes of one line of input, before base64.
+/// Largest chunk of input in one line, in bytes before base64 encoding.
 const PIECE: usize = 48 * 1024;
 
-/// The sending half of the conversation.
+/// Sending half of the connection.
 pub(super) struct Input {
-    /// `None` after a line that was not sent to its end.
+    /// Socket; `None` after a line was sent incompletely.
     stream: Mutex<Option<UnixStream>>,
     credit: Mutex<StdinCredit>,
     changed: Condvar,
@@ -36,8 +36,8 @@ impl Input {
         }
     }
 
-    /// Sends one line. That the sandbox is gone is reported by the thread that reads its replies.
-    pub(super) fn say(&self, input: &LiveInput) -> io::Result<()> {
+    /// Sends one line. Errors of a closed connection are reported by the thread that reads replies.
+    pub(super) fn send_message(&self, input: &LiveInput) -> io::Result<()> {
         let mut line = serde_json::to_vec(input)?;
         line.push(b'\n');
         let mut stream = locked(&self.stream);
@@ -47,12 +47,12 @@ impl Input {
         open.write_all(&line).inspect_err(|_| *stream = None)
     }
 
-    /// Takes what a reply says of standard input.
-    pub(super) fn hear(&self, reply: &LiveReply) {
-        self.change(|credit| credit.hear(reply));
+    /// Updates the credit from a reply.
+    pub(super) fn update_credit(&self, reply: &LiveReply) {
+        self.change(|credit| credit.update(reply));
     }
 
-    /// Why standard input could not be read to its end.
+    /// Returns why standard input could not be read to its end.
     pub(super) fn failure(&self) -> Option<ErrorBody> {
         locked(&self.failure).clone()
     }
@@ -62,29 +62,36 @@ impl Input {
         self.changed.notify_all();
     }
 
-    /// Waits until input may be sent; at most how much. `None` when the program takes no more.
-    fn room(&self) -> Option<usize> {
-        let waits =
-            |credit: &mut StdinCredit| *credit != StdinCredit::Closed && credit.room(PIECE) == 0;
+    /// Waits until input may be sent; returns the largest size, or `None` when the program reads no
+    /// more.
+    fn next_len(&self) -> Option<usize> {
+        let waits = |credit: &mut StdinCredit| {
+            *credit != StdinCredit::Closed && credit.next_chunk_len(PIECE) == 0
+        };
         let credit = self.changed.wait_while(locked(&self.credit), waits);
-        Some(credit.unwrap_or_else(PoisonError::into_inner).room(PIECE)).filter(|room| *room > 0)
+        Some(
+            credit
+                .unwrap_or_else(PoisonError::into_inner)
+                .next_chunk_len(PIECE),
+        )
+        .filter(|room| *room > 0)
     }
 
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
         self.change(|credit| credit.spend(bytes.len()));
-        self.say(&LiveInput::Stdin {
+        self.send_message(&LiveInput::Stdin {
             base64: base64::engine::general_purpose::STANDARD.encode(bytes),
         })
     }
 
-    /// Copies until the end of standard input or of the program's interest in it.
+    /// Copies until the end of standard input or until the program closes its own.
     fn copy(&self, tty: bool) -> Result<(), Errno> {
         let mut buffer = vec![0; PIECE];
-        while let Some(room) = self.room() {
+        while let Some(room) = self.next_len() {
             let count = match rustix::io::read(rustix::stdio::stdin(), &mut buffer[..room]) {
                 Ok(count) => count,
                 Err(Errno::INTR) => continue,
-                // Another process made the open file non-blocking.
+                // Another process set O_NONBLOCK on the shared open file.
                 Err(Errno::AGAIN) => {
                     let stdin = rustix::stdio::stdin();
                     let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
@@ -93,16 +100,17 @@ impl Input {
                 Err(errno) => return Err(errno),
             };
             let said = match count {
-                // A terminal's input ends by a character, whatever this one here does.
+                // On the sandbox's terminal the end-of-file character (Ctrl-D) ends the input.
                 0 if tty => self.send(&[4]),
-                0 => self.say(&LiveInput::StdinEnd),
+                0 => self.send_message(&LiveInput::StdinEnd),
                 count => self.send(&buffer[..count]),
             };
             if count == 0 || said.is_err() {
                 return Ok(());
             }
         }
-        // A producer at the other end of a pipe is to get SIGPIPE, as from the program itself.
+        // Closes standard input, so that a producer at the other end of the pipe gets SIGPIPE, as
+        // from the program itself.
         if !io::stdin().is_terminal()
             && let Ok(null) = std::fs::File::open("/dev/null")
         {
@@ -116,9 +124,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Copies standard input in a thread of its own, which ends with the process. An input that
-/// cannot be read to its end kills the program: an end of input would make it take a part for
-/// the whole.
+/// Copies standard input in a separate thread that ends with the process. A read error kills the
+/// program: with an end of file the program would treat partial input as complete.
 pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> {
     let copy = move || {
         if let Err(errno) = input.copy(tty) {
@@ -127,13 +134,13 @@ pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> 
                 ErrorBody::new(ErrorCode::InputInvalid, message)
                     .hint("the program was killed because its input is incomplete"),
             );
-            let _ = input.say(&LiveInput::Signal {
+            let _ = input.send_message(&LiveInput::Signal {
                 signal: "KILL".to_owned(),
             });
         }
     };
     let unable = |error: io::Error| {
-        let message = format!("standard input cannot be followed: {error}");
+        let message = format!("the thread for standard input cannot start: {error}");
         kernel_error(ErrorCode::Internal, message, &error)
     };
     std::thread::Builder::new()
@@ -149,25 +156,25 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn credit_bounds_what_is_sent_and_a_closed_input_ends_it() {
+    fn input_is_limited_by_credit_and_ends_when_stdin_closes() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let input = Input::new(ours);
         input.change(|credit| *credit = StdinCredit::Bytes(7));
-        assert_eq!(input.room(), Some(7));
+        assert_eq!(input.next_len(), Some(7));
         input.send(b"words").unwrap();
-        assert_eq!(input.room(), Some(2));
-        input.hear(&LiveReply::StdinClosed);
-        assert_eq!(input.room(), None);
+        assert_eq!(input.next_len(), Some(2));
+        input.update_credit(&LiveReply::StdinClosed);
+        assert_eq!(input.next_len(), None);
     }
 
     #[test]
-    fn nothing_follows_a_line_that_was_cut() {
+    fn nothing_is_sent_after_an_incomplete_line() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let input = Input::new(ours);
-        // The socket takes a part of it.
+        // The socket accepts only a part of it.
         assert!(input.send(&vec![0; 4 * 1024 * 1024]).is_err());
-        assert!(input.say(&LiveInput::StdinEnd).is_err());
+        assert!(input.send_message(&LiveInput::StdinEnd).is_err());
         drop(input);
         let mut heard = Vec::new();
         theirs.read_to_end(&mut heard).unwrap();

@@ -1,5 +1,5 @@
-//! This command's own terminal: raw while a program of the sandbox has it, and as it was
-//! afterwards, however this process ends but by SIGKILL.
+//! Raw mode of this command's terminal while a program of the sandbox uses it; restored when this
+//! process ends, except by SIGKILL.
 
 use super::input::Input;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{LiveInput, TerminalSize};
 
-/// Raw mode of standard input, until it is dropped.
+/// Raw mode of standard input until the value is dropped.
 pub(super) struct RawMode {
     before: Termios,
 }
 
-/// Puts the terminal back from another thread.
+/// Handle that restores the terminal from another thread.
 pub(super) struct Restorer {
     before: Termios,
 }
 
 impl RawMode {
-    /// Nothing when it cannot be had: then keys arrive by lines.
+    /// Enters raw mode; `None` if that fails: then the terminal sends whole lines.
     pub(super) fn enter() -> Option<Self> {
         let before = tcgetattr(std::io::stdin()).ok()?;
         let mut raw = before.clone();
@@ -46,7 +46,7 @@ impl Drop for RawMode {
     }
 }
 
-/// The size of whichever standard stream is a terminal.
+/// Returns the size of the first standard stream that is a terminal.
 pub(super) fn size_of_terminal() -> Option<TerminalSize> {
     let size = tcgetwinsize(std::io::stdout())
         .or_else(|_| tcgetwinsize(std::io::stdin()))
@@ -58,8 +58,8 @@ pub(super) fn size_of_terminal() -> Option<TerminalSize> {
     })
 }
 
-/// Passes on the terminal's size and the signals that mean the program. With a terminal, keys
-/// are keys: a signal then means this process, which ends and leaves the terminal as it was.
+/// Forwards terminal size changes and signals to the program. With a terminal, keys produce no
+/// signals: a signal is meant for this process, which exits and restores the terminal.
 pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -80,7 +80,7 @@ pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Resul
                 let (name, number) = tokio::select! {
                     Some(()) = changed.recv() => {
                         if let Some(size) = size_of_terminal() {
-                            let _ = input.say(&LiveInput::Resize(size));
+                            let _ = input.send_message(&LiveInput::Resize(size));
                         }
                         continue;
                     }
@@ -93,12 +93,12 @@ pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Resul
                 match &raw {
                     Some(raw) => {
                         raw.restore();
-                        // The connection ends with the process, and the program with that.
+                        // Exiting closes the connection, and the sandbox then ends the program.
                         std::process::exit(128 + number);
                     }
                     None => {
                         let signal = name.to_owned();
-                        let _ = input.say(&LiveInput::Signal { signal });
+                        let _ = input.send_message(&LiveInput::Signal { signal });
                     }
                 }
             }

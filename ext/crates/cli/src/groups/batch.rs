@@ -1,4 +1,4 @@
-//! `agent-sandbox-batch`: every task has a sandbox and a row, none depends on another.
+//! `agent-sandbox-batch`: independent tasks, each with its own sandbox and result row.
 
 use super::drive::{Driven, Finished, Group, Host, drive};
 use serde_json::{Map, Value};
@@ -49,7 +49,8 @@ impl Group for Batch {
     }
 }
 
-/// Runs the tasks; the answer's members without its rows, its exit status and its rows.
+/// Runs the tasks; returns the members of the output without its rows, the exit status and the
+/// rows.
 pub(super) fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,

@@ -1,7 +1,8 @@
-//! Works through a group: starts what may start, takes what ends, waits while the host is full.
+//! Scheduler of a group: starts tasks that are ready, collects results and waits while the host is
+//! full.
 //!
-//! One thread for each run that is alive, none for those that wait; a result lives from its
-//! frame to its row on disk, so memory grows with what runs at once and not with the group.
+//! Each running task has a thread; waiting tasks have none. A result stays in memory only until its
+//! row is on disk, so memory grows with the number of concurrent runs and not with the group.
 
 use super::args::TaskArgs;
 use super::envelope::{self, Echo};
@@ -19,14 +20,14 @@ use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 
-/// How long nothing is looked at while nothing ends.
+/// Poll interval while no run ends.
 const TICK: Duration = Duration::from_millis(100);
-/// How soon a full host is asked again.
+/// Retry interval while the host is full.
 const RETRY: Duration = Duration::from_millis(500);
-/// How long it is asked when no run of the group is alive.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit of retries while no run of the group is running.
+const RETRY_LIMIT: Duration = Duration::from_secs(120);
 
-/// What every run of the group shares.
+/// Settings that all runs of the group share.
 pub(super) struct Host<'a> {
     pub output: Output,
     pub args: &'a TaskArgs,
@@ -35,27 +36,28 @@ pub(super) struct Host<'a> {
     pub supervisors: &'a Supervisors,
 }
 
-/// A run that came to an outcome.
+/// A run with an outcome.
 pub(super) struct Finished {
     pub request: RunRequest,
     pub result: RunResult,
 }
 
-/// What a group is.
+/// A group of tasks.
 pub(super) trait Group {
-    /// How many rows it will have.
+    /// Number of rows in the output.
     fn size(&self) -> usize;
-    /// Name of one in talk.
+    /// Name of a task in messages.
     fn name(&self, at: usize) -> String;
-    /// Members of its row before those that say what became of it.
+    /// First members of a task's row, before those of its result.
     fn head(&self, at: usize) -> Map<String, Value>;
-    /// Input of its task.
+    /// Input of a task.
     fn input(&self, at: usize) -> Result<Map<String, Value>, ErrorBody>;
-    /// Those that may start, in order; whoever has begun or is settled is passed over.
+    /// Tasks that may start, in order; started and settled ones are ignored.
     fn ready(&self) -> Vec<usize>;
-    /// Those that will never start, each with its row.
+    /// Tasks that can never start, each with its row.
     fn blocked(&self) -> Vec<(usize, Map<String, Value>)>;
-    /// One is settled. `row` may still be added to; `finished` is there when it came to an outcome.
+    /// Handles the end of a task. `row` may be extended; `finished` is present if the run has an
+    /// outcome.
     fn settled(
         &mut self,
         at: usize,
@@ -63,11 +65,11 @@ pub(super) trait Group {
         finished: Option<&Finished>,
         status: GroupStatus,
     );
-    /// When one began is in its row as `timings`.
+    /// Whether rows contain the start time as `timings`.
     fn is_timed(&self) -> bool;
 }
 
-/// What came of all of it.
+/// Result of the whole group.
 pub(super) struct Driven {
     pub rows: Spool,
 }
@@ -87,7 +89,7 @@ struct Drive<'a, 'g> {
     full_since: Option<Instant>,
 }
 
-/// Works through a group, so many at once.
+/// Runs a group with limited concurrency.
 pub(super) fn drive(
     host: &Host<'_>,
     group: &mut dyn Group,
@@ -120,7 +122,7 @@ pub(super) fn drive(
 pub(super) fn unwritable(e: &io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::Internal,
-        format!("the rows of the answer cannot be kept: {e}"),
+        format!("the rows of the output cannot be stored: {e}"),
     )
     .hint("check free space of the directory for temporary files")
 }
@@ -194,7 +196,7 @@ impl Drive<'_, '_> {
                     };
                     let answer = supervisors.run(&request, accepted);
                     let answer = answer.map(|result| Box::new(Finished { request, result }));
-                    // Nobody hears it when the group ended with an error of its own.
+                    // The receiver is gone if the group ended with an error of its own.
                     let _ = sender.send(Ended { at, answer });
                 })
                 .map_err(|e| {
@@ -230,7 +232,8 @@ impl Drive<'_, '_> {
         }
     }
 
-    /// Whether a full host is asked again: while runs of ours are alive, and a while without.
+    /// Returns whether to retry on a full host: while runs of the group are running, and for a
+    /// limited time otherwise.
     fn waits(&mut self) -> bool {
         let now = Instant::now();
         self.retry_at = now + RETRY;
@@ -238,7 +241,7 @@ impl Drive<'_, '_> {
             self.full_since = None;
             return true;
         }
-        now - *self.full_since.get_or_insert(now) < PATIENCE
+        now - *self.full_since.get_or_insert(now) < RETRY_LIMIT
     }
 
     fn settle(
@@ -256,7 +259,7 @@ impl Drive<'_, '_> {
         self.group.settled(at, &mut row, finished, status);
         self.rows.put(at, &row).map_err(|e| unwritable(&e))?;
         if !self.host.output.is_json() {
-            self.host.output.line(&said(&self.group.name(at), &row));
+            self.host.output.line(&row_line(&self.group.name(at), &row));
         }
         Ok(())
     }
@@ -267,8 +270,8 @@ pub(super) fn timings(began: Instant, started: &str) -> Value {
     json!({"started_at": started, "ended_at": wp_codebox_runtime::now_rfc3339(), "duration_ms": duration})
 }
 
-/// A row for people.
-fn said(name: &str, row: &Map<String, Value>) -> String {
+/// Formats a row for people.
+fn row_line(name: &str, row: &Map<String, Value>) -> String {
     let text = |key: &str| row.get(key).and_then(Value::as_str);
     let why = row.get("error").and_then(|e| e["message"].as_str());
     let line = format!(
@@ -280,7 +283,7 @@ fn said(name: &str, row: &Map<String, Value>) -> String {
     plain_line(&line)
 }
 
-/// Copies the bundle for the caller, where that was asked for: the directory, or why there is none.
+/// Copies the bundle if requested; returns the directory or the error.
 pub(super) fn export(host: &Host<'_>, result: &RunResult) -> Option<Value> {
     let (root, bundle) = (host.args.artifacts.as_ref()?, result.artifacts.as_ref()?);
     let target = root.join(result.run_id.as_str());

@@ -1,12 +1,12 @@
-//! The answer to a task, `agent-task-run/v1`: a projection of its run's result, the same that
-//! the abilities give.
+//! Result document of a task, `agent-task-run/v1`: a projection of its run's result, identical to
+//! that of the abilities.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Outcome, RunRequest, RunResult, schema_id};
 use wp_codebox_policy::GroupStatus;
 
-/// Members of an envelope that a row of a group has, too.
-const KEPT: &[&str] = &[
+/// Members of the document that a row of a group also has.
+const ROW_MEMBERS: &[&str] = &[
     "outcome",
     "summary",
     "session",
@@ -21,15 +21,15 @@ const KEPT: &[&str] = &[
     "task_input",
 ];
 
-/// Whom a task is from, for the answer only: nothing of it is stored.
+/// Caller's data that is copied to the output and not stored.
 pub(super) struct Echo<'a> {
-    /// Input with the ids of the caller.
+    /// Input with the caller's ids.
     pub input: &'a Map<String, Value>,
-    /// Version of the guest's WordPress.
+    /// WordPress version of the guest.
     pub wordpress: &'a str,
 }
 
-/// The answer.
+/// Builds the document.
 pub(super) fn build(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -> Value {
     let outcome = result.outcome;
     let directory = result.artifacts.as_ref().map(|a| a.path.as_str());
@@ -99,7 +99,7 @@ pub(super) fn build(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -
     envelope
 }
 
-/// The row of a group about it.
+/// Builds the row of a group.
 pub(super) fn row(result: &RunResult, mut envelope: Value) -> Map<String, Value> {
     let status = GroupStatus::of_outcome(result.outcome);
     let mut row = Map::from_iter([
@@ -111,7 +111,7 @@ pub(super) fn row(result: &RunResult, mut envelope: Value) -> Map<String, Value>
         ("exit_code".to_owned(), result.outcome.exit_status().into()),
         ("run_id".to_owned(), json!(result.run_id)),
     ]);
-    for name in KEPT {
+    for name in ROW_MEMBERS {
         if let Some(value) = envelope.get_mut(*name) {
             row.insert((*name).to_owned(), value.take());
         }
@@ -178,7 +178,7 @@ fn metadata(request: &RunRequest, result: &RunResult, echo: &Echo<'_>) -> Value 
     metadata
 }
 
-/// The run itself, without what stands elsewhere in the envelope.
+/// Returns the run's members that are not elsewhere in the document.
 fn run(result: &RunResult) -> Value {
     let mut run = json!({
         "schema": result.schema, "run_id": result.run_id, "outcome": result.outcome,
@@ -191,7 +191,7 @@ fn run(result: &RunResult) -> Value {
     run
 }
 
-/// A bundle says `.` where it lies; the caller hears where that is.
+/// Replaces `.`, the bundle's own path inside the bundle, by its path on the host.
 fn located(mut document: Value, directory: Option<&str>) -> Value {
     if let Some(directory) = directory {
         for pointer in ["/provenance/artifactDirectory", "/artifacts/directory"] {

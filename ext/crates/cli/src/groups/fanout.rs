@@ -1,4 +1,4 @@
-//! `agent-fanout`: workers that may wait for each other, and what they come to together.
+//! `agent-fanout`: workers with dependencies, and their aggregated result.
 
 use super::drive::{Driven, Finished, Group, Host, drive, timings};
 use super::task;
@@ -28,7 +28,7 @@ impl Group for Fanout {
     }
 
     fn ready(&self) -> Vec<usize> {
-        // Who has begun is known to the drive.
+        // The scheduler knows which workers have started.
         Fanout::ready(self, &BTreeSet::new())
     }
 
@@ -56,7 +56,7 @@ impl Group for Fanout {
     }
 }
 
-/// The host directory behind a target.
+/// Returns the host directory that is mounted at a target.
 fn source(finished: &Finished, target: &str) -> Option<String> {
     let mount = finished
         .request
@@ -68,14 +68,15 @@ fn source(finished: &Finished, target: &str) -> Option<String> {
     Some(real.unwrap_or_else(|| mount.source.clone()))
 }
 
-/// Runs the workers; the answer's members without its rows, its exit status and its rows.
+/// Runs the workers; returns the members of the output without its rows, the exit status and the
+/// rows.
 pub(super) fn run(
     host: &Host<'_>,
     input: &Map<String, Value>,
     session: &str,
 ) -> Result<(Map<String, Value>, u8, Driven), ErrorBody> {
     let mut fanout = Fanout::read(input, MAX_FANOUT_CONCURRENCY, session)?;
-    // A plan that is wrong anywhere starts nothing.
+    // No worker starts if any part of the plan is invalid.
     for at in 0..Fanout::size(&fanout) {
         let input = fanout.task(at)?;
         task::request(&input, host.args, host.settings)

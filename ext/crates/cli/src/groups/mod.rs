@@ -1,9 +1,9 @@
-//! Tasks and groups of tasks without a WordPress around them: `agent-sandbox-run`,
-//! `agent-sandbox-batch`, `agent-fanout`.
+//! Tasks and groups of tasks without a WordPress site: `agent-sandbox-run`, `agent-sandbox-batch`,
+//! `agent-fanout`.
 //!
-//! The same contracts as the abilities, over the same supervisors; the rules of groups are the
-//! policy crate's. A group is a loop in this process: nothing of it is stored, and all of it
-//! ends with its caller.
+//! They have the same contracts as the abilities and use the same supervisors; the crate `policy`
+//! defines the rules of groups. A group is a loop in this process: it has no stored state and ends
+//! with its caller.
 
 mod args;
 mod batch;
@@ -30,7 +30,7 @@ use supervisors::Supervisors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_control::new_run_id;
 
-/// Largest input, bytes.
+/// Largest input in bytes.
 const INPUT: u64 = 32 * 1024 * 1024;
 
 pub(crate) fn single(output: &Output, args: &SingleArgs) -> ExitCode {
@@ -65,7 +65,7 @@ pub(crate) fn fanout(output: &Output, args: &FanoutArgs) -> ExitCode {
     }
 }
 
-/// An answer that is none: whoever waits for the file gets the failure, too.
+/// Prints the failure and also writes it to the result file, which another process may wait for.
 fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) -> ExitCode {
     if let Some(path) = &args.result_file {
         let document = output.failure_document(command, error);
@@ -134,7 +134,7 @@ fn grouped(
     if settings.wordpress.is_none() {
         return Err(ErrorBody::new(
             ErrorCode::ConfigInvalid,
-            "--wordpress is missing: name a directory with WordPress in it",
+            "--wordpress is missing: set it to a directory that contains WordPress",
         )
         .hint("or set WP_CODEBOX_WORDPRESS"));
     }
@@ -187,11 +187,11 @@ fn version(settings: &Settings) -> String {
 fn unwritten(path: &Path, e: &io::Error) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::Internal,
-        format!("the answer cannot be written to {}: {e}", path.display()),
+        format!("the output cannot be written to {}: {e}", path.display()),
     )
 }
 
-/// The input: one JSON object.
+/// Reads the input: one JSON object.
 fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
     let invalid = |what: String| {
         let message = format!("--input-file {}: {what}", path.display());
@@ -210,7 +210,7 @@ fn input(path: &Path) -> Result<Map<String, Value>, ErrorBody> {
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Err(invalid("it is no JSON object".to_owned())),
-        // The parser's message may hold what was read.
+        // The parser's message may quote the input, which can contain a secret.
         Err(e) => Err(invalid(format!(
             "it is not valid JSON (line {}, column {})",
             e.line(),

@@ -1,4 +1,4 @@
-//! Rows of a group on disk: what is kept of a row in memory is where it lies.
+//! Rows of a group on disk; memory contains only their offsets.
 
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Rows in the order they came, in a file without a name.
+/// Rows in order of arrival, in an unlinked temporary file.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: File,
@@ -15,7 +15,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// For so many rows.
+    /// Creates a spool for this number of rows.
     pub(super) fn new(rows: usize) -> io::Result<Self> {
         Ok(Self {
             file: nameless(&std::env::temp_dir())?,
@@ -24,7 +24,7 @@ impl Spool {
         })
     }
 
-    /// Keeps a row; the first one of its position stays.
+    /// Stores a row unless its position already has one.
     pub(super) fn put(&mut self, at: usize, row: &Map<String, Value>) -> io::Result<()> {
         let bytes = serde_json::to_vec(row)?;
         self.file.seek(SeekFrom::Start(self.length))?;
@@ -37,17 +37,17 @@ impl Spool {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of stored rows.
     pub(super) fn settled(&self) -> usize {
         self.rows.iter().flatten().count()
     }
 
-    /// Whether there is a row of this position.
+    /// Returns whether the position has a row.
     pub(super) fn has(&self, at: usize) -> bool {
         self.rows.get(at).is_some_and(Option::is_some)
     }
 
-    /// Writes one document: these members, and the rows in their order as `runs`.
+    /// Writes one document: the given members, and the rows ordered by position as `runs`.
     pub(super) fn document(
         &mut self,
         members: &Map<String, Value>,
@@ -77,14 +77,14 @@ impl Spool {
     }
 }
 
-/// A file that is gone when it is closed, however that comes.
+/// Creates an unlinked file, which the kernel removes when it is closed.
 fn nameless(directory: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     if let Ok(fd) = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600)) {
         return Ok(File::from(fd));
     }
-    // A file system without such files.
+    // Fallback for file systems without O_TMPFILE.
     let path = directory.join(format!(".wp-codebox-rows-{}", std::process::id()));
     let file = OpenOptions::new()
         .read(true)
@@ -96,7 +96,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn rows_come_out_in_their_order_whatever_order_they_came_in() {
+    fn rows_are_ordered_by_position_and_not_by_arrival() {
         let mut spool = Spool::new(3).unwrap();
         let row = |n: usize| {
             json!({"n": n, "text": "x\n".repeat(n)})
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_whole_stays_as_it_was() {
+    fn failed_replacement_leaves_the_old_file() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("answer.json");
         replace(&path, |out| out.write_all(b"one")).unwrap();

@@ -1,7 +1,7 @@
-//! Runs in supervisors of their own, several at once, and one hand that stops all of them.
+//! Runs several supervisors concurrently, with one stop for all of them.
 //!
-//! A caller here is a thread: it starts a supervisor, reads its frames and keeps nothing but the
-//! last.
+//! Each run has a thread that starts its supervisor and reads its frames; only the last frame is
+//! stored.
 
 use crate::signals::{on_end, unheard_signals};
 use crate::supervisor::{self, Followed, unreachable};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
 use wp_codebox_control::{RunClient, SupervisorFrame, write_frame};
 
-/// Every run of this process that is alive.
+/// All running supervisors of this process.
 #[derive(Debug, Default)]
 pub(super) struct Supervisors {
     stopped: AtomicBool,
@@ -22,8 +22,8 @@ pub(super) struct Supervisors {
 }
 
 impl Supervisors {
-    /// None yet. From here on Ctrl-C, SIGTERM and SIGHUP end the runs, not this process: the
-    /// user gets what was salvaged.
+    /// Creates an empty set. From here on Ctrl-C, SIGTERM and SIGHUP cancel the runs instead of
+    /// ending this process, so that the captured work is saved.
     pub(super) fn begin() -> Result<Arc<Self>, ErrorBody> {
         let supervisors = Arc::new(Self::default());
         let reached = Arc::clone(&supervisors);
@@ -31,16 +31,16 @@ impl Supervisors {
         Ok(supervisors)
     }
 
-    /// Whether everything is to end.
+    /// Returns whether a stop was requested.
     pub(super) fn stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Ends everything: runs that are alive are cancelled, and none that starts later goes on.
+    /// Cancels all running runs; a run that starts later is cancelled at once.
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for stream in self.alive().values() {
-            // One that is gone needs no cancelling.
+            // Fails if the supervisor has exited, which needs no cancel.
             let _ = write_frame(stream, &Frame::Cancel);
         }
     }
@@ -49,7 +49,7 @@ impl Supervisors {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a request to its last frame. `accepted` hears once the run has its directory.
+    /// Runs a request to its last frame. `accepted` is called once the run has its directory.
     pub(super) fn run(
         &self,
         request: &RunRequest,
@@ -58,7 +58,7 @@ impl Supervisors {
         let (client, mut child) = supervisor::open_next(request)?;
         let answer = self.converse(&client, request, accepted);
         self.alive().remove(&request.run_id);
-        // Its last frame comes after everything was settled: it is about to be gone.
+        // The last frame comes after the run was settled, so the supervisor exits soon.
         let _ = child.wait();
         answer
     }
@@ -70,7 +70,7 @@ impl Supervisors {
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
         let alive = client.sender().map_err(|e| unreachable(&e))?;
-        // Either the stop saw it among those alive, or it is seen here.
+        // Either the stop cancels this entry, or the check below sees the stop.
         self.alive().insert(request.run_id.clone(), alive);
         if self.stopped() {
             let _ = client.send(&Frame::Cancel);

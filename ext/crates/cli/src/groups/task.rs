@@ -1,4 +1,4 @@
-//! From the JSON of a task to a run request.
+//! Converts the JSON of a task to a run request.
 
 use super::args::TaskArgs;
 use crate::model::ModelArgs;
@@ -27,7 +27,7 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-/// The request of one task.
+/// Builds the request of one task.
 pub(super) fn request(
     input: &Map<String, Value>,
     args: &TaskArgs,
@@ -35,14 +35,14 @@ pub(super) fn request(
 ) -> Result<RunRequest, ErrorBody> {
     if let Some(name) = SITE_ONLY.iter().find(|name| input.contains_key(**name)) {
         return Err(invalid(format!(
-            "{name} needs a WordPress site to resolve it; leave it out, or name directories in mounts"
+            "{name} can only be resolved by a WordPress site; remove it, or list directories in mounts"
         )));
     }
     let mut task = read_task(input.clone(), Map::new())?;
     if task.goal.trim().is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
-            "no goal was given; say in goal what the agent should do",
+            "the task has no goal; describe in goal what the agent should do",
         ));
     }
     check_combinations(&task)?;
@@ -73,19 +73,19 @@ pub(super) fn request(
     request::resolve(task, &beside)
 }
 
-/// Fields that need or exclude each other, as the flags of `run` do.
+/// Checks fields that require or exclude each other, like the flags of `run`.
 fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
     if task.agent.is_some() && task.agent_command.is_some() {
         return Err(invalid("agent and agent_command cannot be given together"));
     }
     if task.budget.cost_usd.is_some() {
         return Err(invalid(
-            "budget.cost_usd needs the prices of a WordPress site's provider; leave it out",
+            "budget.cost_usd needs the prices of a WordPress site's provider; remove it",
         ));
     }
     if task.model.is_some() != task.base_url.is_some() {
         return Err(invalid(
-            "model and base_url belong together; give both or none",
+            "model and base_url must be used together; set both or neither",
         ));
     }
     let budget = &task.budget;
@@ -98,9 +98,9 @@ fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
         ("sandbox_tool_policy", task.sandbox_tool_policy.is_some()),
     ];
     match needs_model.into_iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) if task.model.is_none() => {
-            Err(invalid(format!("{name} needs model; leave it out")))
-        }
+        Some((name, _)) if task.model.is_none() => Err(invalid(format!(
+            "{name} needs model; remove it or set model"
+        ))),
         _ => Ok(()),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_json_of_one_task_come_to_the_same_request() {
+    fn flags_and_json_of_a_task_give_the_same_request() {
         let by_json = read(&json!({
             "goal": "Fix it", "agent_command": "sh 'fix it.sh'", "checks": ["true"],
             "mounts": [{"source": "/srv/a:b", "target": "/workspace/x", "mode": "readonly"}],
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_do_not_go_together_are_refused_by_name() {
+    fn conflicting_fields_are_rejected_by_name() {
         for (fields, name) in [
             (json!({"agent": "a", "agent_command": "b"}), "agent"),
             (json!({"model": "m"}), "base_url"),

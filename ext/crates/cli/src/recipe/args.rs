@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// Subcommands of `recipe`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecipeCommand {
-    /// Judge a recipe: its shape, its paths, its steps and its policy; nothing runs.
+    /// Validate a recipe: structure, paths, steps and policy, without running it.
     Validate(RecipeArgs),
-    /// Show everything a recipe would do; nothing runs.
+    /// Show everything that a recipe would do, without running it.
     DryRun(RecipeArgs),
 }
 
@@ -24,10 +24,10 @@ Examples:
 
 Exit status: 0 the recipe is valid, 1 it is not; every issue names its field.")]
 pub(crate) struct RecipeArgs {
-    /// The recipe, a JSON file. Relative paths in it are meant from its own directory.
+    /// Recipe file in JSON. Its relative paths are resolved against its own directory.
     #[arg(long, value_name = "FILE")]
     pub recipe: PathBuf,
-    /// Runtime policy: a JSON file or JSON text. [default: what follows from the recipe]
+    /// Runtime policy: a JSON file or JSON text. [default: derived from the recipe]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct RecipeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after \
-run whatever came before them.
+run even after a failure.
 
 Examples:
   wp-codebox recipe-run --recipe recipe.json --wordpress /srv/site
@@ -51,19 +51,19 @@ Examples:
 Exit status: 0 succeeded, 1 failed or the recipe is not valid, 124 timed out, 125 the sandbox \
 could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct RecipeRunArgs {
-    /// The recipe, a JSON file. Relative paths in it are meant from its own directory.
+    /// Recipe file in JSON. Its relative paths are resolved against its own directory.
     #[arg(long, value_name = "FILE")]
     pub recipe: PathBuf,
-    /// Runtime policy: a JSON file or JSON text. [default: what follows from the recipe]
+    /// Runtime policy: a JSON file or JSON text. [default: derived from the recipe]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
     /// Also copy the bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock of the whole run, such as 90s, 15m or 4h.
+    /// Wall clock limit of the whole run, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
-    /// Show everything the recipe would do; nothing runs.
+    /// Show everything that the recipe would do, without running it.
     #[arg(long)]
     pub dry_run: bool,
     /// Print only the summary.
@@ -82,12 +82,12 @@ Examples:
   wp-codebox validate-blueprint blueprint.json
   wp-codebox validate-blueprint blueprint.json --json
 
-Exit status: 0 every part means something here, 1 a part does not; each is named with its reason.")]
+Exit status: 0 every part is supported, 1 a part is not; each is listed with its reason.")]
 pub(crate) struct BlueprintArgs {
-    /// The blueprint, a JSON file.
+    /// Blueprint file in JSON.
     #[arg(value_name = "FILE", required_unless_present = "blueprint")]
     pub file: Option<PathBuf>,
-    /// The same as an option.
+    /// Blueprint file, as an option.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub blueprint: Option<PathBuf>,
     /// Print JSON on standard output.
@@ -98,7 +98,7 @@ pub(crate) struct BlueprintArgs {
 /// Subcommands of `workspace-policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspacePolicyCommand {
-    /// Hold the tree of a workspace against the places where it may be changed.
+    /// Check the files of a workspace against the policy.
     Check(WorkspacePolicyArgs),
 }
 
@@ -111,18 +111,19 @@ Examples:
   wp-codebox workspace-policy check --workspace-root . --writable-root . \\
     --hidden-path secrets --git --json
 
-Exit status: 0 nothing breaks the policy, 1 something does.")]
+Exit status: 0 no violations, 1 violations.")]
 pub(crate) struct WorkspacePolicyArgs {
-    /// The workspace.
+    /// Directory of the workspace.
     #[arg(long, value_name = "DIR")]
     pub workspace_root: PathBuf,
-    /// Path below it that may be changed, with all below it; may be repeated.
+    /// Path below the workspace that may be changed, including everything below it; may be
+    /// repeated.
     #[arg(long = "writable-root", value_name = "PATH", required = true)]
     pub writable_roots: Vec<String>,
-    /// Path below it that must not be there or change; may be repeated.
+    /// Path below the workspace that must neither exist nor change; may be repeated.
     #[arg(long = "hidden-path", value_name = "PATH")]
     pub hidden_paths: Vec<String>,
-    /// Also ask git: ignored paths, unmerged paths, commits of other repositories.
+    /// Also check with git: ignored paths, unmerged paths, submodules.
     #[arg(long)]
     pub git: bool,
     /// Print JSON on standard output.

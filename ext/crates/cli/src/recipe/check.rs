@@ -12,7 +12,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{MAX_RECIPE_BYTES, blueprint_validation};
 use wp_codebox_supervisor::workspace::{self, GitBacking, Rules};
 
-/// Reads a blueprint; the inner error says why it is none.
+/// Reads a blueprint; the inner error states why it is not valid.
 pub(crate) fn read_blueprint(path: &Path) -> Result<Result<Map<String, Value>, String>, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "blueprint")?;
     Ok(match serde_json::from_slice::<Value>(&bytes) {
@@ -28,7 +28,10 @@ pub(crate) fn read_blueprint(path: &Path) -> Result<Result<Map<String, Value>, S
 
 pub(crate) fn validate_blueprint(output: &Output, args: &BlueprintArgs) -> ExitCode {
     let Some(path) = args.file.as_ref().or(args.blueprint.as_ref()) else {
-        let error = ErrorBody::new(ErrorCode::InputInvalid, "name the file of a blueprint");
+        let error = ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the blueprint file is missing: pass its path",
+        );
         return output.failure("validate-blueprint", &error);
     };
     let document = match read_blueprint(path) {

@@ -1,9 +1,9 @@
-//! The same answers for people.
+//! Formats the output documents of recipe commands for people.
 
 use crate::output::{Output, name as listed};
 use serde_json::Value;
 
-/// Members with names of files.
+/// Members that contain file names.
 const FILES: &[&str] = &["path", "source", "target", "pluginFile"];
 
 fn text<'a>(row: &'a Value, name: &str) -> &'a str {
@@ -14,7 +14,7 @@ fn each<'a>(document: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> 
     document[name].as_array().into_iter().flatten()
 }
 
-/// A line with the members of a row in the places that have their names.
+/// Fills the placeholders of a line with the members of a row.
 fn fill(line: &str, row: &Value) -> String {
     let mut parts = line.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -31,17 +31,17 @@ fn fill(line: &str, row: &Value) -> String {
     filled
 }
 
-/// A line of data for each row of a list.
+/// Prints a line of data for each row of a list.
 fn rows(output: Output, document: &Value, name: &str, line: &str) {
     each(document, name).for_each(|row| output.line(&fill(line, row)));
 }
 
-/// A line of talk for each row of a list.
+/// Prints a message line for each row of a list.
 fn notes(output: Output, document: &Value, name: &str, line: &str) {
     each(document, name).for_each(|row| output.note(&fill(line, row)));
 }
 
-/// What is wrong with a recipe.
+/// Line of an issue in a recipe.
 const ISSUE: &str = "{path}: {message} [{code}]";
 
 pub(super) fn validation(output: Output, document: &Value) {
@@ -133,7 +133,7 @@ pub(super) fn workspace(output: Output, document: &Value) {
     ));
 }
 
-/// What came of a run, after its live output.
+/// Prints the results of a run after its live output.
 pub(super) fn ran(output: Output, document: &Value) {
     for row in each(document, "stepFailures").chain(each(document, "advisoryFailures")) {
         let word = match (row["allowed"] == true, text(row, "schema")) {
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_is_filled() {
+    fn placeholders_of_a_line_are_replaced() {
         let row = json!({"path": "a", "count": 3});
         assert_eq!(fill("{path}: {count} {none}.", &row), "a: 3 .");
     }

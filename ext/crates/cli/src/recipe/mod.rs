@@ -64,7 +64,7 @@ fn look(args: &RecipeArgs) -> Result<Looked, ErrorBody> {
     Looked::at(&args.recipe, args.policy.as_deref(), &settings)
 }
 
-/// A recipe and the host it is looked at on.
+/// A loaded recipe and the facts of this host.
 struct Looked {
     loaded: Loaded,
     host: Host,
@@ -89,7 +89,7 @@ impl Looked {
         let wordpress = own.or_else(|| settings.wordpress.clone()).ok_or_else(|| {
             ErrorBody::new(
                 ErrorCode::ConfigInvalid,
-                "--wordpress is missing: name a directory with WordPress in it",
+                "--wordpress is missing: set it to a directory that contains WordPress",
             )
             .hint("or set WP_CODEBOX_WORDPRESS, or the recipe's runtime.assets.wordpressDirectory")
         })?;

@@ -1,8 +1,8 @@
-//! `wp-codebox recipe-run`: a recipe as a run of the supervisor.
+//! `wp-codebox recipe-run`: runs a recipe in a supervisor.
 
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::output::Output;
-use crate::recipe_request::{self as recipe, Asked, Told};
+use crate::recipe_request::{self as recipe, Asked, RunReport};
 use crate::{Settings, duration, preview, run};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
         .ok()
         .and_then(|result| verify(recipe, result));
     let verdict = verified.as_ref().and_then(|v| v.verdict.as_ref());
-    let told = Told {
+    let told = RunReport {
         loaded: &looked.loaded,
         recipe,
         result: result.as_ref(),
@@ -117,7 +117,7 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
     })
 }
 
-fn people(output: Output, document: &Value, told: &Told<'_>) {
+fn people(output: Output, document: &Value, told: &RunReport<'_>) {
     match told.result {
         Ok(result) => {
             human::ran(output, document);
@@ -152,13 +152,13 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
     })
 }
 
-/// What the verifier says of a bundle, and what that means.
+/// Verification result of a bundle and its effect on the run.
 struct Verified {
     document: Value,
     verdict: Option<ErrorBody>,
 }
 
-/// Verifies the bundle where the recipe asks for it.
+/// Verifies the bundle if the recipe requires it.
 fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
     let wanted = demand(recipe.artifacts.verify.as_ref());
     if wanted == Demand::Off {
@@ -174,7 +174,7 @@ fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
     let verdict = (wanted == Demand::Strict && !valid).then(|| {
         ErrorBody::new(
             ErrorCode::CollectionFailed,
-            "the bundle of the run does not verify",
+            "the bundle of the run is not valid",
         )
         .with("reason", "artifact-verification-failed")
     });

@@ -1,15 +1,15 @@
-//! Versions of what guests are made of.
+//! Versions of WordPress and PHP for guests.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_recipe::{HostFacts, ParentSite};
 
-/// What PHP is asked.
+/// PHP code that prints version and extensions.
 const QUESTION: &str =
     "echo json_encode([PHP_VERSION, array_map('strtolower', get_loaded_extensions())]);";
 
-/// Version of the WordPress in a directory; `unknown` where it does not say.
+/// Returns the version of the WordPress in a directory; `unknown` if it cannot be read.
 pub(crate) fn wordpress_version(wordpress: &Path) -> String {
     let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
     text.unwrap_or_default()
@@ -19,10 +19,10 @@ pub(crate) fn wordpress_version(wordpress: &Path) -> String {
         .to_owned()
 }
 
-/// What this host has.
+/// Returns the versions on this host.
 pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody> {
     let fail = |why: &str| {
-        let message = format!("{} {why}: name the guest's PHP with --php", php.display());
+        let message = format!("{} {why}: set the guest's PHP with --php", php.display());
         ErrorBody::new(ErrorCode::ConfigInvalid, message)
     };
     let answer = Command::new(php)

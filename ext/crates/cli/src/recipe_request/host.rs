@@ -1,5 +1,5 @@
-//! Answers of this host to the questions of a recipe. Paths are meant from the recipe's own
-//! directory.
+//! Answers questions of the recipe planner about this host. Relative paths are resolved against the
+//! recipe's own directory.
 
 use super::facts;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
 use wp_codebox_recipe::{HostFacts, PathKind, SecretStatus, Sources, ZipEntry, ZipUnreadable};
 use wp_codebox_supervisor::{list_archive, plugin_header};
 
-/// With the value 1 a recipe must name the sha256 of each archive.
+/// If set to 1, a recipe must state the sha256 of each archive.
 const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
-/// How far WordPress reads for a plugin header, bytes.
+/// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
-/// Files of a directory that are looked at for one.
+/// Limit of files that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
 
-/// This host, as a recipe in a directory may see it.
+/// View of this host for a recipe in a directory.
 #[derive(Debug)]
 pub(crate) struct Host {
     directory: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// A host whose guests are made of these paths.
+    /// Creates the view for guests with these paths.
     pub(crate) fn new(directory: PathBuf, paths: RunPaths) -> Result<Self, ErrorBody> {
         let facts = facts::read(Path::new(&paths.wordpress), Path::new(&paths.php_binary))?;
         Ok(Self {
@@ -37,7 +37,7 @@ impl Host {
         })
     }
 
-    /// A path of the recipe as the host has it.
+    /// Returns the host path of a recipe's path.
     pub(crate) fn resolve(&self, path: &str) -> PathBuf {
         self.directory.join(path)
     }
@@ -58,7 +58,7 @@ impl Sources for Host {
         if path.is_empty() || path.contains('\0') {
             return PathKind::Missing;
         }
-        // The links are followed once; a run judges again what it opens.
+        // Links are resolved here for validation; the run checks the opened files again.
         let Ok(canonical) = self.resolve(path).canonicalize() else {
             return if self.resolve(path).is_symlink() {
                 PathKind::Other
@@ -123,7 +123,7 @@ impl Sources for Host {
             opened.take(HEADER_BYTES).read_to_end(&mut head).ok()?;
             heads.insert(file, String::from_utf8_lossy(&head).into_owned());
         }
-        // `.` and `..` have no name of their own.
+        // `.` and `..` have no file name of their own.
         let own = full.canonicalize().ok()?;
         let slug = own.file_name()?.to_str()?;
         plugin_header(&heads, slug)

@@ -1,8 +1,8 @@
-//! Recipes on this host: a file is read, judged against what is here, made into a run request,
-//! and what came of it is told.
+//! Recipes on this host: loads the file, validates it against the host, builds the run request and
+//! reports the result.
 //!
-//! The crate `recipe` knows what a recipe means; here are its file, the paths beside it, the
-//! secrets of the caller and the facts of the host.
+//! The crate `recipe` interprets recipes; this module adds files, paths, the caller's secrets and
+//! facts about the host.
 
 mod facts;
 mod host;
@@ -11,7 +11,7 @@ mod request;
 
 pub(crate) use facts::wordpress_version;
 pub(crate) use host::Host;
-pub(crate) use report::{Told, recipe_run, refused, summary};
+pub(crate) use report::{RunReport, recipe_run, refused, summary};
 pub(crate) use request::{Asked, build};
 
 use sha2::{Digest, Sha256};
@@ -20,20 +20,20 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, hex};
 use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Recipe, parse};
 
-/// A recipe as it was read.
+/// A recipe as loaded from its file.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// As the caller named it.
+    /// Path as the caller gave it.
     pub shown: String,
-    /// Where relative paths of it begin.
+    /// Directory against which relative paths are resolved.
     pub directory: PathBuf,
-    /// sha256 of the file.
+    /// SHA-256 of the file.
     pub sha256: String,
-    /// The recipe, or every deviation from the grammar.
+    /// Recipe, or every deviation from the grammar.
     pub recipe: Result<Recipe, Vec<Issue>>,
 }
 
-/// Reads a bounded regular file.
+/// Reads a regular file up to a size limit.
 pub(crate) fn read_file(path: &Path, most: usize, what: &str) -> Result<Vec<u8>, ErrorBody> {
     let fail = |why: String| {
         let message = format!("the {what} {} {why}", path.display());
@@ -56,11 +56,14 @@ pub(crate) fn read_file(path: &Path, most: usize, what: &str) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Reads a recipe. A file that cannot be read is an error; a recipe that is none has issues.
+/// Loads a recipe. An unreadable file is an error; an invalid recipe has issues.
 pub(crate) fn load(path: &Path) -> Result<Loaded, ErrorBody> {
     let bytes = read_file(path, MAX_RECIPE_BYTES, "recipe")?;
     let absolute = path.canonicalize().map_err(|e| {
-        let message = format!("the recipe {} cannot be named: {e}", path.display());
+        let message = format!(
+            "the path of the recipe {} cannot be resolved: {e}",
+            path.display()
+        );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })?;
     Ok(Loaded {

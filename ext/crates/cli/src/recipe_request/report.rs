@@ -1,27 +1,27 @@
-//! What came of a recipe: `wp-codebox/recipe-run/v1` and its summary.
+//! Result of a recipe: `wp-codebox/recipe-run/v1` and its summary.
 
 use super::Loaded;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, Outcome, RunResult};
 use wp_codebox_recipe::{Issue, Recipe};
 
-/// Schema of the answer.
+/// Schema id of the result.
 const RECIPE_RUN: &str = "wp-codebox/recipe-run/v1";
-/// End of an execution's output in a summary, bytes.
+/// Number of bytes from the end of an execution's output in a summary.
 const TAIL: usize = 4 * 1024;
 
-/// What is told of a run.
-pub(crate) struct Told<'a> {
+/// Input of the result document.
+pub(crate) struct RunReport<'a> {
     pub loaded: &'a Loaded,
     pub recipe: &'a Recipe,
     pub result: Result<&'a RunResult, &'a ErrorBody>,
-    /// Where the caller finds the bundle.
+    /// Path of the bundle for the caller.
     pub bundle: Option<&'a str>,
-    /// Why the run counts as failed although it did not fail.
+    /// Error for which a run counts as failed although it completed.
     pub verdict: Option<&'a ErrorBody>,
 }
 
-impl Told<'_> {
+impl RunReport<'_> {
     fn outcome(&self) -> Option<Outcome> {
         self.result.ok().map(|result| result.outcome)
     }
@@ -47,7 +47,7 @@ impl Told<'_> {
     }
 }
 
-/// An error as these documents show it.
+/// Formats an error for these documents.
 fn shown(name: &str, error: &ErrorBody) -> Value {
     let mut row = json!({"name": name, "code": error.code, "message": error.message});
     if !error.hints.is_empty() {
@@ -59,10 +59,10 @@ fn shown(name: &str, error: &ErrorBody) -> Value {
     row
 }
 
-/// The answer to a recipe that is not run.
+/// Builds the result of a recipe that was not run.
 pub(crate) fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
     let mut error = shown("RecipeValidationError", error);
-    // They stand in the document once.
+    // The document already contains the issues.
     if let Some(error) = error.as_object_mut() {
         error.remove("data");
     }
@@ -85,8 +85,8 @@ fn provenance(loaded: &Loaded) -> Value {
     })
 }
 
-/// The answer to a recipe that ran.
-pub(crate) fn recipe_run(told: &Told<'_>) -> Value {
+/// Builds the result of a recipe that ran.
+pub(crate) fn recipe_run(told: &RunReport<'_>) -> Value {
     let mut document = json!({
         "success": told.success(),
         "schema": RECIPE_RUN,
@@ -145,15 +145,15 @@ fn tail(text: &str) -> &str {
     &text[at..]
 }
 
-fn rows<'a>(told: &'a Told<'_>, name: &str) -> &'a [Value] {
+fn rows<'a>(told: &'a RunReport<'_>, name: &str) -> &'a [Value] {
     told.result
         .ok()
         .and_then(|result| result.workflow.as_ref()?.get(name)?.as_array())
         .map_or(&[], Vec::as_slice)
 }
 
-/// `wp-codebox/recipe-run-summary/v1`.
-pub(crate) fn summary(told: &Told<'_>) -> Value {
+/// Builds `wp-codebox/recipe-run-summary/v1`.
+pub(crate) fn summary(told: &RunReport<'_>) -> Value {
     let commands: Vec<Value> = rows(told, "executions")
         .iter()
         .enumerate()

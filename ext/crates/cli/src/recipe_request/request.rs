@@ -1,4 +1,4 @@
-//! From a valid recipe to a run request.
+//! Converts a valid recipe to a run request.
 
 use super::{Host, Loaded};
 use serde_json::{Map, Value, json};
@@ -9,14 +9,14 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_recipe::{Lowered, Recipe};
 
-/// What a caller says beside the recipe.
+/// Options of the caller in addition to the recipe.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub run_id: RunId,
     pub site: SiteId,
     pub paths: RunPaths,
     pub wall_clock_ms: u64,
-    /// Where the bundle is copied to.
+    /// Directory to copy the bundle to.
     pub artifacts: Option<PathBuf>,
 }
 
@@ -29,7 +29,7 @@ fn text(path: &Path) -> Result<String, ErrorBody> {
     })
 }
 
-/// The request of what a recipe comes down to.
+/// Builds the request from the lowered recipe.
 pub(crate) fn build(
     loaded: &Loaded,
     recipe: &Recipe,
@@ -38,7 +38,7 @@ pub(crate) fn build(
     asked: &Asked,
 ) -> Result<RunRequest, ErrorBody> {
     let mut lowered = lowered;
-    // The one source that is no path of the recipe is absolute already.
+    // The only source that does not come from the recipe is already absolute.
     for mount in &mut lowered.mounts {
         mount.source = text(&host.resolve(&mount.source))?;
     }
@@ -53,7 +53,7 @@ pub(crate) fn build(
         .secrets
         .into_iter()
         .filter_map(|secret| {
-            // It was there a moment ago; if it is gone, nothing is given to anybody.
+            // Validation has found the variable; if it is gone now, the secret is omitted.
             let value = std::env::var(&secret.name).ok()?;
             Some(SecretBinding {
                 env: secret.name,
@@ -85,13 +85,13 @@ pub(crate) fn build(
     Ok(spec.into_request(run_id, site, asked.paths.clone()))
 }
 
-/// A bundle that lands in a mounted directory would be a change of it.
+/// Rejects a target inside a mounted directory: the copied bundle would be a change of that mount.
 fn check_artifacts(lowered: &Lowered, artifacts: Option<&Path>) -> Result<(), ErrorBody> {
     let Some(directory) = artifacts else {
         return Ok(());
     };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    // What does not exist yet lies where its nearest parent does.
+    // A path that does not exist yet is resolved through its nearest existing parent.
     let there = directory
         .ancestors()
         .find_map(|a| Some((a.canonicalize().ok()?, directory.strip_prefix(a).ok()?)))
@@ -105,7 +105,7 @@ fn check_artifacts(lowered: &Lowered, artifacts: Option<&Path>) -> Result<(), Er
         Some(mount) => Err(ErrorBody::new(
             ErrorCode::InputInvalid,
             format!(
-                "the directory for artifacts lies in the source of the mount {}: name one outside of it",
+                "the directory for artifacts is inside the source of the mount {}: choose a directory outside of it",
                 mount.target
             ),
         )

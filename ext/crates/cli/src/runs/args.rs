@@ -10,19 +10,19 @@ use wp_codebox_contracts::RunStatus;
 pub(crate) enum RunsCommand {
     /// List runs, newest first.
     List(ListArgs),
-    /// Show the state of one run: queued to terminal, whether it can be cancelled, what it left.
+    /// Show the state of one run: status, whether it can be cancelled, its artifacts.
     #[command(after_help = "\
-With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in \
-it.
+With --json the output is wp-codebox/run-registry-entry/v1, which contains \
+wp-codebox/run-lifecycle/v1.
 
 Examples:
   wp-codebox runs status run_1f
   wp-codebox runs status run_1f --json | jq .lifecycle.terminal
 
-Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the \
+Exit status: 0 for any outcome of the run; 1 when no run or more than one matches; 125 when the \
 state directory cannot be used.")]
     Status(OneArgs),
-    /// Show one run, with its result when it came to one.
+    /// Show one run, with its result if it has one.
     #[command(after_help = "\
 Examples:
   wp-codebox runs get run_1f --json
@@ -30,17 +30,17 @@ Examples:
 Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be \
 used.")]
     Get(OneArgs),
-    /// Show what happened in a run, and what happens.
+    /// Show the events of a run, and follow new ones with --follow.
     Events(EventsArgs),
-    /// Ask a run to stop; what its guest did is saved, as far as it got.
+    /// Cancel a run; the changes made so far are saved.
     Cancel(CancelArgs),
-    /// Print the path of the control socket of a run that is alive.
+    /// Print the path of the control socket of a running run.
     #[command(after_help = "\
-Events, live calls and a request to stop are heard there, by the owner of the state directory and \
-by root. The path fits into the address of a socket: where the run's own does not, it is a link \
-in a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
+The socket accepts event streams, live calls and cancel requests from the owner of the state \
+directory and from root. If the run's own path is too long for a socket address, the printed path \
+is a symbolic link in a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
 
-With --json the answer is wp-codebox/run-socket/v1.
+With --json the output is wp-codebox/run-socket/v1.
 
 Examples:
   socket=$(wp-codebox runs socket run_1f)
@@ -50,11 +50,11 @@ Examples:
 Exit status: 0; 1 when the run has ended, no run or more than one matches; 125 when the state \
 directory cannot be used or the link cannot be made.")]
     Socket(OneArgs),
-    /// List the mails that a run's guests sent, or show one; nothing of them left the sandbox.
+    /// List the mails that a run's guests sent, or show one; no mail left the sandbox.
     Mail(MailArgs),
     /// List the files of a run's bundle.
     #[command(after_help = "\
-With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
+With --json the output is wp-codebox/run-artifacts/v1. This command does not verify the files.
 
 Examples:
   wp-codebox runs artifacts run_1f
@@ -66,10 +66,10 @@ the state directory cannot be used.")]
     Artifacts(OneArgs),
 }
 
-/// Where runs are looked for.
+/// Location of the runs.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Only this partition of the state directory. [default: every one]
+    /// Search only this partition of the state directory. [default: all partitions]
     #[arg(long, value_name = "ID")]
     pub site: Option<String>,
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct PlaceArgs {
 /// One run.
 #[derive(Debug, Args)]
 pub(crate) struct OneArgs {
-    /// Id of the run, or a prefix that only it has.
+    /// Id of the run or a unique prefix of the id.
     #[arg(value_name = "RUN")]
     pub run: String,
     #[command(flatten)]
@@ -92,9 +92,8 @@ pub(crate) struct OneArgs {
 /// Arguments of `runs mail`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of a run that has ended the mails are read from its bundle, of a sandbox that is held from \
-itself; another run shows them when it has ended. With --json the answer is \
-wp-codebox/run-mail/v1.
+The mails are read from the bundle of an ended run or from a held sandbox; for any other running \
+run they are available after its end. With --json the output is wp-codebox/run-mail/v1.
 
 Examples:
   wp-codebox runs mail run_1f
@@ -102,15 +101,15 @@ Examples:
   wp-codebox runs mail run_1f 2 --raw >mail.eml
 
 Exit status: 0, also when there is no mail; 1 when no run or more than one matches, there is no \
-mail with this number, or the run goes on and is not held; 125 when the state directory cannot be \
+mail with this number, or the run is running and not held; 125 when the state directory cannot be \
 used.")]
 pub(crate) struct MailArgs {
     #[command(flatten)]
     pub one: OneArgs,
-    /// Number of a mail of the list.
+    /// Number of a mail in the list.
     #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub number: Option<u32>,
-    /// Print the message as it is kept, headers included.
+    /// Print the stored message including its headers.
     #[arg(long, requires = "number", conflicts_with = "json")]
     pub raw: bool,
 }
@@ -134,7 +133,7 @@ impl From<StatusArg> for RunStatus {
 /// Arguments of `runs list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --json the answer is wp-codebox/run-registry/v1.
+With --json the output is wp-codebox/run-registry/v1.
 
 Examples:
   wp-codebox runs list --status running
@@ -142,36 +141,36 @@ Examples:
 
 Exit status: 0, also when there is none; 125 when the state directory cannot be used.")]
 pub(crate) struct ListArgs {
-    /// Only runs of this status.
+    /// List only runs with this status.
     #[arg(long, value_enum)]
     pub status: Option<StatusArg>,
-    /// Rows at most, 200 at most.
+    /// Number of rows, at most 200.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub limit: u16,
-    /// Rows passed over.
+    /// Number of rows to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub offset: usize,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Words of the answer with --json.
+    /// Format of the output with --json.
     #[arg(long, value_enum, default_value_t, hide = true)]
     pub form: FormArg,
 }
 
-/// Words of an answer.
+/// Format of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormArg {
-    /// Of the run registry.
+    /// Documents of the run registry.
     #[default]
     Registry,
-    /// As the extension and the abilities answer.
+    /// Documents of the extension and the abilities.
     View,
 }
 
 /// Arguments of `runs cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Who asked first, when and why stays in the run's record. With --json the answer is \
+The run's record stores the first actor, time and reason. With --json the output is \
 wp-codebox/run-cancellation-request/v1.
 
 Examples:
@@ -183,13 +182,13 @@ one matches; 125 when the state directory cannot be used or the run does not ans
 pub(crate) struct CancelArgs {
     #[command(flatten)]
     pub one: OneArgs,
-    /// Why, one sentence; secrets of the run are taken out of it.
+    /// Reason in one sentence; secrets of the run are redacted.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Who asks, in a few words; recorded only.
+    /// Name of the user or program that makes the request; for the record only.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub actor: String,
-    /// Words of the answer with --json.
+    /// Format of the output with --json.
     #[arg(long, value_enum, default_value_t, hide = true)]
     pub form: FormArg,
 }
@@ -197,8 +196,8 @@ pub(crate) struct CancelArgs {
 /// Arguments of `runs events`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A stream that broke off goes on where it was with --after and the number of the last event (in \
-server-sent events: its id). --follow ends with the run, and with Ctrl-C.
+To resume an interrupted stream, pass the number of the last event to --after (in server-sent \
+events: its id). --follow stops at the end of the run or with Ctrl-C.
 
 Examples:
   wp-codebox runs events run_1f --after 20
@@ -214,39 +213,40 @@ pub(crate) struct EventsArgs {
     /// Only events after this number.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub after: u64,
-    /// Events at most, 1000 at most; with --follow of each page.
+    /// Number of events, at most 1000; with --follow, per page.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub limit: u16,
-    /// Go on until the run has ended. With --json each page is one line.
+    /// Continue until the run has ended. With --json each page is one line.
     #[arg(long)]
     pub follow: bool,
-    /// How events are written. [default: lines for people; with --json pages]
+    /// Format of events. [default: lines for people; with --json pages]
     #[arg(long, value_enum, conflicts_with = "json")]
     pub format: Option<EventFormat>,
-    /// How lines of an agent's JSON protocol are printed for people; --json and --format have both.
+    /// Form of an agent's JSON protocol lines in output for people; --json and --format contain
+    /// both.
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub agent_output: AgentOutput,
-    /// In whose names: the journal's own, or those of an event bus (AGENT_EXEC_CMD,
-    /// RUNTIME_OUTPUT, RUNTIME_EXIT, RUNTIME_READY, SYSTEM_FILE_SYNC), which hears less.
+    /// Event names: those of the journal, or those of an event bus (AGENT_EXEC_CMD, RUNTIME_OUTPUT,
+    /// RUNTIME_EXIT, RUNTIME_READY, SYSTEM_FILE_SYNC), which has fewer events.
     #[arg(long, value_enum, default_value_t, requires = "format")]
     pub projection: Projection,
 }
 
-/// How events are written.
+/// Format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
-    /// Server-sent events, their id the number in the journal.
+    /// Server-sent events; their id is the number in the journal.
     Sse,
 }
 
-/// In whose names events are told.
+/// Naming scheme of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Projection {
-    /// The journal's own.
+    /// Names of the journal.
     #[default]
     Journal,
-    /// An event bus's.
+    /// Names of the event bus.
     Bus,
 }

@@ -1,7 +1,7 @@
-//! `runs events`: a page of a journal, or all that follows until the run ends.
+//! `runs events`: prints a page of a journal, or follows it until the run ends.
 //!
-//! Nothing is kept between two pages but the cursor, so a stream may be broken off and taken up
-//! again anywhere. Between pages the watch sleeps until the run directory changes.
+//! The only state between two pages is the cursor, so a stream can be interrupted and resumed
+//! anywhere. Between pages the process sleeps until the run directory changes.
 
 use super::args::{EventFormat, EventsArgs, Projection};
 use super::place::found;
@@ -17,7 +17,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{PageLimits, events, kernel_error};
 
-/// Bytes of one page of events.
+/// Size of one page of events in bytes.
 const PAGE: u64 = 4 * 1024 * 1024;
 
 pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, ErrorBody> {
@@ -30,7 +30,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         let message = format!("{what} cannot be watched: {e}");
         kernel_error(ErrorCode::Internal, message, &e)
     };
-    // Before the first page: what is written after it wakes us.
+    // Watch before the first read, so that no later write is missed.
     let mut watch = match args.follow {
         true => Some(Watch::begin(&run.path).map_err(|e| internal("the run", e))?),
         false => None,
@@ -41,7 +41,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         after = page.cursor;
         match write_page(output, args, &page) {
             Ok(()) => {}
-            // Whoever read has enough.
+            // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -68,7 +68,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
     }
 }
 
-/// A comment: it shows both ends of a silent stream that the other one is there.
+/// Writes a comment, so that both ends of a silent stream can detect a closed connection.
 fn keep_alive(args: &EventsArgs) -> io::Result<()> {
     match args.format {
         Some(EventFormat::Sse) => write_all(SseFrame::keep_alive().as_str()),
@@ -102,7 +102,7 @@ fn write_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> io::Resul
     Ok(())
 }
 
-/// One event; none for what the bus does not hear.
+/// Formats one event; `None` if the event bus has no such event.
 fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) -> Option<String> {
     match (format, projection) {
         (EventFormat::Sse, Projection::Journal) => {
@@ -119,7 +119,7 @@ fn written(event: &LifecycleEvent, format: EventFormat, projection: Projection) 
     }
 }
 
-/// JSON on a line of its own; these types have string keys only and cannot fail.
+/// Serializes to one line of JSON; these types have string keys only, so this cannot fail.
 fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }

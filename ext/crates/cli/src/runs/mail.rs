@@ -1,4 +1,4 @@
-//! `wp-codebox runs mail`: what the guests of a run sent.
+//! `wp-codebox runs mail`: mails that the guests of a run sent.
 
 use super::args::MailArgs;
 use super::place::found;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest, RunStatus, schema_id};
-use wp_codebox_control::Patience;
+use wp_codebox_control::ReplyTimeout;
 use wp_codebox_proxy::mail::readable;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 use wp_codebox_supervisor::{MAIL_LIST, mail_path};
 
-/// Longest wait for a sandbox, which may have to finish a command first.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Characters of a time in a list: date, hour and minute.
+/// Time limit for a reply of a sandbox, which may have to finish a command first.
+const REPLY_LIMIT: Duration = Duration::from_secs(60);
+/// Length of a time in a list: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// The list, and one message where one is wanted.
+/// List of mails, and one message if requested.
 struct Seen {
-    /// Sums and, as `mails`, rows of `wp-codebox/mail-message/v1`.
+    /// Totals and, as `mails`, rows of `wp-codebox/mail-message/v1`.
     list: Value,
     content: Option<Vec<u8>>,
 }
@@ -70,11 +70,11 @@ fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Se
     };
     rows.retain(|row| row["number"] == json!(number));
     if rows.is_empty() {
-        let message = format!("the run has no mail with the number {number}");
+        let message = format!("the run has no mail number {number}");
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     list["mails"] = json!(rows);
-    // The number makes the path, not the row: the row is a text of the bundle.
+    // The path is derived from the number and not from the row, whose text comes from the bundle.
     let path = usize::try_from(number).map(mail_path).unwrap_or_default();
     Ok(Seen {
         list,
@@ -84,7 +84,7 @@ fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Se
 
 fn of_sandbox(run: &FoundRun, number: Option<u32>) -> Result<Seen, ErrorBody> {
     let request = LiveRequest::Mail { number };
-    let mut list = live::ask(run, "cli", request, Patience::AtMost(PATIENCE))?;
+    let mut list = live::ask(run, "cli", request, ReplyTimeout::AtMost(REPLY_LIMIT))?;
     let content = list.get("contentBase64").and_then(Value::as_str);
     let content = content.and_then(|text| STANDARD.decode(text).ok());
     if let Some(members) = list.as_object_mut() {
@@ -161,7 +161,10 @@ fn content(seen: &Seen) -> Result<Vec<u8>, ErrorBody> {
             Some(reason) if !reason.is_empty() => reason,
             Some(_) | None => "its file is missing".to_owned(),
         };
-        let message = format!("this mail was not kept: {}", plain_line(&why));
+        let message = format!(
+            "the content of this mail was not stored: {}",
+            plain_line(&why)
+        );
         ErrorBody::new(ErrorCode::InputInvalid, message)
     })
 }

@@ -1,4 +1,4 @@
-//! `wp-codebox runs`: the registry of runs, for people and for the extension.
+//! `wp-codebox runs`: the run registry, for people and for the extension.
 
 mod args;
 mod events;
@@ -135,7 +135,7 @@ fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     let salvaged = entry.metadata.contains_key("salvaged");
-    // Before its end a run has nothing but what is being written.
+    // Before its end a run has only unfinished files and no bundle.
     let bundle = match entry.lifecycle.terminal {
         true => bundle(&state, &run, salvaged)?,
         false => None,
@@ -184,7 +184,7 @@ fn manifest(stored: &StoredBundle) -> Result<(Manifest, Sha256Hex), ErrorBody> {
     let broken = || {
         ErrorBody::new(
             ErrorCode::ArtifactVerificationFailed,
-            "the bundle of this run has no manifest that can be read; verify it to see why",
+            "the manifest of this run's bundle cannot be read; run `wp-codebox artifacts verify` to see why",
         )
     };
     let bytes = stored.bytes("manifest.json").ok_or_else(broken)?;

@@ -1,4 +1,4 @@
-//! From the place and the reference of a command to the run that is meant.
+//! Finds the run that a command refers to.
 
 use super::args::PlaceArgs;
 use crate::Settings;
@@ -6,7 +6,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, StateDir, find, sites};
 
 impl PlaceArgs {
-    /// The partitions that are meant.
+    /// Returns the selected partitions.
     pub(crate) fn sites(&self, state: &StateDir) -> Result<Vec<SiteId>, ErrorBody> {
         match &self.site {
             Some(site) => SiteId::new(site.clone())
@@ -17,7 +17,7 @@ impl PlaceArgs {
     }
 }
 
-/// The state directory, root given up, and the sites that are meant.
+/// Opens the state directory, gives up root and returns the selected sites.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
@@ -26,7 +26,7 @@ pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBo
     Ok((state, wanted))
 }
 
-/// The state directory and the one run that a reference names.
+/// Opens the state directory and finds the run of a reference.
 pub(crate) fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
     let (state, sites) = open(place)?;
     let run = find(&state, &sites, reference).map_err(|e| e.body())?;

@@ -1,9 +1,9 @@
-//! A path to the control socket of a run that any program of this host can connect to.
+//! Path of a run's control socket that any program of this host can connect to.
 //!
-//! The address of a socket holds 107 bytes, and a state directory may lie deeper. Then a link
-//! beside the state stands for it, in a directory that only its owner may enter or write: who
-//! could change the link could answer in place of the supervisor. Links whose run is gone are
-//! removed when the next one is made.
+//! A socket address has 107 bytes, and a path in the state directory may be longer. Then a short
+//! symbolic link outside the state directory is used, in a directory that only its owner can enter
+//! or write: another user who could change the link could impersonate the supervisor. Creating a
+//! link removes links to ended runs.
 
 use rustix::fs::{self, AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunStatus};
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 
-/// Bytes of the address of a socket, without the one that ends it.
+/// Length of `sun_path` in bytes without the final NUL.
 const ADDRESS: usize = 107;
 
-/// The socket of a run that is alive, by a path that is short enough.
+/// Returns a path of a running run's socket that fits `sun_path`.
 pub(super) fn path(state: &StateDir, run: &FoundRun) -> Result<PathBuf, ErrorBody> {
     let socket = run.path.join(CONTROL_SOCKET);
     let ended = status(state, run).map_err(|e| e.body())? == RunStatus::Ended;
     if ended || !socket.exists() {
-        let message = format!("{} has ended and hears nothing any more", run.run_id);
+        let message = format!("{} has ended, so it has no control socket", run.run_id);
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
             .hint("wp-codebox runs list --status running names those that do"));
     }
@@ -58,8 +58,8 @@ fn fits(path: &Path) -> bool {
     path.as_os_str().as_bytes().len() <= ADDRESS
 }
 
-/// Where the directory of links may be: the user's runtime directory if this is that user, else
-/// the directory for temporary files.
+/// Returns the possible parents of the link directory: the user's runtime directory if it belongs
+/// to this user, then the directory for temporary files.
 fn parents() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let uid = rustix::process::geteuid().as_raw();
@@ -71,7 +71,8 @@ fn parents() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directory of links, made when there is none. One that others could have filled is refused.
+/// Opens the link directory and creates it if necessary. Rejects a directory that other users could
+/// have written to.
 fn own(directory: &Path) -> io::Result<OwnedFd> {
     match fs::mkdir(directory, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -83,13 +84,13 @@ fn own(directory: &Path) -> io::Result<OwnedFd> {
     let ours = found.st_uid == rustix::process::geteuid().as_raw();
     if !ours || found.st_mode & 0o077 != 0 {
         return Err(io::Error::other(
-            "it belongs to somebody else, or others may enter it",
+            "it belongs to another user, or other users may enter it",
         ));
     }
     Ok(open)
 }
 
-/// Makes the name a link to the socket, and removes links that lead nowhere.
+/// Creates a link to the socket and removes dangling links.
 fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -100,13 +101,15 @@ fn point(directory: &OwnedFd, name: &str, socket: &Path) -> io::Result<()> {
         }
     }
     match fs::symlinkat(socket, directory, name) {
-        // Made before: for this run, whose id nobody else has, and its directory does not move.
+        // The existing link is for this run: ids are unique, and the run directory does not move.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     match fs::readlinkat(directory, name, Vec::new())?.as_bytes() == socket.as_os_str().as_bytes() {
         true => Ok(()),
-        false => Err(io::Error::other(format!("{name} in it leads elsewhere"))),
+        false => Err(io::Error::other(format!(
+            "{name} in it is a link to another path"
+        ))),
     }
 }
 
@@ -116,7 +119,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_link_is_made_kept_and_removed_with_its_socket() {
+    fn socket_link_is_created_reused_and_removed_after_the_run() {
         let temp = tempfile::tempdir().unwrap();
         let (links, socket) = (temp.path().join("links"), temp.path().join("socket"));
         std::fs::write(&socket, "").unwrap();
@@ -125,7 +128,7 @@ mod tests {
             point(&open, "one", &socket).unwrap();
             assert_eq!(std::fs::read_link(links.join("one")).unwrap(), socket);
         }
-        // Another socket by the same name is not what was asked for.
+        // A link of this name to another socket is an error.
         assert!(point(&open, "one", temp.path()).is_err());
         std::fs::remove_file(&socket).unwrap();
         point(&open, "two", temp.path()).unwrap();
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_may_enter_is_refused() {
+    fn link_directory_open_to_other_users_is_rejected() {
         let temp = tempfile::tempdir().unwrap();
         let links = temp.path().join("links");
         own(&links).unwrap();

@@ -1,4 +1,4 @@
-//! Runs and events as lines for people. Texts of a guest lose their control characters.
+//! Formats runs and events as lines for people. Control characters in guest texts are removed.
 
 use crate::columns::{self, Column};
 use crate::output::{AgentOutput, name};
@@ -9,16 +9,16 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
-/// Characters of a run's id on a terminal, unless it takes more to tell the runs apart; every
-/// command takes a prefix that only one run has.
+/// Shortest length of a run id on a terminal, in characters; longer if needed to distinguish runs.
+/// Every command accepts a unique prefix.
 const ID: usize = 12;
-/// Characters of a time on a terminal: date, hour and minute.
+/// Length of a time on a terminal: date, hour and minute, in characters.
 const TIME: usize = 16;
 
-/// Columns of the data of an event.
+/// Width of an event's data in columns.
 const SHOWN: usize = 60;
 
-/// One line: no line ends, no control characters, not too long.
+/// Returns the text as one short line without control characters.
 fn short(text: &str) -> String {
     columns::cut(&plain_line(text), SHOWN)
 }
@@ -34,7 +34,7 @@ fn outcome(view: &RunView) -> String {
     view.outcome.map(word).unwrap_or_else(|| "-".to_owned())
 }
 
-/// A table with its heading; on a terminal of `width` columns with short ids and times.
+/// Formats a table with its heading; on a terminal of `width` columns with short ids and times.
 pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<String> {
     let column = |heading, spare| Column { heading, spare };
     let columns = [
@@ -70,7 +70,7 @@ pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<St
     columns::table(&columns, &cells, width)
 }
 
-/// How many characters tell these ids apart, [`ID`] at least.
+/// Returns the prefix length that distinguishes these ids, at least [`ID`].
 fn telling(ids: &[&str]) -> usize {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
@@ -84,7 +84,7 @@ fn telling(ids: &[&str]) -> usize {
         .fold(ID, usize::max)
 }
 
-/// One run, a line for each thing known.
+/// Formats one run, one line per fact.
 pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
     let mut lines = vec![
         format!("run      {}", view.run_id),
@@ -111,7 +111,7 @@ pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
     lines
 }
 
-/// The state of a run, a line for each thing known.
+/// Formats the state of a run, one line per fact.
 pub(super) fn entry(run: &FoundRun, entry: &RunRegistryEntry) -> Vec<String> {
     let lifecycle = &entry.lifecycle;
     let mut lines = vec![
@@ -150,7 +150,7 @@ pub(super) fn entry(run: &FoundRun, entry: &RunRegistryEntry) -> Vec<String> {
     lines
 }
 
-/// Files of a bundle.
+/// Formats the files of a bundle.
 pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
     let Some(bundle) = &list.bundle else {
         return vec![format!("{} has no bundle", list.run_id)];
@@ -170,12 +170,12 @@ pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
     lines
 }
 
-/// One event: number, time, type, execution, and what it says.
+/// Formats one event: number, time, type, execution and text.
 pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String> {
     let id = event.execution_id.as_ref().map_or("", |id| id.as_str());
     let text = |key: &str| event.data.get(key).and_then(Value::as_str);
     let said = match (form.shown(&event.data).or(text("text")), text("base64")) {
-        // Lines of an agent's protocol that no step is made from.
+        // Protocol lines from which the preset derives no step.
         (Some(""), _) => return None,
         (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
         (None, Some(_)) => "(bytes that are not text)".to_owned(),
@@ -190,11 +190,11 @@ pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String>
     Some(line.trim_end().to_owned())
 }
 
-/// What a cancellation met.
+/// Describes the result of a cancel request.
 pub(super) fn cancellation(answer: &RunCancellation) -> String {
     match answer.answer {
         CancelEffect::Requested => format!(
-            "{} was asked to stop; it saves what its guest did and ends",
+            "{} is being cancelled; it saves the changes of its guest and ends",
             answer.run_id
         ),
         CancelEffect::AlreadyEnded => format!("{} had ended already", answer.run_id),
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_goal_cannot_break_the_table() {
+    fn newline_in_goal_does_not_break_the_table() {
         assert_eq!(short("a\nb\u{1b}[2Jc\td"), "a b[2Jc d");
         let long = short(&"ü".repeat(200));
         assert_eq!(long.chars().count(), SHOWN);

@@ -1,9 +1,9 @@
-//! Sleeping until something happens in a run directory.
+//! Sleeps until the content of a run directory changes.
 //!
-//! The kernel tells of every write to the journal and of every renamed record, and also when a
-//! supervisor that died gives its journal up. Whatever it does not tell is found at the end of a
-//! bounded sleep, so a lost notice costs time, not truth. inotify instances and watches are counted
-//! per user of the host: where others have used them up, only the bounded sleep is left.
+//! inotify reports every write to the journal, every renamed record, and the close of the journal
+//! when a supervisor dies. The sleep has a time limit, so a missed event only causes a delay. The
+//! kernel limits inotify instances and watches per user; if other processes have used them up, only
+//! the time limit remains.
 
 use crate::signals::on_end;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,25 +16,25 @@ use std::time::Duration;
 
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_millis(1000);
-/// Longest without notices from the kernel.
+/// Longest sleep without inotify.
 const BLIND: Duration = Duration::from_millis(200);
-/// Shortest, so that a torrent of output is read in pages and not line by line.
+/// Shortest sleep, so that fast output is read in pages and not line by line.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// Why a sleep ended.
+/// Reason why a sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// Something in the directory changed.
+    /// The directory changed.
     Changed,
-    /// Nothing did, for long enough to look all the same.
+    /// The time limit passed without a change.
     Time,
-    /// Ctrl-C, or the like.
+    /// A signal such as Ctrl-C arrived.
     Interrupted,
 }
 
-/// One directory, and the signals that end a follower.
+/// Watch on one directory and on the signals that end the process.
 pub(super) struct Watch {
-    /// Notices of the kernel; none where its budget for them is used up.
+    /// inotify descriptor; `None` if the user's limit is used up.
     changes: Option<OwnedFd>,
     interrupts: OwnedFd,
 }
@@ -53,7 +53,7 @@ impl Watch {
         })
     }
 
-    /// Sleeps until the directory changes, a signal comes or the time is up.
+    /// Sleeps until the directory changes, a signal arrives or the time limit passes.
     pub(super) fn wait(&mut self) -> io::Result<Woken> {
         let longest = if self.changes.is_some() {
             LONGEST
@@ -62,7 +62,7 @@ impl Watch {
         };
         if let Some(woken) = self.poll(longest, Attention::Both)? {
             if woken == Woken::Changed {
-                // More is coming: one look for all of it.
+                // More changes usually follow at once, so one read covers all of them.
                 if self.poll(SHORTEST, Attention::Signals)? == Some(Woken::Interrupted) {
                     return Ok(Woken::Interrupted);
                 }
@@ -94,7 +94,7 @@ impl Watch {
         })
     }
 
-    /// What changed does not matter: the look that follows sees all of it.
+    /// Discards the inotify events: the next read of the directory sees every change.
     fn drain(&self) {
         let mut bytes = [0_u8; 4096];
         let Some(changes) = &self.changes else {
@@ -116,17 +116,17 @@ fn notices(directory: &Path) -> Result<OwnedFd, Errno> {
     Ok(changes)
 }
 
-/// What a sleep listens for.
+/// Events that end a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attention {
     Both,
     Signals,
 }
 
-/// A pipe that becomes readable with the first SIGINT, SIGTERM or SIGHUP.
+/// Returns a pipe that becomes readable with the first SIGINT, SIGTERM or SIGHUP.
 fn interrupts() -> io::Result<OwnedFd> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    // Kept by the callback: its end would be a signal as well.
+    // The callback owns the write end: closing it would look like a signal.
     on_end(move || {
         let _ = rustix::io::write(&write, b"!");
     })?;
@@ -139,7 +139,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_change_wakes_and_silence_does_not() {
+    fn change_wakes_the_watch_and_silence_does_not() {
         let temp = tempfile::tempdir().unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
         let began = Instant::now();
@@ -151,14 +151,14 @@ mod tests {
             assert_eq!(watch.wait().unwrap(), Woken::Changed);
             began.elapsed()
         });
-        // A machine that stands still makes any one of them late.
+        // A busy machine can delay any single wake-up, so the fastest one counts.
         assert!(woken.min().unwrap() < LONGEST / 2);
         assert_eq!(watch.wait().unwrap(), Woken::Time);
     }
 
-    /// A writer that is gone closes what it held: that is how a death is noticed at once.
+    /// When a process dies, the kernel closes its files, which inotify reports at once.
     #[test]
-    fn a_writer_that_is_gone_wakes() {
+    fn close_by_a_dead_writer_wakes_the_watch() {
         let temp = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(temp.path().join("events.jsonl")).unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
@@ -166,12 +166,12 @@ mod tests {
         assert_eq!(watch.wait().unwrap(), Woken::Changed);
     }
 
-    /// Set in the child of the next test: the budget that is used up.
+    /// Set in the child process of the next test, in which the inotify limit is used up.
     const USED_UP: &str = "CODEBOX_TEST_USED_UP";
 
-    /// Without the variable the budgets are whole, and the kernel tells of the change.
+    /// Without the variable the limit is not used up, and inotify reports the change.
     #[test]
-    fn a_follower_without_notices_looks_again() {
+    fn watch_without_inotify_polls() {
         let temp = tempfile::tempdir().unwrap();
         let mut watch = Watch::begin(temp.path()).unwrap();
         let used_up = std::env::var_os(USED_UP).is_some();
@@ -182,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_budget_of_inotify_is_no_error() {
-        // In a user namespace of its own, whose limits are below the host's.
+    fn exhausted_inotify_limit_is_not_an_error() {
+        // A new user namespace, whose limits are separate from the host's.
         for budget in ["instances", "watches"] {
             let script = format!(
                 "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \
-                 runs::watch::tests::a_follower_without_notices_looks_again"
+                 runs::watch::tests::watch_without_inotify_polls"
             );
             let output = std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user", "sh", "-c", &script])

@@ -7,39 +7,39 @@ use wp_codebox_contracts::SandboxScope;
 /// Subcommands of `sandbox`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Make a sandbox from a profile and wait until it is ready.
+    /// Create a sandbox from a profile and wait until it is ready.
     Create(CreateArgs),
-    /// Show a sandbox, also one that has ended.
+    /// Show a sandbox, including one that has ended.
     Get(OneArgs),
-    /// List sandboxes, newest first, with those that have ended.
+    /// List sandboxes, newest first, including ended ones.
     List(ListArgs),
-    /// Let a sandbox live for so long, counted from now.
+    /// Set the remaining lifetime of a sandbox, counted from now.
     ExtendTtl(ExtendArgs),
-    /// Keep the files and the database of a sandbox.
+    /// Store the files and the database of a sandbox as a snapshot.
     Snapshot(SnapshotArgs),
-    /// Bring a sandbox back to a snapshot.
+    /// Restore a sandbox to a snapshot.
     Restore(RestoreArgs),
-    /// End a sandbox and make it again from the same profile, mounts and snapshot.
+    /// Destroy a sandbox and create it again from the same profile, mounts and snapshot.
     Recreate(OneArgs),
-    /// End a sandbox; its bundle is written. Ending it again changes nothing.
+    /// End a sandbox and write its bundle. Has no effect on an ended sandbox.
     Destroy(OneArgs),
-    /// Open the preview of a held sandbox, or show the one that is open.
+    /// Open the preview of a held sandbox, or show the open one.
     Preview(PreviewArgs),
     /// List snapshots, oldest first.
     Snapshots(SnapshotsArgs),
-    /// Remove a snapshot. Removing it again changes nothing.
+    /// Remove a snapshot. Has no effect if the snapshot does not exist.
     RemoveSnapshot(RemoveSnapshotArgs),
-    /// Say what a sandbox of a profile may use: processor time, memory, disk. No money.
+    /// Estimate the CPU time, memory and disk use of a sandbox, without a price.
     EstimateCost(EstimateArgs),
 }
 
-/// Where sandboxes are, and who asks.
+/// Site of the sandboxes and actor of the request.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PlaceArgs {
     /// Partition of the state directory.
     #[arg(long, value_name = "ID", default_value = "cli")]
     pub site: String,
-    /// Who asks, in a few words; it stands in the journal beside what was done.
+    /// Name of the user or program that makes the request; recorded in the journal.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub actor: String,
     #[command(flatten)]
@@ -49,7 +49,7 @@ pub(crate) struct PlaceArgs {
     pub json: bool,
 }
 
-/// Whom a sandbox is for.
+/// Owner of a sandbox.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ScopeArg {
     Session,
@@ -76,22 +76,22 @@ Examples:
   wp-codebox sandbox create --profile profile.shop@1.2.0 --ttl 30m \\
     --from-snapshot snap_1f --json
 
-Exit status: 0 when it is ready; 1 when the profile is not valid or a command of its setup \
+Exit status: 0 when it is ready; 1 when the profile is not valid or one of its setup commands \
 failed; 125 when it could not start.")]
 pub(crate) struct CreateArgs {
-    /// A file in YAML or JSON, or the id of a profile in <state>/profiles.
+    /// File in YAML or JSON, or the id of a profile in <state>/profiles.
     #[arg(long, value_name = "FILE|ID")]
     pub profile: String,
-    /// Directory of the host for the workspace, where the profile names none.
+    /// Host directory for the workspace, if the profile names none.
     #[arg(long, value_name = "DIR")]
     pub source: Option<String>,
-    /// Begin with the files and the database of this snapshot.
+    /// Start with the files and the database of this snapshot.
     #[arg(long, value_name = "SNAPSHOT")]
     pub from_snapshot: Option<String>,
     /// Time to live, such as 90s, 15m or 4h. [default: the profile's]
     #[arg(long, value_name = "DURATION")]
     pub ttl: Option<String>,
-    /// Whom it is for. [default: the profile's]
+    /// Owner of the sandbox. [default: the profile's]
     #[arg(long, value_enum)]
     pub scope: Option<ScopeArg>,
     #[command(flatten)]
@@ -106,9 +106,9 @@ Examples:
   wp-codebox sandbox recreate run_1f
   wp-codebox sandbox destroy run_1f --actor deploy
 
-Exit status: 0; 1 when there is no such sandbox; 125 when it does not answer or cannot start.")]
+Exit status: 0; 1 when the sandbox does not exist; 125 when it does not answer or cannot start.")]
 pub(crate) struct OneArgs {
-    /// Id of the sandbox, or a prefix that only it has.
+    /// Id of the sandbox or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
     #[command(flatten)]
@@ -124,7 +124,7 @@ Examples:
 
 Exit status: 0, also when there is none; 125 when the state directory cannot be used.")]
 pub(crate) struct ListArgs {
-    /// Rows at most, 200 at most.
+    /// Number of rows, at most 200.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub limit: u16,
     #[command(flatten)]
@@ -137,12 +137,12 @@ pub(crate) struct ListArgs {
 Examples:
   wp-codebox sandbox extend-ttl run_1f 2h
 
-Exit status: 0; 1 when it has ended or may not live so long; 125 when it does not answer.")]
+Exit status: 0; 1 when it has ended or the time is not allowed; 125 when it does not answer.")]
 pub(crate) struct ExtendArgs {
-    /// Id of the sandbox, or a prefix that only it has.
+    /// Id of the sandbox or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
-    /// Such as 90s, 15m or 4h, counted from now.
+    /// Remaining lifetime from now, such as 90s, 15m or 4h.
     #[arg(value_name = "DURATION")]
     pub ttl: String,
     #[command(flatten)]
@@ -155,13 +155,13 @@ pub(crate) struct ExtendArgs {
 Examples:
   wp-codebox sandbox snapshot run_1f --name before-update
 
-Exit status: 0 when it is whole and on disk; 1 when a program runs in the sandbox or the name is \
+Exit status: 0 when it is complete on disk; 1 when a program runs in the sandbox or the name is \
 taken; 125 when the sandbox does not answer or there is no space.")]
 pub(crate) struct SnapshotArgs {
-    /// Id of the sandbox, or a prefix that only it has.
+    /// Id of the sandbox or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
-    /// Name, new in this sandbox. [default: the time]
+    /// Name, unique in this sandbox. [default: the time]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]
@@ -175,13 +175,13 @@ Examples:
   wp-codebox sandbox restore run_1f before-update
   wp-codebox sandbox restore run_1f snap_9c1d
 
-Exit status: 0; 1 when the snapshot is not there or not what was kept (the sandbox goes on as it \
+Exit status: 0; 1 when the snapshot does not exist or is damaged (the sandbox continues as it \
 was), or a program runs in the sandbox; 125 when the sandbox does not answer.")]
 pub(crate) struct RestoreArgs {
-    /// Id of the sandbox, or a prefix that only it has.
+    /// Id of the sandbox or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
-    /// Id of a snapshot, a prefix of one, or the name of one of this sandbox's own.
+    /// Id of a snapshot, a unique prefix of the id, or the name of a snapshot of this sandbox.
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: String,
     #[command(flatten)]
@@ -197,7 +197,7 @@ Examples:
 
 Exit status: 0, also when there is none. `wp-codebox gc --snapshots-max-age 7d` removes old ones.")]
 pub(crate) struct SnapshotsArgs {
-    /// Only those of this sandbox.
+    /// List only snapshots of this sandbox.
     #[arg(long, value_name = "SANDBOX")]
     pub of: Option<String>,
     #[command(flatten)]
@@ -207,20 +207,20 @@ pub(crate) struct SnapshotsArgs {
 /// Arguments of `sandbox remove-snapshot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The audit log of the site gets a record of who removed what, before it is removed.
+The removal is recorded in the site's audit log before the snapshot is removed.
 
 Examples:
   wp-codebox sandbox remove-snapshot snap_9c1d
   wp-codebox sandbox remove-snapshot before-update --of run_1f \\
     --actor deploy --json
 
-Exit status: 0, also when a whole id names one that is gone; 1 when nothing matches, or while a \
-sandbox lives that began with it or was brought back to it; 125 when it cannot be removed.")]
+Exit status: 0, also when a complete id no longer exists; 1 when nothing matches, or while a \
+running sandbox started from it or was restored to it; 125 when it cannot be removed.")]
 pub(crate) struct RemoveSnapshotArgs {
-    /// Id of the snapshot, or a prefix that only it has; with --of its name, too.
+    /// Id of the snapshot or a unique prefix of the id; with --of also its name.
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: String,
-    /// Only one of this sandbox's.
+    /// Consider only snapshots of this sandbox.
     #[arg(long, value_name = "SANDBOX")]
     pub of: Option<String>,
     #[command(flatten)]
@@ -235,13 +235,13 @@ Examples:
   wp-codebox sandbox preview run_1f --login
   wp-codebox sandbox preview run_1f --login=editor --json
 
-Exit status: 0; 1 when there is no such sandbox, it has ended or the preview cannot be opened.")]
+Exit status: 0; 1 when the sandbox does not exist or has ended, or the preview cannot be opened.")]
 pub(crate) struct PreviewArgs {
-    /// Id of the sandbox or of a run that is held, or a prefix that only it has.
+    /// Id of the sandbox or held run, or a unique prefix of the id.
     #[arg(value_name = "SANDBOX")]
     pub sandbox: String,
-    /// Also make a link that signs its first visitor in to wp-admin: as USER, or as the first
-    /// administrator. It takes the place of one that was not used.
+    /// Also create a link that signs its first visitor in to wp-admin: as USER, or as the first
+    /// administrator. Replaces an unused link.
     #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub login: Option<String>,
     #[command(flatten)]
@@ -256,10 +256,10 @@ Examples:
 
 Exit status: 0; 1 when the profile is not valid.")]
 pub(crate) struct EstimateArgs {
-    /// A file in YAML or JSON, or the id of a profile in <state>/profiles.
+    /// File in YAML or JSON, or the id of a profile in <state>/profiles.
     #[arg(long, value_name = "FILE|ID")]
     pub profile: String,
-    /// For so long, such as 90s, 15m or 4h. [default: the profile's time to live]
+    /// Lifetime for the estimate, such as 90s, 15m or 4h. [default: the profile's time to live]
     #[arg(long, value_name = "DURATION")]
     pub duration: Option<String>,
     #[command(flatten)]

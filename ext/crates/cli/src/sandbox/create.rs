@@ -1,4 +1,4 @@
-//! A sandbox is made: profile → run request → a supervisor of its own, until it is ready.
+//! Creates a sandbox: profile → run request → supervisor, and waits until the sandbox is ready.
 
 use super::args::{CreateArgs, PlaceArgs};
 use super::place::{PROVENANCE, site};
@@ -16,11 +16,12 @@ use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
-/// What a run may take beyond the life of its sandbox: to start, and to write its bundle.
+/// Time of a run beyond the lifetime of its sandbox, for the start and for writing the bundle, in
+/// milliseconds.
 const AROUND: u64 = 15 * 60 * 1000;
-/// Longest run.
+/// Longest run in milliseconds.
 const LONGEST: u64 = 24 * 3600 * 1000;
-/// What can be asked of every sandbox, beside what its setup needs.
+/// Commands that every sandbox allows, in addition to those of its setup.
 const COMMANDS: [&str; 7] = [
     "inspect-mounted-inputs",
     "wordpress.run-php",
@@ -30,7 +31,7 @@ const COMMANDS: [&str; 7] = [
     "wordpress.ability",
     "wordpress.runtime-discovery",
 ];
-/// What running a program needs.
+/// Command id for running a program.
 const EXEC: &str = "command-agent-run";
 
 pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
@@ -52,21 +53,21 @@ pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
         actor: args.place.actor.clone(),
         instead_of: None,
     };
-    let judged = judge(&args.place, seed)?;
+    let judged = validate(&args.place, seed)?;
     judged.make(Spawned::new(RunMode::Detached)?)
 }
 
-/// A sandbox that could be made, as far as can be told without making one.
+/// A validated sandbox that can be created.
 #[derive(Debug)]
-pub(super) struct Judged {
+pub(super) struct ValidatedSandbox {
     seed: Seed,
     request: RunRequest,
     site: SiteId,
     settings: Settings,
 }
 
-/// Judges a seed: its profile, its times, its workspace, its secrets and what lies around it.
-pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> {
+/// Validates a seed: profile, times, workspace, secrets and host paths.
+pub(super) fn validate(place: &PlaceArgs, seed: Seed) -> Result<ValidatedSandbox, ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
     if seed.ttl_ms > profile.ttl.max_ms {
@@ -78,7 +79,7 @@ pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> 
         );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
-    Ok(Judged {
+    Ok(ValidatedSandbox {
         request: request_of(&profile, &seed, &settings, place)?,
         site: site(place)?,
         seed,
@@ -86,8 +87,8 @@ pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> 
     })
 }
 
-impl Judged {
-    /// Makes it and waits until it is ready.
+impl ValidatedSandbox {
+    /// Creates the sandbox and waits until it is ready.
     pub(super) fn make(self, supervisor: Spawned) -> Result<Value, ErrorBody> {
         let Self {
             seed,
@@ -110,7 +111,8 @@ impl Judged {
             run_id: request.run_id,
         };
         let mut document = shown::document(&state, &run)?;
-        // It said so itself, and may have too much to do to say it again.
+        // The ready event already stated the state; a busy sandbox may not have updated its
+        // document.
         if document["state"] == "provisioning" {
             document["state"] = json!("ready");
             document["expiresAt"] = json!(ready.get("expiresAt"));
@@ -127,19 +129,19 @@ fn absolute(path: &str) -> Result<String, ErrorBody> {
         .ok_or_else(|| invalid("--source is not valid UTF-8".to_owned()))
 }
 
-/// The directory of the workspace, when the sandbox sees one.
+/// Returns the mount of the workspace, if the profile has one.
 fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorBody> {
     let workspace = &profile.workspace;
     let named = seed.source.as_ref().or(workspace.source.as_ref());
     match (workspace.access, named) {
         (None, Some(_)) => Err(ErrorBody::new(
             ErrorCode::MountInvalid,
-            "--source has no use: the profile's workspace.access is none",
+            "--source cannot be used: the profile's workspace.access is none",
         )),
         (None, None) => Ok(None),
         (Some(_), None) => Err(ErrorBody::new(
             ErrorCode::MountInvalid,
-            "the profile has a workspace but names no directory for it: give --source",
+            "the profile has a workspace without a directory: add --source",
         )),
         (Some(mode), Some(source)) => Ok(Some(MountRequest {
             source: source.clone(),
@@ -161,7 +163,7 @@ fn request_of(
     let wordpress = settings.wordpress.as_deref().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
-            "--wordpress is missing: name a directory with WordPress in it",
+            "--wordpress is missing: set it to a directory that contains WordPress",
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
@@ -182,7 +184,7 @@ fn request_of(
     let mut limits = profile.resources.clone();
     limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
     let spec = TaskSpec {
-        // Text for whoever works there; nothing runs it.
+        // Instructions for people or agents; no program interprets them.
         goal: profile.setup.instructions.trim().to_owned(),
         mode: RunMode::Detached,
         policy: Some(policy_of(profile, &secrets)?),
@@ -227,13 +229,13 @@ fn policy_of(
     policy::parse(&json!(policy)).map_err(|e| e.body())
 }
 
-/// Values come from this process's environment, now; nothing keeps them.
+/// Reads the values from this process's environment; they are not stored.
 fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
     let refs = profile.setup.secret_refs.iter();
     refs.map(|secret| {
         let name = &secret.name;
         let value = std::env::var(name).map_err(|_| {
-            let message = format!("the profile needs the secret {name}, and this command's environment has no text variable of that name; export it");
+            let message = format!("the profile needs the secret {name}, but this environment variable is not set or not valid UTF-8; export it");
             ErrorBody::new(ErrorCode::SecretInvalid, message)
         })?;
         Ok(SecretBinding {

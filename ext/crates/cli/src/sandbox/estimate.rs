@@ -1,4 +1,4 @@
-//! What a sandbox may use, from what this host's finished runs used; else from its limits.
+//! Estimates the resource usage of a sandbox from finished runs of this host, else from its limits.
 
 use super::args::EstimateArgs;
 use super::place::{PROVENANCE, open};
@@ -9,13 +9,13 @@ use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunStatus, RunView, schem
 use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, ListFilter, StatusFilter, cost, list};
 
-/// Records of finished runs that are looked at, newest first.
+/// Number of records of finished runs that are searched, newest first.
 const RECORDS: usize = 1000;
-/// Results that are read.
+/// Largest number of results that are read.
 const MOST: usize = 100;
-/// Largest result that is read, bytes.
+/// Largest result that is read, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// Fewer say nothing.
+/// Smallest number of results for an estimate.
 const FEWEST: usize = 3;
 
 pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
@@ -56,23 +56,23 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
             "processes": limits.processes,
         },
         "costClass": profile.metadata.cost_class,
-        "note": "medians of what finished runs on this host used, scaled by time: of sandboxes of this profile and version where enough are known (basis profile), else of all runs of this site (basis site), else there are none (basis limits); no share of the processor is limited, so its time has no bound but the number of processors",
+        "note": "medians of finished runs on this host, scaled by time: of sandboxes of this profile and version if there are enough (basis profile), else of all runs of this site (basis site), else none (basis limits); CPU time is not limited except by the number of processors",
     }))
 }
 
-/// What an estimate is made from.
+/// Data source of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Basis {
     /// Finished sandboxes of the same profile and version.
     Profile,
-    /// Finished runs of the site, whatever they were.
+    /// All finished runs of the site.
     Site,
-    /// Nothing was measured.
+    /// No measured runs.
     Limits,
 }
 
-/// What finished runs used, newest first: of the profile, else of the site.
+/// Returns the costs of finished runs, newest first: of the profile, else of the site.
 fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
     let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
     let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {
@@ -97,7 +97,7 @@ fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>
     (Basis::Limits, Vec::new())
 }
 
-/// Medians; null when too few runs are known.
+/// Returns medians; null when there are too few runs.
 fn measured(costs: &[Cost], wall_ms: u64) -> Value {
     if costs.len() < FEWEST {
         return Value::Null;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_are_scaled_by_time_and_few_runs_say_nothing() {
+    fn medians_are_scaled_by_time_and_few_runs_give_no_estimate() {
         let cost = |wall_ms, cpu_ms, peak_memory_bytes| Cost {
             wall_ms,
             cpu_ms,

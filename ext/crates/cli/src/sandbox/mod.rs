@@ -1,8 +1,8 @@
 //! `wp-codebox sandbox`: sandboxes that outlive their commands.
 //!
-//! A sandbox is a held, detached run with an identity; nothing else remembers it. Its supervisor
-//! owns its lifetime and its journal says who changed what. Beside the runs of a site lies what
-//! it was made from, for `recreate`.
+//! A sandbox is a held, detached run with an identity and no other stored state. Its supervisor
+//! enforces the lifetime, and its journal records all changes with their actors. A seed file in the
+//! site's directory stores the parameters of creation for `recreate`.
 
 mod args;
 mod create;
@@ -19,7 +19,7 @@ use super::output::Output;
 use super::supervisor::Spawned;
 use crate::{cancel, live};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
-use place::{LOOK_AGAIN, PROVENANCE, found, open};
+use place::{POLL_INTERVAL, PROVENANCE, found, open};
 use seed::Seed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -28,16 +28,16 @@ use wp_codebox_contracts::{
     CancelDetails, ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
     RunStatus, SiteId, SnapshotRequest, schema_id,
 };
-use wp_codebox_control::Patience;
+use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, SnapshotScope, SnapshotStore, StateDir, StatusFilter, find,
     list, now_rfc3339, status,
 };
 
-/// How long a sandbox may take for what it is asked: a snapshot of gigabytes takes its time.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How long one may take to write its bundle and end.
-const LAST: Duration = Duration::from_secs(120);
+/// Time limit for a request: a snapshot of gigabytes takes long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time limit for writing the bundle and ending.
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     let (name, done) = match command {
@@ -61,7 +61,7 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Asks a sandbox; one that has ended says so, and how.
+/// Sends a request; an ended sandbox gives an error with the reason of its end.
 fn ask(
     state: &StateDir,
     run: &FoundRun,
@@ -75,7 +75,12 @@ fn ask(
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
             .with("tombstone", document["tombstone"].clone()));
     }
-    live::ask(run, &place.actor, request, Patience::AtMost(PATIENCE))
+    live::ask(
+        run,
+        &place.actor,
+        request,
+        ReplyTimeout::AtMost(REQUEST_TIMEOUT),
+    )
 }
 
 fn get(args: &OneArgs) -> Result<Value, ErrorBody> {
@@ -114,7 +119,7 @@ fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
     shown::document(&state, &run)
 }
 
-/// Opens the preview of any run that is held.
+/// Opens the preview of any held run.
 fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
     let run = find(&state, std::slice::from_ref(&site), &args.sandbox).map_err(|e| e.body())?;
@@ -127,7 +132,12 @@ fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
         ..PreviewRequest::default()
     };
     let request = LiveRequest::Preview(request);
-    live::ask(&run, &args.place.actor, request, Patience::AtMost(PATIENCE))
+    live::ask(
+        &run,
+        &args.place.actor,
+        request,
+        ReplyTimeout::AtMost(REQUEST_TIMEOUT),
+    )
 }
 
 fn snapshot(args: &SnapshotArgs) -> Result<Value, ErrorBody> {
@@ -154,7 +164,7 @@ fn destroy(args: &OneArgs) -> Result<Value, ErrorBody> {
     shown::document(&state, &run)
 }
 
-/// Ends a sandbox in whatever state it is, and waits until it has. One that has ended stays so.
+/// Ends a sandbox in any state and waits for its end. Has no effect on an ended sandbox.
 fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<(), ErrorBody> {
     let over = || {
         status(state, run)
@@ -167,11 +177,11 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
     let close = LiveRequest::Close {
         reason: reason.to_owned(),
     };
-    // One that does not hear, or is not ready yet and would hear it only then, is cancelled: it
-    // saves what it has.
+    // A sandbox that does not answer or is not ready yet would not handle a close request now, so
+    // it is cancelled: it saves its changes.
     let heard = shown::is_held(run)
         && !shown::is_being_made(run)
-        && live::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
+        && live::ask(run, actor, close, ReplyTimeout::AtMost(END_TIMEOUT)).is_ok();
     if !heard && !over()? {
         let wish = CancelDetails {
             actor: Some(actor.to_owned()),
@@ -179,36 +189,42 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
         };
         cancel::cancel(state, run, &wish)?;
     }
-    let until = Instant::now() + LAST;
+    let until = Instant::now() + END_TIMEOUT;
     while !over()? {
         if Instant::now() > until {
-            let message = format!("sandbox {} was told to end and has not yet", run.run_id);
+            let message = format!("sandbox {} has not ended within the time limit", run.run_id);
             return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message)
                 .hint("ask again: ending it twice changes nothing"));
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
 fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
-    // Only root opens what only root can, and only its owner writes in the state directory.
+    // Spawned while still root: root may open all sources, and later only the owner may write to
+    // the state directory.
     let supervisor = Spawned::new(RunMode::Detached)?;
     let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;
     let seed = Seed::read(&state, &site, &run.run_id)?;
-    // Judged before anything is ended. Its snapshot is held until the new one has it.
+    // Validated before the old sandbox is ended. The snapshot stays locked until the new sandbox
+    // uses it.
     let _snapshot = match &seed.snapshot {
         None => None,
-        Some(reference) => Some(begun_on(&state, &site, reference)?),
+        Some(reference) => Some(starting_snapshot(&state, &site, reference)?),
     };
-    let judged = create::judge(&args.place, seed.again(&run.run_id, &args.place.actor))?;
+    let judged = create::validate(&args.place, seed.again(&run.run_id, &args.place.actor))?;
     end(&state, &run, &args.place.actor, "it is made again")?;
     judged.make(supervisor)
 }
 
-/// The snapshot that a sandbox began with, verified.
-fn begun_on(state: &StateDir, site: &SiteId, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
+/// Opens and verifies the snapshot that a sandbox started from.
+fn starting_snapshot(
+    state: &StateDir,
+    site: &SiteId,
+    reference: &str,
+) -> Result<OpenSnapshot, ErrorBody> {
     let shelf = SnapshotStore::of_site(state, site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
     shelf.open(&id, SnapshotScope::Any).map_err(|e| e.body())

@@ -1,4 +1,4 @@
-//! From the place and the reference of a command to the sandbox that is meant.
+//! Finds the sandbox that a command refers to.
 
 use super::args::PlaceArgs;
 use crate::Settings;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, find, view};
 
-/// Member of a run's provenance that makes it a sandbox.
+/// Member of a run's provenance that marks a sandbox.
 pub(super) const PROVENANCE: &str = "sandbox";
-/// Pause between two looks at a run that ends.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Poll interval while a run ends.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A state directory, root given up, and the site that is meant.
+/// Opens the state directory, gives up root and returns the site.
 pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
@@ -19,13 +19,13 @@ pub(super) fn open(place: &PlaceArgs) -> Result<(StateDir, SiteId), ErrorBody> {
     Ok((state, site(place)?))
 }
 
-/// The site that is meant.
+/// Returns the site.
 pub(super) fn site(place: &PlaceArgs) -> Result<SiteId, ErrorBody> {
     SiteId::new(place.site.clone())
         .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))
 }
 
-/// A sandbox by its id or the beginning of it.
+/// Finds a sandbox by its id or a prefix of it.
 pub(super) fn found(
     state: &StateDir,
     site: &SiteId,

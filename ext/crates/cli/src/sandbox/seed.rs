@@ -1,5 +1,5 @@
-//! What a sandbox was made from: `sites/<site>/sandboxes/<run_id>.json`. It holds host paths and
-//! no secret; only `recreate` reads it.
+//! Parameters of a sandbox's creation: `sites/<site>/sandboxes/<run_id>.json`. The file contains
+//! host paths and no secret; only `recreate` reads it.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -8,33 +8,33 @@ use std::os::unix::fs::OpenOptionsExt;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, SiteId};
 use wp_codebox_runtime::{SEEDS, StateDir};
 
-/// Largest seed, bytes.
+/// Largest seed in bytes.
 const LARGEST: u64 = 256 * 1024;
 
-/// A seed.
+/// Parameters of a sandbox's creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seed {
-    /// The profile as it was read.
+    /// Text of the profile.
     pub profile: String,
-    /// Directory for the workspace.
+    /// Host directory of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Snapshot it begins with.
+    /// Snapshot to start from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// Time to live, milliseconds.
+    /// Time to live in milliseconds.
     pub ttl_ms: u64,
-    /// Whom it is for.
+    /// Owner of the sandbox.
     pub scope: SandboxScope,
-    /// Who made it.
+    /// Actor that created the sandbox.
     pub actor: String,
-    /// The one in whose place it is.
+    /// Id of the sandbox that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<RunId>,
 }
 
 impl Seed {
-    /// The same for another sandbox.
+    /// Returns the seed for a replacement sandbox.
     pub(super) fn again(self, of: &RunId, actor: &str) -> Self {
         Self {
             actor: actor.to_owned(),
@@ -43,7 +43,7 @@ impl Seed {
         }
     }
 
-    /// Puts it beside the runs of its site. Root must be given up.
+    /// Writes the seed to the site's directory. Root must have been given up.
     pub(super) fn write(
         &self,
         state: &StateDir,
@@ -51,7 +51,7 @@ impl Seed {
         run_id: &RunId,
     ) -> Result<(), ErrorBody> {
         let failed = |e: std::io::Error| {
-            let message = format!("what the sandbox was made from cannot be written down: {e}");
+            let message = format!("the parameters of the sandbox cannot be stored: {e}");
             ErrorBody::new(ErrorCode::StateDirInvalid, message)
         };
         let directory = state
@@ -66,7 +66,7 @@ impl Seed {
         fs::rename(unfinished, directory.join(format!("{run_id}.json"))).map_err(failed)
     }
 
-    /// Reads it back.
+    /// Reads the seed of a sandbox.
     pub(super) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
         use std::io::Read;
         let path = state
@@ -79,7 +79,8 @@ impl Seed {
         let read = fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
         let seed = read.ok().and_then(|_| serde_json::from_slice(&bytes).ok());
         seed.ok_or_else(|| {
-            let message = format!("what sandbox {run_id} was made from is not known any more");
+            let message =
+                format!("the stored parameters of sandbox {run_id} are missing or invalid");
             ErrorBody::new(ErrorCode::SandboxNotFound, message)
                 .hint("make one with `wp-codebox sandbox create`")
         })

@@ -1,4 +1,4 @@
-//! Snapshots of a site: listed, and removed one by one.
+//! Lists and removes the snapshots of a site.
 
 use super::args::{RemoveSnapshotArgs, SnapshotsArgs};
 use super::place::{found, open};
@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Removal, SnapshotError, SnapshotScope, SnapshotStore, now_rfc3339};
 
-/// What the audit log calls a removal.
+/// Audit log event of a removal.
 const EVENT: &str = "sandbox.snapshot.removed";
 
 pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
@@ -18,7 +18,7 @@ pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
         None => (shelf.list(SnapshotScope::Any), shelf.damaged()),
         Some(of) => {
             let run = found(&state, &site, of)?;
-            // Whose a damaged one is cannot be told.
+            // A damaged snapshot does not show which sandbox it belongs to.
             (shelf.list(SnapshotScope::Run(&run.run_id)), Vec::new())
         }
     };
@@ -41,7 +41,8 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     };
     let removal = match id.and_then(|id| shelf.removal(&id)) {
         Ok(removal) => removal,
-        // What was asked for is so already; of a prefix or a name that cannot be said.
+        // A complete id that does not exist counts as removed; a prefix or a name does not identify
+        // a snapshot.
         Err(SnapshotError::NotFound { .. }) if SnapshotStore::is_id(reference) => {
             return Ok(json!({
                 "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
@@ -50,7 +51,8 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
         }
         Err(error) => return Err(error.body()),
     };
-    // Nothing goes without a record of who wanted it; the lock keeps others away meanwhile.
+    // The audit record is written before the removal; the lock excludes other users of the
+    // snapshot.
     let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
     let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
     let appended = AuditLog::open(&root, &site)
@@ -77,7 +79,7 @@ fn record(removal: &Removal<'_>, actor: &str) -> Map<String, Value> {
         ("actor".to_owned(), json!(actor)),
         ("snapshot".to_owned(), json!(removal.id)),
     ]);
-    // One that cannot be read has nothing but its id.
+    // For an unreadable snapshot only the id is known.
     if let Some(kept) = &removal.snapshot {
         record.insert("name".to_owned(), json!(kept.name));
         record.insert("run_id".to_owned(), json!(kept.run_id));

@@ -1,5 +1,5 @@
-//! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
-//! their record and journal.
+//! Builds `sandbox/v1`: for a running sandbox from its supervisor, for an ended one from its record
+//! and journal.
 
 use crate::live;
 use serde_json::{Map, Value, json};
@@ -9,28 +9,28 @@ use wp_codebox_contracts::{
     CONTROL_SOCKET, ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView,
     schema_id,
 };
-use wp_codebox_control::Patience;
+use wp_codebox_control::ReplyTimeout;
 use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, view};
 
-/// How long a sandbox may take to say how it is.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a dying supervisor is waited for.
+/// Time limit for a status reply of a sandbox.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for a supervisor that is exiting.
 const DYING: Duration = Duration::from_secs(5);
-/// Events at the end of a journal in which its end is looked for.
+/// Number of events at the end of a journal that are searched for its last state.
 const TAIL: u64 = 64;
 
-/// Whether a sandbox has a socket that hears requests.
+/// Returns whether a sandbox has a control socket that accepts requests.
 pub(super) fn is_held(run: &FoundRun) -> bool {
     run.path.join(CONTROL_SOCKET).exists()
 }
 
-/// `sandbox/v1`.
+/// Builds `sandbox/v1`.
 pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
     let mut view = view(state, run).map_err(|e| e.body())?;
-    let mut told = Told::Nothing;
+    let mut told = StatusReply::Nothing;
     if view.status == RunStatus::Running {
         told = asked(run);
-        if let Told::HungUp = told {
+        if let StatusReply::HungUp = told {
             view = last_look(state, run, view)?;
         }
     }
@@ -48,60 +48,62 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
     Ok(document)
 }
 
-/// What a supervisor says of its sandbox.
-enum Told {
+/// Status reply of a supervisor.
+enum StatusReply {
     State(Map<String, Value>),
-    /// It is being made, or has too much to do.
+    /// No reply: the sandbox is being created or is busy.
     Nothing,
-    /// Nobody hears, although somebody did: it is dying.
+    /// The connection was refused although the run is recorded as running: the supervisor is
+    /// exiting.
     HungUp,
 }
 
-fn asked(run: &FoundRun) -> Told {
+fn asked(run: &FoundRun) -> StatusReply {
     let began = Instant::now();
     match live::ask(
         run,
         "cli",
         LiveRequest::Status {},
-        Patience::AtMost(PATIENCE),
+        ReplyTimeout::AtMost(STATUS_TIMEOUT),
     ) {
-        Ok(Value::Object(told)) => Told::State(told),
-        Ok(_) => Told::Nothing,
-        Err(_) if is_held(run) && began.elapsed() < PATIENCE => Told::HungUp,
-        Err(_) => Told::Nothing,
+        Ok(Value::Object(told)) => StatusReply::State(told),
+        Ok(_) => StatusReply::Nothing,
+        Err(_) if is_held(run) && began.elapsed() < STATUS_TIMEOUT => StatusReply::HungUp,
+        Err(_) => StatusReply::Nothing,
     }
 }
 
-/// Whether a sandbox says that it is not ready yet.
+/// Returns whether a sandbox reports that it is not ready yet.
 pub(super) fn is_being_made(run: &FoundRun) -> bool {
-    let Told::State(told) = asked(run) else {
+    let StatusReply::State(told) = asked(run) else {
         return false;
     };
     let state = told.get("state").and_then(Value::as_str);
     matches!(state, Some("requested" | "provisioning"))
 }
 
-/// A supervisor that was killed hangs up before the kernel lets go of what it held.
+/// Waits briefly for the end of a supervisor that refused the connection: a killed process closes
+/// its socket before the kernel releases its file locks.
 fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
     let until = Instant::now() + DYING;
     while seen.status == RunStatus::Running && Instant::now() < until {
-        std::thread::sleep(super::LOOK_AGAIN);
+        std::thread::sleep(super::POLL_INTERVAL);
         seen = view(state, run).map_err(|e| e.body())?;
     }
     Ok(seen)
 }
 
-fn living(told: Told, document: &mut Value) {
+fn living(told: StatusReply, document: &mut Value) {
     document["state"] = json!("provisioning");
-    if let Told::State(told) = told {
+    if let StatusReply::State(told) = told {
         for (name, value) in told {
-            // What it was made from is known better here.
+            // The local record of these members is more precise.
             let known = name == "schema" || name == "identity";
             if !known && !value.is_null() {
                 document[name] = value;
             }
         }
-        // Its guest is gone, but its bundle is still being written.
+        // The guest is gone, but the bundle is still being written.
         if document["state"] == "destroyed" {
             document["state"] = json!("destroying");
         }
@@ -122,9 +124,9 @@ fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) 
     }
 }
 
-/// How it ended, when, why and on whose word.
+/// Returns how, when and why a sandbox ended, and the actor.
 fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
-    // What came first is why; what follows is how it went.
+    // The first event gives the reason; later events give the course of the end.
     let last = tail
         .iter()
         .find(|event| event.kind == EventType::StateChanged && is_end(event));
@@ -139,7 +141,7 @@ fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
             text(event, "reason"),
             text(event, "actor"),
         ),
-        // It came to no end of its own: it did not start, or its supervisor was killed.
+        // The sandbox recorded no end: it did not start, or its supervisor was killed.
         None => ("died", None, None),
     };
     let why = view.error.as_ref().map(|error| error.message.clone());
@@ -160,7 +162,7 @@ fn is_end(event: &LifecycleEvent) -> bool {
     matches!(to, Some("expired" | "failed" | "destroying"))
 }
 
-/// For people.
+/// Formats the document for people.
 pub(super) fn lines(document: &Value) -> Vec<String> {
     if let Some(rows) = document["sandboxes"].as_array() {
         let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
@@ -216,7 +218,7 @@ fn text(value: &Value, name: &str) -> String {
     }
 }
 
-/// `1.5 MiB`.
+/// Formats a size, for example `1.5 MiB`.
 fn size(row: &Value) -> String {
     let bytes = row["total_bytes"].as_u64().unwrap_or_default();
     match bytes {
@@ -296,14 +298,15 @@ fn snapshot(document: &Value) -> Vec<String> {
     ]
 }
 
-/// `in 29 min`, of two moments of the same day or month; none when it is not worth saying.
+/// Returns the remaining time, for example `in 29 min`, for two times of the same month; `None` if
+/// it is too long to show.
 fn left(until: &str, now: &str) -> Option<String> {
     let seconds = |text: &str| -> Option<u64> {
         let part = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
         let (days, hours) = (part(8..10)?, part(11..13)?);
         Some(((days * 24 + hours) * 60 + part(14..16)?) * 60 + part(17..19)?)
     };
-    // Nothing lives for a month: in the next one days begin anew.
+    // Sandboxes live less than a month; across a month boundary day numbers cannot be subtracted.
     if until.get(..7)? != now.get(..7)? {
         return None;
     }
@@ -335,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn every_death_has_a_reason_and_an_actor() {
+    fn every_ended_sandbox_has_a_reason_and_an_actor() {
         let change = |to: &str, reason: &str, actor: &str| {
             event(
                 1,
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_what_they_need_and_no_terminal_is_led_astray() {
+    fn lines_for_people_are_complete_and_control_characters_removed() {
         let kept = json!({
             "schema": "wp-codebox/sandbox-snapshot/v1", "id": "snap_1", "name": "a\u{1b}[2Jb",
             "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 /// Arguments of `sync`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What was synced last is kept beside the run, so that both sides can be told apart from what they \
-had in common: a file that only one side changed follows that side, one that both changed is a \
-conflict. .git never takes part; links are neither followed nor carried; a file has at most 1408 \
-KiB.
+The state of the last sync is stored with the run and shows which side changed a file: a file that \
+one side changed is copied to the other side; a file that both sides changed is a conflict. .git is \
+never synced; symbolic links are neither followed nor copied; the largest file size is 1408 KiB.
 
 Examples:
   wp-codebox sync run_1f push ./my-plugin
@@ -19,10 +18,10 @@ Examples:
     --write-back --on-conflict ours
   wp-codebox sync run_1f status ./my-plugin --json
 
-Exit status: 0 when both sides agree afterwards; 1 when there are conflicts and nothing was \
-carried, or the sandbox or a file cannot be used; 3 when something was left out.")]
+Exit status: 0 when both sides are equal afterwards; 1 when there are conflicts and nothing was \
+copied, or the sandbox or a file cannot be used; 3 when a file was left out.")]
 pub(crate) struct SyncArgs {
-    /// Id of the run that holds the sandbox, or a prefix that only it has.
+    /// Id of the run that holds the sandbox, or a unique prefix of the id.
     #[arg(value_name = "RUN")]
     pub run: String,
     #[command(subcommand)]
@@ -32,51 +31,52 @@ pub(crate) struct SyncArgs {
 /// Subcommands of `sync`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SyncAction {
-    /// Carry what changed here into the sandbox.
+    /// Copy local changes into the sandbox.
     #[command(after_help = "\
 Examples:
   wp-codebox sync run_1f push ./my-plugin
   wp-codebox sync run_1f push ./my-plugin:/workspace/my-plugin --dry-run
 
-Exit status: 0; 1 conflicts or failure; 3 when something was left out.")]
+Exit status: 0; 1 conflicts or failure; 3 when a file was left out.")]
     Push(PushArgs),
-    /// Carry what changed in the sandbox here.
+    /// Copy changes in the sandbox to the local directory.
     #[command(after_help = "\
-Without --write-back files that exist here are neither changed nor removed.
+Without --write-back existing local files are neither changed nor removed.
 
 Examples:
   wp-codebox sync run_1f pull ./copy
   wp-codebox sync run_1f pull ./my-plugin --write-back
 
-Exit status: 0; 1 conflicts or failure; 3 when something was left out.")]
+Exit status: 0; 1 conflicts or failure; 3 when a file was left out.")]
     Pull(PullArgs),
-    /// Show what push and pull would carry, and conflicts; nothing is changed.
+    /// Show what push and pull would copy, and conflicts, without changing files.
     #[command(after_help = "\
 Examples:
   wp-codebox sync run_1f status ./my-plugin
 
-Exit status: 0 when both sides agree; 1 conflicts or failure; 3 when they differ.")]
+Exit status: 0 when both sides are equal; 1 conflicts or failure; 3 when they differ.")]
     Status(StatusArgs),
 }
 
-/// What both sides are.
+/// Directories to synchronize.
 #[derive(Debug, Args)]
 pub(crate) struct SidesArgs {
-    /// Directory here and, behind a colon, in the sandbox. [default there: the only writable mount]
+    /// Local directory and, after a colon, the directory in the sandbox. [default in the sandbox:
+    /// the only writable mount]
     #[arg(value_name = "LOCALDIR[:GUEST]")]
     pub sides: String,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
 
-/// Which side counts where both changed.
+/// Side that wins if both changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnConflict {
-    /// Neither: nothing is carried and every conflict is shown.
+    /// Neither side: copy nothing and list every conflict.
     Fail,
-    /// The sandbox's.
+    /// The sandbox.
     Theirs,
-    /// The one here.
+    /// The local directory.
     Ours,
 }
 
@@ -85,10 +85,10 @@ pub(crate) enum OnConflict {
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub sides: SidesArgs,
-    /// Show what would be carried, and carry nothing.
+    /// Show what would be copied without copying it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Which side counts where both changed.
+    /// Side that wins if both changed.
     #[arg(long, value_enum, default_value = "fail")]
     pub on_conflict: OnConflict,
 }
@@ -98,13 +98,13 @@ pub(crate) struct PushArgs {
 pub(crate) struct PullArgs {
     #[command(flatten)]
     pub sides: SidesArgs,
-    /// Change and remove files that exist here, too.
+    /// Also change and remove existing local files.
     #[arg(long)]
     pub write_back: bool,
-    /// Show what would be carried, and carry nothing.
+    /// Show what would be copied without copying it.
     #[arg(long)]
     pub dry_run: bool,
-    /// Which side counts where both changed.
+    /// Side that wins if both changed.
     #[arg(long, value_enum, default_value = "fail")]
     pub on_conflict: OnConflict,
 }
@@ -116,7 +116,7 @@ pub(crate) struct StatusArgs {
     pub sides: SidesArgs,
 }
 
-/// A directory of each side: the guest's part begins at the last `:/`.
+/// Splits the two directories; the guest's part starts at the last `:/`.
 pub(super) fn sides(given: &str) -> (PathBuf, Option<String>) {
     match given.rfind(":/").filter(|at| *at > 0) {
         Some(at) => {

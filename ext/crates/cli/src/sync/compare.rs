@@ -1,4 +1,5 @@
-//! Three ways: what both sides had in common, what is here, what is in the sandbox. Pure.
+//! Three-way comparison of the last synced state, the local files and the files in the sandbox.
+//! Pure.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,35 +12,36 @@ pub(super) struct File {
     pub executable: bool,
 }
 
-/// Files by their path below the synced directory.
+/// Files by path relative to the synced directory.
 pub(super) type Files = BTreeMap<String, File>;
 
-/// What is known of both sides.
+/// All known file states.
 #[derive(Debug, Default)]
 pub(super) struct Sides {
-    /// What was synced last.
+    /// State at the last sync.
     pub base: Files,
-    /// What is here.
+    /// Local files.
     pub local: Files,
-    /// What is in the sandbox.
+    /// Files in the sandbox.
     pub guest: Files,
-    /// Files of the sandbox that differ from what it began with, and what that was.
+    /// Files in the sandbox that differ from their initial content, with the digest of that
+    /// content.
     pub began: BTreeMap<String, Option<String>>,
 }
 
-/// What is to be done about a path.
+/// Action for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// The one here is newer.
+    /// The local file is newer.
     Push,
-    /// The one in the sandbox is.
+    /// The sandbox's file is newer.
     Pull,
-    /// Both are.
+    /// Both changed.
     Conflict,
 }
 
-/// Every path on which the sides differ.
+/// Returns every path on which the sides differ.
 pub(super) fn compare(sides: &Sides) -> BTreeMap<String, Verdict> {
     let paths: BTreeSet<&String> = sides
         .local
@@ -66,13 +68,14 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
         });
     }
     match (local, guest, sides.began.get(path)) {
-        // Never synced, and never changed there: only what is here is new. What is not here
-        // was not asked for.
+        // Never synced and unchanged in the sandbox: only a local file is new. A missing local file
+        // does not mean a deletion.
         (Some(_), _, None) => Some(Verdict::Push),
         (None, _, None) => None,
         (None, Some(_), Some(_)) => Some(Verdict::Pull),
         (None, None, Some(_)) => None,
-        // Changed there; here it is what it began as, or something else.
+        // Changed in the sandbox; the local file is either the initial content or a change of its
+        // own.
         (Some(local), _, Some(began)) => Some(match began {
             Some(began) if *began == local.sha256 => Verdict::Pull,
             Some(_) | None => Verdict::Conflict,
@@ -80,7 +83,7 @@ fn judge(sides: &Sides, path: &str) -> Option<Verdict> {
     }
 }
 
-/// Whether both have it or neither.
+/// Returns whether both sides have the same file, or neither has it.
 pub(super) fn same(one: Option<&File>, other: Option<&File>) -> bool {
     match (one, other) {
         (None, None) => true,
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_changed_alone_wins_and_two_are_a_conflict() {
+    fn single_changed_side_wins_and_two_changes_conflict() {
         let base = [
             ("both", "1"),
             ("gone-here", "1"),
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_record_the_source_is_what_both_had() {
+    fn first_sync_compares_with_the_mount_source() {
         let sides = Sides {
             base: Files::new(),
             local: files(&[("a", "1"), ("b", "2"), ("c", "9"), ("d", "1")]),
@@ -180,7 +183,7 @@ mod tests {
         assert_eq!(found.get("c"), Some(&Verdict::Push));
         assert_eq!(found.get("d"), Some(&Verdict::Conflict));
         assert_eq!(found.get("e"), Some(&Verdict::Pull));
-        // A file of the source that is not here: a push must not delete it.
+        // A file of the mount's source that is missing locally: a push must not delete it.
         assert_eq!(found.get("f"), None);
     }
 }

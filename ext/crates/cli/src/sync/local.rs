@@ -1,4 +1,5 @@
-//! The directory here: read and written beneath its own descriptor, links never followed.
+//! Local directory: read and written relative to its own descriptor, without following symbolic
+//! links.
 
 use super::compare::{File, Files};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
@@ -12,23 +13,23 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
-/// Directories deep.
+/// Largest directory depth.
 const DEPTH: usize = 64;
-/// Files at most.
+/// Largest number of files.
 const FILES: usize = 50_000;
 
-/// The directory, open.
+/// The open local directory.
 #[derive(Debug)]
 pub(super) struct Local {
     root: OwnedFd,
     shown: String,
 }
 
-/// What is in it.
+/// Content of the directory.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub files: Files,
-    /// Paths that take no part, and why.
+    /// Paths that are not synced, with the reason.
     pub left_out: Vec<(String, &'static str)>,
 }
 
@@ -45,7 +46,7 @@ impl Local {
         }
     }
 
-    /// Every regular file but those below `.git`.
+    /// Returns every regular file outside of `.git`.
     pub(super) fn files(&self, most: usize) -> Result<Found, ErrorBody> {
         let mut found = Found::default();
         self.walk("", 0, most, &mut found)?;
@@ -108,7 +109,7 @@ impl Local {
         Ok(())
     }
 
-    /// A file's bytes, and whether it is executable.
+    /// Returns the content of a file, and whether it is executable.
     pub(super) fn read(&self, path: &str, most: usize) -> Result<(Vec<u8>, bool), ErrorBody> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH)
@@ -128,7 +129,7 @@ impl Local {
         Ok((bytes, stat.st_mode & 0o111 != 0))
     }
 
-    /// What is there now; none: nothing.
+    /// Returns the current file at a path; `None` if there is none.
     pub(super) fn look(&self, path: &str, most: usize) -> Result<Option<File>, ErrorBody> {
         let (directory, name) = match self.parent(path, Missing::Refused) {
             Ok(found) => found,
@@ -146,7 +147,7 @@ impl Local {
         }
     }
 
-    /// Puts a file in its place with one rename.
+    /// Writes a file with an atomic rename.
     pub(super) fn write(
         &self,
         path: &str,
@@ -156,13 +157,15 @@ impl Local {
         let (directory, name) = self
             .parent(path, Missing::Made)
             .map_err(|e| self.failed(path, &io(e)))?;
-        // Without the name, which may be as long as a name can be.
+        // The temporary name does not contain the file's name, which may already have the largest
+        // length.
         let temporary = format!(".codebox-sync-{}", std::process::id());
         let put = || -> std::io::Result<()> {
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
-            // Whose file it is and who may read it stays as it is; a new one is its directory's.
+            // Owner and permissions of an existing file are preserved; a new file gets those of its
+            // directory.
             let (owner, readers) = match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
                     (before, before.st_mode & 0o666)
@@ -171,7 +174,7 @@ impl Local {
             };
             let mut file = std::fs::File::from(fd);
             file.write_all(bytes)?;
-            // Who may read a program may start it.
+            // Users who may read an executable file may also execute it.
             let mode = readers
                 | if executable {
                     (readers & 0o444) >> 2
@@ -185,7 +188,7 @@ impl Local {
             }
             fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             file.sync_data()?;
-            // A directory that took the name meanwhile is not replaced: the kernel refuses.
+            // The rename fails if a directory has taken the name meanwhile.
             fs::renameat_with(
                 &directory,
                 &temporary,
@@ -201,7 +204,7 @@ impl Local {
         })
     }
 
-    /// Removes a file, and directories that are empty without it.
+    /// Removes a file, and parent directories that are then empty.
     pub(super) fn remove(&self, path: &str) -> Result<(), ErrorBody> {
         let (directory, name) = self
             .parent(path, Missing::Refused)
@@ -220,7 +223,7 @@ impl Local {
         Ok(())
     }
 
-    /// The directory of a path, and the name in it.
+    /// Returns the open parent directory of a path, and the name in it.
     fn parent<'p>(&self, path: &'p str, missing: Missing) -> Result<(OwnedFd, &'p str), Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = |from: std::os::fd::BorrowedFd<'_>, name: &str| {
@@ -260,7 +263,7 @@ impl Local {
     }
 }
 
-/// What becomes of directories that are not there.
+/// Handling of missing directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Made,
@@ -280,7 +283,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_lies_outside_is_neither_read_nor_written() {
+    fn paths_outside_the_directory_are_neither_read_nor_written() {
         let temp = tempfile::tempdir().unwrap();
         let (root, outside) = (temp.path().join("in"), temp.path().join("out"));
         std::fs::create_dir_all(root.join(".git")).unwrap();
@@ -294,7 +297,7 @@ mod tests {
         let found = local.files(100).unwrap();
         assert!(found.files.is_empty(), "{found:?}");
         assert_eq!(found.left_out.len(), 3, "{found:?}");
-        // A link that leads nowhere else is followed no more: it could lead to git's own files.
+        // A link inside the directory is not followed either: it could lead to git's own files.
         symlink(".git", root.join("alias")).unwrap();
         for path in [
             "dir/a",
@@ -314,14 +317,14 @@ mod tests {
             assert!(local.read(path, 100).is_err(), "{path}");
         }
         assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
-        // A link that lies where a file goes is replaced, not followed.
+        // A link at the file's path is replaced and not followed.
         local.write("file", b"mine", false).unwrap();
         assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
         assert_eq!(std::fs::read(root.join("file")).unwrap(), b"mine");
     }
 
     #[test]
-    fn files_come_and_go_with_their_directories() {
+    fn parent_directories_are_created_and_removed_with_files() {
         let temp = tempfile::tempdir().unwrap();
         let local = Local::open(temp.path()).unwrap();
         local.write("a/b/c.sh", b"#!", true).unwrap();
@@ -334,7 +337,7 @@ mod tests {
         assert_eq!(local.look("a/x/y", 10).unwrap(), None);
         local.write("a/d", b"", false).unwrap();
         assert_eq!(local.files(10).unwrap().files.len(), 2);
-        // Who may read a file is not the guest's to say.
+        // The guest does not decide who may read a file.
         let place = temp.path().join("a/b/c.sh");
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o4750)).unwrap();
         for (executable, mode) in [(true, 0o750), (false, 0o640), (true, 0o750)] {

@@ -1,12 +1,12 @@
-//! `wp-codebox sync`: a directory here and one in a held sandbox.
+//! `wp-codebox sync`: synchronizes a local directory with one in a held sandbox.
 //!
-//! Both are compared with what they had in common when they were synced last. The sandbox judges
-//! every file once more when it is written, by the digest that it had when it was looked at; so
-//! does this side. Nothing that changed here is overwritten unless that was asked for.
+//! Both are compared with their state at the last sync. Before the sandbox writes a file, it checks
+//! that the file still has the digest that was compared; so does the local side. Local changes are
+//! never overwritten unless requested.
 
 mod args;
+mod client;
 mod compare;
-mod line;
 mod local;
 mod record;
 mod shown;
@@ -18,8 +18,8 @@ use super::output::Output;
 use args::{OnConflict, SidesArgs, SyncAction, sides};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use client::SupervisorClient;
 use compare::{File, Sides, Verdict, compare};
-use line::Line;
 use local::Local;
 use record::Record;
 use serde_json::Value;
@@ -30,7 +30,7 @@ use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn, SyncOut};
 use wp_codebox_runtime::{StateDir, find};
 
-/// Largest file that is carried, bytes.
+/// Largest file that is synced, in bytes.
 const MOST: usize = wp_codebox_supervisor::SYNC_FILE_BYTES;
 
 pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
@@ -61,7 +61,7 @@ pub(crate) fn main(output: &Output, args: &SyncArgs) -> ExitCode {
     }
 }
 
-/// Which way files go, and what may happen to them.
+/// Direction and conflict handling of a sync.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     verdict: Verdict,
@@ -72,17 +72,17 @@ struct Way {
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
     let settings = Settings::resolve(&given.place.paths);
-    // Root is kept where it is had: the files here may be anybody's.
+    // Root is kept if present: the local files may belong to any user.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let wanted = given.place.sites(&state)?;
     let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
     let (directory, guest) = sides(&given.sides);
     if way.is_some_and(|way| way.carry && way.verdict == Verdict::Pull) {
-        // A copy may begin with nothing.
+        // The local directory may start empty.
         let _ = std::fs::create_dir(&directory);
     }
     let local = Local::open(&directory)?;
-    let line = Line {
+    let line = SupervisorClient {
         run: run.clone(),
         actor: "cli:sync".to_owned(),
     };
@@ -117,7 +117,7 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     sync.decide(&verdicts, way)?;
     let begun = sync.seen.base.clone();
     let carried = sync.carry(way);
-    // What was carried is known, whatever broke off the rest.
+    // The copied files are recorded even if a later one failed.
     let base = sync.agreed();
     if base != begun && way.is_some_and(|way| way.carry) {
         record.save(base)?;
@@ -126,19 +126,19 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     Ok(sync.report)
 }
 
-/// Whether a path, or a directory it lies in, takes no part.
+/// Returns whether a path or one of its parent directories is excluded.
 fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
     left_out.iter().any(|(out, _)| {
         let below = path.strip_prefix(out.as_str());
-        // Nothing at all takes part when the directory itself does not.
+        // An excluded top directory excludes everything.
         out.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
 type Looked = (GuestPath, Sides, Vec<(String, String)>);
 
-/// What the sandbox has.
-fn look(line: &Line, guest: Option<GuestPath>) -> Result<Looked, ErrorBody> {
+/// Returns the state of the sandbox.
+fn look(line: &SupervisorClient, guest: Option<GuestPath>) -> Result<Looked, ErrorBody> {
     let changes = line.ask(LiveRequest::SyncOut(SyncOut {
         path: guest,
         content: false,
@@ -211,17 +211,17 @@ fn texts(list: &Value) -> Vec<&str> {
         .unwrap_or_default()
 }
 
-/// The path of a row below the synced directory. Its names are the guest's: they are judged
-/// when a file is opened.
+/// Returns the path of a row relative to the synced directory. The names come from the guest and
+/// are checked when a file is opened.
 fn below(top: &GuestPath, row: &Value) -> Option<String> {
     let rest = row["path"].as_str()?.strip_prefix(top.as_str())?;
     let rest = rest.strip_prefix('/')?;
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-/// One sync under way.
+/// A running sync.
 struct Sync<'a> {
-    line: &'a Line,
+    line: &'a SupervisorClient,
     local: &'a Local,
     top: &'a GuestPath,
     seen: Sides,
@@ -229,7 +229,7 @@ struct Sync<'a> {
 }
 
 impl Sync<'_> {
-    /// Which files shall be carried. Conflicts that nobody decided end it here.
+    /// Selects the files to copy. Unresolved conflicts end the sync here.
     fn decide(
         &mut self,
         verdicts: &BTreeMap<String, Verdict>,
@@ -323,10 +323,10 @@ impl Sync<'_> {
     }
 
     fn pull(&mut self, path: &str) -> Result<Carried, ErrorBody> {
-        // Whoever works here meanwhile must not lose it.
+        // A local change since the comparison must not be lost.
         let now = self.local.look(path, MOST)?;
         if !compare::same(now.as_ref(), self.seen.local.get(path)) {
-            let message = format!("{path} changed here meanwhile");
+            let message = format!("{path} was changed locally during the sync; try again");
             return Err(ErrorBody::new(ErrorCode::SyncConflict, message));
         }
         if !self.seen.guest.contains_key(path) {
@@ -343,14 +343,14 @@ impl Sync<'_> {
             .first()
             .filter(|row| row["base64"].is_string());
         let Some(row) = row else {
-            let message = format!("{path} is no file in the sandbox any more");
+            let message = format!("{path} is no longer a file in the sandbox");
             return Err(ErrorBody::new(ErrorCode::SyncConflict, message));
         };
         let bytes = STANDARD
             .decode(row["base64"].as_str().unwrap_or_default())
             .map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
         if row["sha256"] != sha256(&bytes).as_str() {
-            let message = format!("{path} holds a secret of the run, which does not leave it");
+            let message = format!("{path} contains a secret of the run, so it is not copied");
             return Err(ErrorBody::new(ErrorCode::RunFailed, message));
         }
         let executable = row["executable"] == Value::Bool(true);
@@ -362,7 +362,7 @@ impl Sync<'_> {
         Ok(Carried::Written)
     }
 
-    /// What both sides have now, and what they had where they differ.
+    /// Returns the common state of both sides, and the last synced one where they differ.
     fn agreed(&self) -> compare::Files {
         let seen = &self.seen;
         let mut agreed: compare::Files = seen

@@ -1,4 +1,4 @@
-//! What was synced last, kept beside the run: gone with it.
+//! State of the last sync, stored in the run's directory and removed with it.
 
 use super::compare::Files;
 use rustix::fs::{self, AtFlags, Mode, OFlags};
@@ -9,10 +9,10 @@ use std::path::Path;
 use wp_codebox_artifacts::sha256;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Largest record, bytes.
+/// Largest record in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// The record of one directory here and one there.
+/// Record for one local directory and one directory in the sandbox.
 #[derive(Debug)]
 pub(super) struct Record {
     run: OwnedFd,
@@ -48,7 +48,7 @@ impl Record {
         Ok(Self { run, name, head })
     }
 
-    /// What both sides had; nothing when they were never synced.
+    /// Returns the state of the last sync; empty if there was none.
     pub(super) fn load(&self) -> Result<Files, ErrorBody> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = match fs::openat(&self.run, &self.name, flags, Mode::empty()) {
@@ -68,7 +68,7 @@ impl Record {
         Err(failed("it is one of other directories"))
     }
 
-    /// Replaces it.
+    /// Replaces the record.
     pub(super) fn save(&self, files: Files) -> Result<(), ErrorBody> {
         let kept = Kept {
             head: self.head.clone(),
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_belongs_to_its_directories() {
+    fn sync_record_is_used_only_for_its_directories() {
         let temp = tempfile::tempdir().unwrap();
         let record = |guest| Record::of(temp.path(), temp.path(), guest).unwrap();
         assert!(record("/workspace/a").load().unwrap().is_empty());

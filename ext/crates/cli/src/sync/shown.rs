@@ -1,4 +1,4 @@
-//! What a sync did, for people and programs.
+//! Formats the result of a sync for people and programs.
 
 use super::compare::{Sides, Verdict};
 use crate::output::{Output, name as listed};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, schema_id};
 
-/// Rows that a table for people shows.
+/// Largest number of rows in a table for people.
 const SHOWN: usize = 200;
 
-/// What happened to a file.
+/// Action on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
     Written,
@@ -26,7 +26,7 @@ impl Carried {
     }
 }
 
-/// One sync.
+/// Result of one sync.
 #[derive(Debug)]
 pub(super) struct Report {
     direction: &'static str,
@@ -85,7 +85,7 @@ impl Report {
         }));
     }
 
-    /// Conflicts are an error that shows them all.
+    /// Returns an error that lists all conflicts, if there are any.
     pub(super) fn assert_no_conflict(&self) -> Result<(), ErrorBody> {
         if self.conflicts.is_empty() {
             return Ok(());

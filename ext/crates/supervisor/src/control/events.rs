@@ -1,9 +1,10 @@
-//! The journal as a stream, line by line or as server-sent events.
+//! Streams the event journal to a client, as JSON lines or as server-sent events.
 //!
-//! It is read from its file, a page at a time: who reads slowly holds up nobody and nothing.
+//! The journal is read from its file page by page, so a slow client delays neither the run nor
+//! other clients.
 
 use super::handles::ControlHandles;
-use super::lines::{Reader, Replies};
+use super::lines::{ReaderState, Replies};
 use bytes::Bytes;
 use http_body_util::channel::Sender;
 use serde_json::json;
@@ -14,40 +15,40 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{PageLimits, read_events};
 
-/// One page.
+/// Limits of one page of the journal.
 const PAGE: PageLimits = PageLimits {
     count: 256,
     bytes: 1024 * 1024,
 };
-/// How often a silent stream says that it lives.
+/// Interval of keep-alive messages on a stream without events.
 const ALIVE: Duration = Duration::from_secs(15);
-/// When a client of server-sent events is to come back, milliseconds.
+/// Reconnection delay for clients of server-sent events, in milliseconds.
 const RETRY: u32 = 1000;
 
-/// As replies, then an answer with the position reached.
+/// Sends the events as replies, then a final reply with the position reached.
 pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles: &ControlHandles) {
     let cursor = stream(wanted, replies, handles).await;
     let answer = json!({"cursor": cursor});
     replies.send(&LiveReply::Answer { answer }).await;
 }
 
-/// As server-sent events; answers how the client read them.
+/// Sends the journal as server-sent events; returns the final state of the reader.
 pub(super) async fn server_sent(
     wanted: &EventsRequest,
     mut client: SseClient,
     handles: &ControlHandles,
-) -> Reader {
+) -> ReaderState {
     client.send(&SseFrame::retry(RETRY)).await;
     stream(wanted, &mut client, handles).await;
     client.state
 }
 
-/// Where the events go.
+/// Destination of a stream of events.
 pub(super) trait EventSink {
     async fn event(&mut self, event: &LifecycleEvent, projection: EventProjection);
-    /// Nothing happened for a while.
+    /// Sends a keep-alive message.
     async fn alive(&mut self);
-    fn reader(&self) -> Reader;
+    fn reader(&self) -> ReaderState;
 }
 
 impl EventSink for Replies {
@@ -64,37 +65,37 @@ impl EventSink for Replies {
 
     async fn alive(&mut self) {}
 
-    fn reader(&self) -> Reader {
+    fn reader(&self) -> ReaderState {
         Replies::reader(self)
     }
 }
 
-/// The body of an HTTP response.
+/// Body of an HTTP response that carries server-sent events.
 pub(super) struct SseClient {
     body: Sender<Bytes>,
     reading: Duration,
-    state: Reader,
+    state: ReaderState,
 }
 
 impl SseClient {
-    /// The client may take `reading` for each event.
+    /// Creates the sink; the client must read each event within `reading`.
     pub(super) fn new(body: Sender<Bytes>, reading: Duration) -> Self {
         Self {
             body,
             reading,
-            state: Reader::Reads,
+            state: ReaderState::Reading,
         }
     }
 
     pub(super) async fn send(&mut self, frame: &SseFrame) {
-        if self.state != Reader::Reads {
+        if self.state != ReaderState::Reading {
             return;
         }
         let bytes = Bytes::copy_from_slice(frame.as_str().as_bytes());
         match tokio::time::timeout(self.reading, self.body.send_data(bytes)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => self.state = Reader::Gone,
-            Err(_) => self.state = Reader::Slow,
+            Ok(Err(_)) => self.state = ReaderState::Gone,
+            Err(_) => self.state = ReaderState::TimedOut,
         }
     }
 }
@@ -112,7 +113,7 @@ impl EventSink for SseClient {
         self.send(&SseFrame::keep_alive()).await;
     }
 
-    fn reader(&self) -> Reader {
+    fn reader(&self) -> ReaderState {
         self.state
     }
 }
@@ -132,7 +133,7 @@ async fn stream(
             client.event(event, wanted.projection).await;
         }
         cursor = page.cursor;
-        if client.reader() != Reader::Reads {
+        if client.reader() != ReaderState::Reading {
             return cursor;
         }
         if page.more {
@@ -146,7 +147,7 @@ async fn stream(
                     Ok(false) => return cursor,
                     Err(_) => {
                         client.alive().await;
-                        if client.reader() != Reader::Reads {
+                        if client.reader() != ReaderState::Reading {
                             return cursor;
                         }
                     }

@@ -1,13 +1,13 @@
-//! A program in a held sandbox, and the client whose it is.
+//! Runs one program in a held sandbox for one client of the control socket.
 //!
-//! Its streams are copied here: what it prints goes redacted to the client and to the journal,
-//! what the client says goes to its standard input. One loop waits for all of it at once and
-//! for nothing inside a step. So a client that does not read, or a full journal, stops only the
-//! reading of this program's output: its signals and its standard input go on.
+//! One loop copies the program's output, redacted, to the client and to the journal, and the
+//! client's input to the program's standard input. The loop waits for all descriptors at once and
+//! never blocks on a single one. If the client does not read or the journal is full, only the
+//! reading of this program's output pauses; signals and standard input continue.
 
 use super::handles::ControlHandles;
 use super::lines::{Lines, Replies, ReplyQueue};
-use super::stdin::{Misunderstood, Stdin, waits};
+use super::stdin::{InvalidInput, Stdin, waits};
 use super::streams::{Out, Streamed, readable};
 use crate::run::{QueuedRequest, end_word, resize};
 use base64::Engine;
@@ -23,21 +23,21 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, kernel_error};
 
-/// One read.
+/// Read size in bytes.
 const CHUNK: usize = 32 * 1024;
-/// Bytes of replies that wait for the client before the program is read no further.
+/// Limit of queued reply bytes; beyond it the program's output is not read.
 const QUEUE: usize = 512 * 1024;
-/// Silence after which what is no whole line is shown.
-const PAUSE: Duration = Duration::from_millis(20);
-/// How often a client that is not read from is checked for being gone.
-const LOOK: Duration = Duration::from_millis(500);
-/// Left when a program has ended: no more than a pipe holds. What exceeds it comes from a process
-/// in the background.
-const LEFT: usize = 1024 * 1024;
-/// Time between a hang-up and a kill.
+/// Idle time after which an incomplete line is sent to the client.
+const FLUSH_DELAY: Duration = Duration::from_millis(20);
+/// Interval of checks for a disconnected client while nothing is read from its socket.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest output that is read from one stream after the program has ended: the capacity of a pipe.
+/// Any excess comes from a background process and is dropped.
+const DRAIN_LIMIT: usize = 1024 * 1024;
+/// Time between SIGHUP and SIGKILL for a program on a terminal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers a request to run a program, to its end.
+/// Runs the program that the client requested and sends replies until it has ended.
 pub(super) async fn converse(
     actor: String,
     exec: LiveExec,
@@ -45,7 +45,7 @@ pub(super) async fn converse(
     mut replies: Replies,
     handles: &ControlHandles,
 ) {
-    // The end of the run waits a moment for the last bytes of conversations.
+    // The shutdown of the run waits briefly for this follower, so that its final bytes are sent.
     let _follower = handles.queue.follow();
     let (answer, answered) = oneshot::channel();
     let (disconnect, flow) = (exec.disconnect, exec.stdin);
@@ -77,7 +77,7 @@ pub(super) async fn converse(
                 handles,
                 lines,
                 replies: replies.into_queue(),
-                client: Client::There,
+                client: Client::Connected,
                 disconnect,
                 ended,
                 terminal: streams.terminal,
@@ -97,20 +97,20 @@ pub(super) async fn converse(
     }
 }
 
-/// The client.
+/// Connection state of the client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Client {
-    There,
-    /// It says nothing more, but reads.
-    Silent,
+    Connected,
+    /// The client closed its sending side but still reads.
+    HalfClosed,
     Gone,
 }
 
-/// Output that waits for room in the journal. The future keeps its place in the queue.
+/// Output that waits for a permit of the journal queue. The future keeps its position in the queue.
 struct Pending<'a> {
     stream: OutputStream,
     bytes: Vec<u8>,
-    room: Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + 'a>>,
+    permit: Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + 'a>>,
 }
 
 struct Conversation<'a> {
@@ -123,7 +123,7 @@ struct Conversation<'a> {
     ended: oneshot::Receiver<ExecutionEnd>,
     terminal: Option<OwnedFd>,
     stdin: Stdin,
-    /// Why the program is being killed; told instead of its end.
+    /// Reason for killing the program; sent to the client instead of the exit status.
     failure: Option<ErrorBody>,
     outs: [Out<'a>; 2],
     journal: Option<Pending<'a>>,
@@ -131,16 +131,16 @@ struct Conversation<'a> {
     kill_at: Option<Instant>,
 }
 
-/// What happened next.
-enum Next {
+/// Next event of the loop.
+enum LoopEvent {
     Ended(ExecutionEnd),
     Line(std::io::Result<Option<Vec<u8>>>),
     Out(usize),
     In,
     Sent,
-    Room(Option<OwnedSemaphorePermit>),
+    Permit(Option<OwnedSemaphorePermit>),
     Pause,
-    Look,
+    Tick,
 }
 
 impl Conversation<'_> {
@@ -154,24 +154,24 @@ impl Conversation<'_> {
         }
         let end = loop {
             match self.next().await {
-                Next::Ended(end) => break end,
-                Next::Line(Ok(Some(line))) => self.hear(&line),
-                Next::Line(other) => self.silent(&other),
-                Next::Out(index) => self.copy(index),
-                Next::In => {
+                LoopEvent::Ended(end) => break end,
+                LoopEvent::Line(Ok(Some(line))) => self.handle_line(&line),
+                LoopEvent::Line(other) => self.handle_end_of_input(&other),
+                LoopEvent::Out(index) => self.copy(index),
+                LoopEvent::In => {
                     if let Some(reply) = self.stdin.feed() {
                         self.replies.push(&reply);
                     }
                 }
-                Next::Room(room) => self.keep(room),
-                Next::Pause => {
+                LoopEvent::Permit(permit) => self.send_to_journal(permit),
+                LoopEvent::Pause => {
                     for index in 0..self.outs.len() {
                         if let Some(bytes) = self.outs[index].client.pause() {
                             self.show(index, &bytes);
                         }
                     }
                 }
-                Next::Sent | Next::Look => {}
+                LoopEvent::Sent | LoopEvent::Tick => {}
             }
             self.check_client();
             if self.kill_at.is_some_and(|at| Instant::now() >= at) {
@@ -182,65 +182,68 @@ impl Conversation<'_> {
             }
         };
         let dropped = self.drain().await;
-        // Before the client reads any of it: journal and status depend on no reader.
+        // Queued before the final reply, because journal and status must not depend on a reading
+        // client.
         let _ = self.handles.queue.put(QueuedRequest::Drained {
             id: self.id.clone(),
         });
-        let last = self.last_word(end, dropped);
+        let last = self.final_reply(end, dropped);
         self.replies.push(&last);
         while !self.replies.is_empty() {
-            let hears = self.client == Client::There;
+            let hears = self.client == Client::Connected;
             tokio::select! {
                 () = self.replies.flush_some() => {}
-                // What it still sends is dropped; it may wait to be rid of it before it reads.
+                // Further input of the client is read and dropped: the client may block in its own
+                // write before it reads.
                 line = self.lines.next(), if hears => match line {
                     Ok(Some(_)) => {}
-                    other => self.silent(&other),
+                    other => self.handle_end_of_input(&other),
                 },
-                () = tokio::time::sleep(LOOK), if !hears => {}
+                () = tokio::time::sleep(CHECK_INTERVAL), if !hears => {}
             }
             self.check_client();
         }
     }
 
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> LoopEvent {
         let reads = self.journal.is_none() && self.replies.len() < QUEUE;
         let waits = reads && self.outs.iter().any(|out| out.client.waits());
-        let hears = self.client == Client::There && self.failure.is_none() && self.stdin.has_room();
+        let hears =
+            self.client == Client::Connected && self.failure.is_none() && self.stdin.has_room();
         let looks = self.kill_at.is_some() || !hears;
         let feeds = self.stdin.waits();
         let sends = !self.replies.is_empty();
         let [first, second] = &self.outs;
         let (stdout, stderr) = (first.fd.as_ref(), second.fd.as_ref());
         tokio::select! {
-            end = &mut self.ended => Next::Ended(end.unwrap_or_else(|_| ExecutionEnd::unknown_death())),
-            line = self.lines.next(), if hears => Next::Line(line),
-            () = readable(stdout), if reads && stdout.is_some() => Next::Out(0),
-            () = readable(stderr), if reads && stderr.is_some() => Next::Out(1),
-            () = self.stdin.writable(), if feeds => Next::In,
-            () = self.replies.flush_some(), if sends => Next::Sent,
-            room = room(self.journal.as_mut()), if self.journal.is_some() => Next::Room(room),
-            () = tokio::time::sleep(PAUSE), if waits => Next::Pause,
-            () = tokio::time::sleep(LOOK), if looks => Next::Look,
+            end = &mut self.ended => LoopEvent::Ended(end.unwrap_or_else(|_| ExecutionEnd::unknown_death())),
+            line = self.lines.next(), if hears => LoopEvent::Line(line),
+            () = readable(stdout), if reads && stdout.is_some() => LoopEvent::Out(0),
+            () = readable(stderr), if reads && stderr.is_some() => LoopEvent::Out(1),
+            () = self.stdin.writable(), if feeds => LoopEvent::In,
+            () = self.replies.flush_some(), if sends => LoopEvent::Sent,
+            permit = journal_permit(self.journal.as_mut()), if self.journal.is_some() => LoopEvent::Permit(permit),
+            () = tokio::time::sleep(FLUSH_DELAY), if waits => LoopEvent::Pause,
+            () = tokio::time::sleep(CHECK_INTERVAL), if looks => LoopEvent::Tick,
         }
     }
 
-    /// No line came: an end of what the client says, or no client any more.
-    fn silent(&mut self, line: &std::io::Result<Option<Vec<u8>>>) {
+    /// Handles a read that returned no line: the client half-closed or closed the connection.
+    fn handle_end_of_input(&mut self, line: &std::io::Result<Option<Vec<u8>>>) {
         match line {
-            Ok(None) if !self.lines.is_gone() => self.client = Client::Silent,
-            Ok(_) | Err(_) => self.left(),
+            Ok(None) if !self.lines.is_gone() => self.client = Client::HalfClosed,
+            Ok(_) | Err(_) => self.handle_disconnect(),
         }
     }
 
     fn check_client(&mut self) {
         if self.client != Client::Gone && (self.lines.is_gone() || self.replies.is_gone()) {
-            self.left();
+            self.handle_disconnect();
         }
     }
 
-    /// The client is gone.
-    fn left(&mut self) {
+    /// Marks the client as gone and ends or releases its program.
+    fn handle_disconnect(&mut self) {
         if self.client == Client::Gone {
             return;
         }
@@ -248,8 +251,8 @@ impl Conversation<'_> {
         self.replies.close();
         match (self.disconnect, &self.terminal) {
             (Disconnect::Leave, _) => self.stdin.end(),
-            // The kill waits its turn. An end of input before it would make the program take
-            // what came by then for all there is.
+            // Standard input stays open until the kill is carried out: at end of file the program
+            // would treat truncated input as complete.
             (Disconnect::End, Some(_)) => {
                 self.signal(libc_signal("HUP"));
                 self.kill_at = Some(Instant::now() + GRACE);
@@ -265,9 +268,9 @@ impl Conversation<'_> {
         }
     }
 
-    /// One line of the client.
-    fn hear(&mut self, line: &[u8]) {
-        let understood = match serde_json::from_slice(line) {
+    /// Handles one line from the client.
+    fn handle_line(&mut self, line: &[u8]) {
+        let handled = match serde_json::from_slice(line) {
             Ok(LiveInput::Stdin { base64 }) => self.stdin.push(&base64),
             Ok(LiveInput::StdinEnd) => {
                 self.stdin.end();
@@ -283,13 +286,13 @@ impl Conversation<'_> {
                 self.signal(libc_signal(&signal));
                 Ok(())
             }
-            Err(_) if is_no_input(line) => Ok(()),
-            Err(_) => Err(Misunderstood),
+            Err(_) if is_other_message(line) => Ok(()),
+            Err(_) => Err(InvalidInput),
         };
-        if understood == Err(Misunderstood) {
+        if handled == Err(InvalidInput) {
             self.failure = Some(ErrorBody::new(
                 ErrorCode::InputInvalid,
-                "a line of standard input was not understood; the program was ended because its input is incomplete",
+                "a line of standard input is not a valid message; the program was killed because its input is incomplete",
             ));
             self.stdin.discard();
             let _ = self.handles.queue.put(QueuedRequest::Stop {
@@ -298,7 +301,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// One read of one output that can be read.
+    /// Reads once from a readable output stream.
     fn copy(&mut self, index: usize) {
         let mut buffer = vec![0; CHUNK];
         let Some(fd) = &self.outs[index].fd else {
@@ -310,7 +313,7 @@ impl Conversation<'_> {
         self.take(index, read, &buffer);
     }
 
-    /// What one read brought; how much it was.
+    /// Handles the result of one read and returns the number of bytes.
     fn take(&mut self, index: usize, read: std::io::Result<usize>, buffer: &[u8]) -> usize {
         match read {
             Ok(0) => self.outs[index].fd = None,
@@ -327,39 +330,40 @@ impl Conversation<'_> {
                 return count;
             }
             Err(error) if waits(&error) => return 0,
-            // The last process of a terminal closed it.
+            // Reading a pty fails with EIO after its last process has closed it.
             Err(_) => self.outs[index].fd = None,
         }
         0
     }
 
-    /// Waits for its turn on the way into the journal. Nothing else waits there: the program is
+    /// Requests a permit for the journal queue. At most one chunk waits: the program's output is
     /// not read meanwhile.
     fn queue_for_journal(&mut self, index: usize, bytes: Vec<u8>) {
         self.journal = Some(Pending {
             stream: self.outs[index].stream,
-            room: Box::pin(self.handles.queue.room(bytes.len())),
+            permit: Box::pin(self.handles.queue.permit(bytes.len())),
             bytes,
         });
     }
 
-    /// Into the journal, by way of the queue. A sandbox that is over keeps nothing more.
-    fn keep(&mut self, room: Option<OwnedSemaphorePermit>) {
-        if let (Some(pending), Some(room)) = (self.journal.take(), room) {
+    /// Puts the waiting chunk into the queue for the journal. Without a permit the sandbox has
+    /// ended, and the chunk is dropped.
+    fn send_to_journal(&mut self, permit: Option<OwnedSemaphorePermit>) {
+        if let (Some(pending), Some(permit)) = (self.journal.take(), permit) {
             let _ = self.handles.queue.put(QueuedRequest::Output {
                 id: self.id.clone(),
                 stream: pending.stream,
                 bytes: pending.bytes,
-                room,
+                permit,
             });
         }
     }
 
-    /// Waits until nothing is on its way into the journal.
+    /// Waits until the waiting chunk, if any, is in the queue.
     async fn settle_journal(&mut self) {
         if self.journal.is_some() {
-            let room = room(self.journal.as_mut()).await;
-            self.keep(room);
+            let permit = journal_permit(self.journal.as_mut()).await;
+            self.send_to_journal(permit);
         }
     }
 
@@ -383,14 +387,15 @@ impl Conversation<'_> {
         }
     }
 
-    /// Takes what is left when it has ended, without waiting for the client; whether there was
-    /// more than that. A process in the background does not hold us.
+    /// Reads the remaining output after the program has ended, without waiting for the client.
+    /// Returns whether output was dropped. A background process that holds the pipe open does not
+    /// delay this.
     async fn drain(&mut self) -> bool {
         self.settle_journal().await;
         let (mut buffer, mut dropped) = (vec![0; CHUNK], false);
         for index in 0..self.outs.len() {
             let (mut read, mut taken) = (1, 0);
-            while read > 0 && taken <= LEFT {
+            while read > 0 && taken <= DRAIN_LIMIT {
                 let Some(fd) = &self.outs[index].fd else {
                     break;
                 };
@@ -399,7 +404,7 @@ impl Conversation<'_> {
                 taken += read;
                 self.settle_journal().await;
             }
-            dropped |= taken > LEFT;
+            dropped |= taken > DRAIN_LIMIT;
             let out = &mut self.outs[index];
             let (clean, kept) = (out.client.finish(), out.journal.finish());
             if let Some(kept) = kept {
@@ -413,7 +418,7 @@ impl Conversation<'_> {
         dropped
     }
 
-    fn last_word(&mut self, end: ExecutionEnd, dropped: bool) -> LiveReply {
+    fn final_reply(&mut self, end: ExecutionEnd, dropped: bool) -> LiveReply {
         if let Some(error) = self.failure.take() {
             return LiveReply::Error { error };
         }
@@ -441,22 +446,23 @@ impl Conversation<'_> {
     }
 }
 
-/// Whether a line that is none we know is surely no input: a message of another type.
-fn is_no_input(line: &[u8]) -> bool {
+/// Returns whether a line that failed to parse is a message of an unknown type other than `stdin…`.
+/// Such a line can be ignored: it carries no standard input.
+fn is_other_message(line: &[u8]) -> bool {
     let message = serde_json::from_slice::<serde_json::Value>(line).unwrap_or_default();
     message["type"]
         .as_str()
         .is_some_and(|kind| !kind.starts_with("stdin"))
 }
 
-async fn room(pending: Option<&mut Pending<'_>>) -> Option<OwnedSemaphorePermit> {
+async fn journal_permit(pending: Option<&mut Pending<'_>>) -> Option<OwnedSemaphorePermit> {
     match pending {
-        Some(pending) => pending.room.as_mut().await,
+        Some(pending) => pending.permit.as_mut().await,
         None => None,
     }
 }
 
-/// The signals that a client may send, by name.
+/// Returns the number of a signal that clients may send, by name.
 fn libc_signal(name: &str) -> Option<i32> {
     use rustix::process::Signal;
     let signal = match name {
@@ -479,7 +485,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_signals_of_the_list_are_sent() {
+    fn signal_names_outside_the_allow_list_are_rejected() {
         assert_eq!(libc_signal("TERM"), Some(15));
         for name in ["SEGV", "term", "SIGTERM", "9", "", "WINCH"] {
             assert_eq!(libc_signal(name), None, "{name}");
@@ -487,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn only_messages_of_other_types_are_no_input() {
+    fn only_messages_of_other_types_are_not_stdin() {
         for line in [
             "",
             "x",
@@ -497,13 +503,13 @@ mod tests {
             r#"{"type":"stdin"}"#,
             r#"{"type":"stdin","bas"#,
         ] {
-            assert!(!is_no_input(line.as_bytes()), "{line}");
+            assert!(!is_other_message(line.as_bytes()), "{line}");
         }
         for line in [
             r#"{"type":"resize","columns":-1}"#,
             r#"{"type":"of-tomorrow"}"#,
         ] {
-            assert!(is_no_input(line.as_bytes()), "{line}");
+            assert!(is_other_message(line.as_bytes()), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the control thread holds of the run.
+//! Handles on the run that the control thread uses.
 
 use crate::outbox::CallerAttachment;
 use crate::parent::Answers;
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{CancelDetails, CancellationNote, RunId};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, now_rfc3339};
 
-/// What the thread may touch.
+/// Shared state of the run that the control thread may change or read.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlHandles {
     pub run_id: RunId,
@@ -17,19 +17,19 @@ pub(crate) struct ControlHandles {
     pub attachment: Arc<CallerAttachment>,
     pub record: Arc<LiveRecord>,
     pub answers: Arc<Answers>,
-    /// What others say passes it before it is recorded.
+    /// Redactor for text from clients, applied before it is recorded.
     pub redactor: Arc<Redactor>,
-    /// Where requests to a held sandbox are put.
+    /// Queue of requests for a held sandbox.
     pub queue: Arc<RequestQueue>,
-    /// Where the journal is.
+    /// Run directory, which contains the journal.
     pub run_dir: PathBuf,
 }
 
-/// Longest text of a wish that is recorded, characters.
+/// Longest recorded actor and reason of a cancel request, in characters.
 const WISH: usize = 500;
 
 impl ControlHandles {
-    /// Ends the run. Who asked first stands in its record before anything of it ends.
+    /// Cancels the run. The requesting actor is recorded before any process of the run is ended.
     pub(super) fn cancel(&self, reason: CancelReason, wish: CancelDetails) {
         let clean = |text: String| -> String {
             let text = self.redactor.redact(text.trim()).into_owned();
@@ -39,14 +39,14 @@ impl ControlHandles {
         self.record.cancelled(CancellationNote {
             requested_at: now_rfc3339(),
             reason: said(wish.reason).or_else(|| Some(reason.sentence().to_owned())),
-            requested_by: said(wish.actor).or_else(|| Some(asker(reason).to_owned())),
+            requested_by: said(wish.actor).or_else(|| Some(default_actor(reason).to_owned())),
         });
         self.cancellation.cancel(reason);
     }
 }
 
-/// Who it is that does not say so.
-const fn asker(reason: CancelReason) -> &'static str {
+/// Returns the actor to record for a cancel request that names none.
+const fn default_actor(reason: CancelReason) -> &'static str {
     match reason {
         CancelReason::Asked | CancelReason::CallerGone => "caller",
         CancelReason::Signal => "signal",

@@ -1,12 +1,12 @@
-//! `GET /events` on the control socket, for clients that speak nothing but HTTP.
+//! `GET /events` on the control socket, for HTTP clients.
 //!
-//! One request, one answer, then the connection is closed. There is nothing else here: no
-//! other path, no other method, no header that would let a page of another origin read it.
+//! The server handles one request and then closes the connection. It serves no other path and no
+//! other method, and sends no CORS header that would let a page of another origin read the events.
 
 use super::events;
 use super::events::SseClient;
 use super::handles::ControlHandles;
-use super::lines::{Lines, READING, Reader, Replies};
+use super::lines::{Lines, READING, ReaderState, Replies};
 use bytes::Bytes;
 use http_body_util::{Channel, Either, Full};
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -23,52 +23,50 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
-/// Most lines of a head.
+/// Largest number of header lines.
 const HEADERS: usize = 64;
-/// Longest line of a head.
+/// Longest header line in bytes.
 const LINE: usize = 8 * 1024;
-/// How long a head may take.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Names by which the socket may be called.
+/// Time limit for reading the request head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
+/// Accepted values of the `Host` header.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Stands for a head beyond these bounds: no method begins with NUL, so hyper answers 400.
+/// Passed to hyper in place of a head that exceeds these limits: no method begins with NUL, so
+/// hyper answers 400.
 const BEYOND_BOUNDS: &[u8] = b"\0\r\n\r\n";
 
-/// A status, and why.
+/// HTTP status and the text of the response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Refusal(StatusCode, &'static str);
 
-const MALFORMED: Refusal = Refusal(
-    StatusCode::BAD_REQUEST,
-    "this is no request that is understood here\n",
-);
+const MALFORMED: Refusal = Refusal(StatusCode::BAD_REQUEST, "the request is not valid\n");
 const PATH: Refusal = Refusal(StatusCode::NOT_FOUND, "there is nothing here but /events\n");
 const METHOD: Refusal = Refusal(
     StatusCode::METHOD_NOT_ALLOWED,
-    "events can be read only: use GET\n",
+    "events are read-only: use GET\n",
 );
 const HOST: Refusal = Refusal(
     StatusCode::MISDIRECTED_REQUEST,
-    "this socket is called sandbox\n",
+    "use the host name sandbox\n",
 );
 
 type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
-/// Whether a first line is the beginning of an HTTP request rather than a document.
+/// Returns whether a first line is an HTTP request line and not a JSON document.
 pub(super) fn is_request(line: &[u8]) -> bool {
     line.first().is_some_and(u8::is_ascii_uppercase)
 }
 
-/// Answers the request that begins with `first`.
+/// Answers the request whose first line is `first`.
 pub(super) async fn answer(
     first: &[u8],
     mut lines: Lines,
     replies: Replies,
     handles: &ControlHandles,
 ) {
-    // Nobody who says nothing keeps a place.
-    let head = match timeout(PATIENCE, head(first, &mut lines)).await {
+    // A client that sends no complete head in time must not occupy a connection permit.
+    let head = match timeout(HEAD_TIMEOUT, head(first, &mut lines)).await {
         Ok(Some(head)) => head,
         Ok(None) | Err(_) => BEYOND_BOUNDS.to_vec(),
     };
@@ -81,21 +79,21 @@ pub(super) async fn answer(
     .await;
 }
 
-/// Answers one request. `follow` sends the events and tells how the client read them, who may
-/// take `reading` for each.
+/// Answers one request. `follow` sends the events, allows the client `reading` for each, and
+/// returns the final state of the reader.
 async fn serve<F, R>(head: Vec<u8>, half: OwnedWriteHalf, reading: Duration, follow: F)
 where
     F: FnOnce(EventsRequest, SseClient) -> R,
-    R: Future<Output = Reader>,
+    R: Future<Output = ReaderState>,
 {
-    // The head is all that hyper reads; it answers on the socket.
+    // hyper reads only the head from memory and writes its response to the socket.
     let stream = tokio::io::join(Cursor::new(head), half);
     let (asked, mut asking) = mpsc::channel(1);
     let service = service_fn(move |request: Request<_>| {
         let response = match parse(&request) {
             Ok(wanted) => {
                 let (sender, body) = Channel::new(1);
-                // The connection has one request.
+                // The connection carries one request, so the channel has room for it.
                 let _ = asked.try_send((wanted, SseClient::new(sender, reading)));
                 events_response(body)
             }
@@ -115,19 +113,20 @@ where
     let events = async {
         match asking.recv().await {
             Some((wanted, client)) => follow(wanted, client).await,
-            // Refused: the connection ends by itself.
-            None => Reader::Reads,
+            // The request was rejected: hyper closes the connection after the response.
+            None => ReaderState::Reading,
         }
     };
     tokio::select! {
         _ = &mut connection => {}
-        reader = events => if reader == Reader::Reads {
+        reader = events => if reader == ReaderState::Reading {
             let _ = timeout(reading, connection).await;
         }
     }
 }
 
-/// All lines up to the empty one, as one text; none when there are too many, or too long ones.
+/// Returns all lines up to the empty line as one text; `None` when there are too many lines or one
+/// is too long.
 async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<u8>> {
     let mut head = first.to_vec();
     for _ in 0..HEADERS {
@@ -181,7 +180,7 @@ fn refuse(Refusal(status, why): Refusal) -> Response<Body> {
     refused
 }
 
-/// Judges a request.
+/// Validates the request and returns the events that it selects.
 fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
     if request.version() != Version::HTTP_11 {
         return Err(MALFORMED);
@@ -200,7 +199,7 @@ fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
     if request.method() != Method::GET {
         return Err(METHOD);
     }
-    // A body would be read as nothing, and be nothing that was asked for.
+    // A request body would be ignored, so a request with one is rejected.
     let has = |name| request.headers().contains_key(name);
     if has(header::CONTENT_LENGTH) || has(header::TRANSFER_ENCODING) {
         return Err(MALFORMED);
@@ -223,7 +222,8 @@ fn parse<B>(request: &Request<B>) -> Result<EventsRequest, Refusal> {
             _ => return Err(MALFORMED),
         }
     }
-    // Where a client says that it was wins over where it once began.
+    // `Last-Event-ID`, which a client sends when it reconnects, wins over the `after` parameter of
+    // the original URL.
     match values(LAST_EVENT_ID)?.as_slice() {
         [] => {}
         [header] => wanted.after = last_event_id(header).map_err(|_| MALFORMED)?,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_events_are_here() {
+    fn only_get_of_the_events_path_is_accepted() {
         let host = ("Host", "sandbox");
         let bus = read(
             "GET /events?projection=bus&after=3&follow=now",
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_chunks_of_one_response() {
+    async fn events_are_sent_as_chunks_of_one_response() {
         let text = answered(b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n").await;
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let mut head = head.split("\r\n");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_of_http_1_1_is_refused() {
+    async fn malformed_and_http_1_0_requests_get_status_400() {
         for head in [
             BEYOND_BOUNDS,
             b"GET /events HTTP/1.0\r\nHost: sandbox\r\n\r\n",
@@ -351,12 +351,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_its_events_is_let_go() {
+    async fn client_that_does_not_read_events_is_disconnected() {
         let (_client, server) = UnixStream::pair().unwrap();
         let (_, half) = server.into_split();
         let head = b"GET /events HTTP/1.1\r\nHost: sandbox\r\n\r\n".to_vec();
         let follow = |_, mut client: SseClient| async move {
-            while client.reader() == Reader::Reads {
+            while client.reader() == ReaderState::Reading {
                 client.send(&SseFrame::keep_alive()).await;
             }
             client.reader()

@@ -1,4 +1,5 @@
-//! Lines of a conversation: bounded in length, whole or not at all.
+//! Line reader and reply writer of a control connection. A line is bounded in length; a line that
+//! was cut ends the conversation.
 
 use bytes::{Buf, BytesMut};
 use std::io;
@@ -7,11 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, MAX_LIVE_LINE};
 
-/// How long a client may take to read one line; whatever it does not read by then it does not
-/// get.
+/// Time limit for a client to read one line; after it the client gets no further line.
 pub(super) const READING: Duration = Duration::from_secs(20);
 
-/// The client's lines.
+/// Reader of the client's lines.
 pub(super) struct Lines {
     half: OwnedReadHalf,
     buffer: Vec<u8>,
@@ -25,8 +25,8 @@ impl Lines {
         }
     }
 
-    /// The next line without its end; `None` at the end of the stream. What is read before this
-    /// future is dropped stays for the next.
+    /// Returns the next line without its newline, or `None` at end of file. Dropping the future
+    /// loses nothing: bytes already read stay in the buffer.
     pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut searched = 0;
         loop {
@@ -43,14 +43,14 @@ impl Lines {
                     "a line is longer than 2 MiB",
                 ));
             }
-            // A mebibyte of base64 arrives in a few reads.
+            // A MiB of base64 needs only a few reads with this buffer size.
             if self.half.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
         }
     }
 
-    /// Whether the other side is gone altogether, whatever of it is still to be read.
+    /// Returns whether the peer has closed the connection, even if unread bytes remain.
     pub(super) fn is_gone(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let stream: &tokio::net::UnixStream = self.half.as_ref();
@@ -64,33 +64,34 @@ impl Lines {
     }
 }
 
-/// Answers on their way. One who does not read in time, or is gone, gets no more.
+/// Writer of replies. A client that does not read in time, or has disconnected, gets no further
+/// reply.
 pub(super) struct Replies {
     half: OwnedWriteHalf,
     reading: Duration,
-    state: Reader,
+    state: ReaderState,
 }
 
-/// The client as a reader.
+/// State of the client as a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reader {
-    Reads,
-    /// Too slowly: something was not sent.
-    Slow,
+pub(super) enum ReaderState {
+    Reading,
+    /// The client did not read in time: a reply was cut.
+    TimedOut,
     Gone,
 }
 
 impl Replies {
-    /// To somebody who may take `reading` for each line.
+    /// Creates a writer for a client that must read each line within `reading`.
     pub(super) fn new(half: OwnedWriteHalf, reading: Duration) -> Self {
         Self {
             half,
             reading,
-            state: Reader::Reads,
+            state: ReaderState::Reading,
         }
     }
 
-    pub(super) fn reader(&self) -> Reader {
+    pub(super) fn reader(&self) -> ReaderState {
         self.state
     }
 
@@ -98,29 +99,31 @@ impl Replies {
         self.bytes(&line_of(reply)).await;
     }
 
-    /// For a program's replies, which have no time limit. Nothing may have been cut before.
+    /// Converts to a queue for a program's replies, which have no time limit. No line may have been
+    /// cut before.
     pub(super) fn into_queue(self) -> ReplyQueue {
         ReplyQueue {
-            gone: self.state != Reader::Reads,
+            gone: self.state != ReaderState::Reading,
             half: self.half,
             out: BytesMut::new(),
         }
     }
 
-    /// The socket, for a library that writes to it.
+    /// Returns the socket for a library that writes to it.
     pub(super) fn into_half(self) -> OwnedWriteHalf {
         self.half
     }
 
-    /// After a line that was cut nothing follows: it would be read as part of that.
+    /// Writes bytes, unless an earlier line was cut: the client would read them as part of that
+    /// line.
     pub(super) async fn bytes(&mut self, bytes: &[u8]) {
-        if self.state != Reader::Reads {
+        if self.state != ReaderState::Reading {
             return;
         }
         match tokio::time::timeout(self.reading, self.half.write_all(bytes)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => self.state = Reader::Gone,
-            Err(_) => self.state = Reader::Slow,
+            Ok(Err(_)) => self.state = ReaderState::Gone,
+            Err(_) => self.state = ReaderState::TimedOut,
         }
     }
 
@@ -129,8 +132,9 @@ impl Replies {
     }
 }
 
-/// Replies that wait for their reader as long as it is there. The conversation queues lines and
-/// goes on hearing its client; it stops reading the program while too much waits here.
+/// Queue of replies that waits for a slow reader as long as it stays connected. The conversation
+/// queues lines and keeps reading its client; it stops reading the program's output while the queue
+/// is too long.
 pub(super) struct ReplyQueue {
     half: OwnedWriteHalf,
     out: BytesMut,
@@ -144,7 +148,7 @@ impl ReplyQueue {
         }
     }
 
-    /// Bytes that wait.
+    /// Number of queued bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
@@ -153,18 +157,18 @@ impl ReplyQueue {
         self.out.is_empty()
     }
 
-    /// Whether a write failed because the client is gone.
+    /// Returns whether a write failed because the client has disconnected.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Drops what waits and takes nothing more.
+    /// Drops the queued bytes and accepts no more.
     pub(super) fn close(&mut self) {
         self.gone = true;
         self.out.clear();
     }
 
-    /// Waits until the socket takes something and writes once. Dropped while it waits, it has
+    /// Waits until the socket is writable and writes once. Cancel-safe: a dropped future has
     /// written nothing.
     pub(super) async fn flush_some(&mut self) {
         let written = match self.half.writable().await {
@@ -213,13 +217,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_does_not_read_is_cut_and_gets_nothing_after_that() {
+    async fn reply_to_stalled_reader_is_cut_and_nothing_follows() {
         let (mut client, mut replies) = conversation(SHORT);
         let began = Instant::now();
         replies.send(&large()).await;
-        assert_eq!(replies.reader(), Reader::Slow);
+        assert_eq!(replies.reader(), ReaderState::TimedOut);
         assert!(began.elapsed() >= SHORT);
-        // Nobody waits for such a one again: a thousand times would take minutes.
+        // After the first timeout no write waits again: a thousand waits would take minutes.
         let began = Instant::now();
         for _ in 0..1000 {
             replies.bytes(b"more\n").await;
@@ -232,8 +236,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_reads_slowly_gets_all_of_it_and_one_who_is_gone_nothing() {
-        // Reader and writer are kept from running alike: the time for a line is far from over.
+    async fn slow_reader_gets_all_replies_and_disconnected_reader_none() {
+        // A current-thread runtime alternates reader and writer: the time limit for a line is far
+        // away.
         let (mut client, mut replies) = conversation(100 * SHORT);
         let reading = tokio::spawn(async move {
             let (mut heard, mut piece) = (0, vec![0; 256 * 1024]);
@@ -245,15 +250,20 @@ mod tests {
         let began = Instant::now();
         for _ in 0..3 {
             replies.send(&large()).await;
-            assert_eq!(replies.reader(), Reader::Reads, "{:?}", began.elapsed());
+            assert_eq!(
+                replies.reader(),
+                ReaderState::Reading,
+                "{:?}",
+                began.elapsed()
+            );
         }
         reading.await.unwrap();
         replies.send(&large()).await;
-        assert_eq!(replies.reader(), Reader::Gone);
+        assert_eq!(replies.reader(), ReaderState::Gone);
     }
 
     #[tokio::test]
-    async fn a_queue_waits_for_a_reader_of_single_bytes_and_a_dropped_flush_loses_nothing() {
+    async fn reply_queue_loses_no_byte_when_a_flush_future_is_dropped() {
         let (mut client, replies) = conversation(SHORT);
         let mut queue = replies.into_queue();
         let mut wanted = Vec::new();
@@ -261,7 +271,7 @@ mod tests {
             queue.push(&reply);
             wanted.extend(line_of(&reply));
         }
-        // Until the socket is full: from here on a flush waits for the reader.
+        // Fills the socket buffer: a later flush must wait for the reader.
         while tokio::time::timeout(SHORT, queue.flush_some())
             .await
             .is_ok()
@@ -279,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_whose_client_is_gone_holds_nothing() {
+    async fn reply_queue_of_disconnected_client_is_emptied() {
         let (client, replies) = conversation(SHORT);
         let mut queue = replies.into_queue();
         queue.push(&large());

@@ -1,4 +1,4 @@
-//! One conversation with whoever wants something of the sandbox.
+//! One request on the control socket that addresses a held sandbox.
 
 use super::handles::ControlHandles;
 use super::lines::{Lines, Replies};
@@ -9,10 +9,10 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
 };
 
-/// Longest name of an actor, characters.
+/// Longest name of an actor, in characters.
 const ACTOR: usize = 200;
 
-/// The call in a first line, when it is one.
+/// Parses a first line as a call.
 pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
     let mut call: LiveCall =
@@ -28,7 +28,8 @@ pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
         .collect();
     if call.actor.trim().is_empty() {
         return Err(invalid(
-            "the call names no actor: say who asks, in a few words".to_owned(),
+            "the call has no actor: set `actor` to the name of the user or program that asks"
+                .to_owned(),
         ));
     }
     Ok(call)
@@ -38,28 +39,28 @@ fn other_version(live: u64) -> String {
     format!("the client speaks version {live} of this protocol, the sandbox {LIVE_PROTOCOL}")
 }
 
-/// Why a first line is no call. A value may be a secret, so the parser's own words are passed on only
-/// where they name a member.
+/// Returns why a first line is not a call. A value may be a secret, so the parser's message is
+/// passed on only if it names a member.
 fn refusal(line: &[u8], error: &serde_json::Error) -> String {
     #[derive(serde::Deserialize)]
     struct Version {
         live: u64,
     }
     match serde_json::from_slice(line) {
-        // Another version may have other members.
+        // Checked first, because another version may have other members.
         Ok(Version { live }) if live != u64::from(LIVE_PROTOCOL) => return other_version(live),
         Ok(_) | Err(_) => {}
     }
     match unknown_member(error) {
         Some(said) => format!("the call has an {said}"),
         None => format!(
-            "the first line is no call that is known here (column {})",
+            "the first line is not a known call (column {})",
             error.column()
         ),
     }
 }
 
-/// Answers one call to its end.
+/// Answers one call until its last reply is sent.
 pub(super) async fn converse(
     call: LiveCall,
     lines: Lines,
@@ -95,8 +96,8 @@ pub(super) async fn converse(
     }
 }
 
-/// Waits for an answer as long as there is somebody to tell. A request that was begun is
-/// carried out all the same.
+/// Waits for the answer while the client is connected. A request that has started is carried out
+/// even if the client disconnects.
 async fn wait<T>(
     mut answered: oneshot::Receiver<Result<T, ErrorBody>>,
     mut lines: Lines,
@@ -106,7 +107,8 @@ async fn wait<T>(
         tokio::select! {
             answer = &mut answered => return Some(answer.unwrap_or_else(|e| Err(over(e)))),
             line = lines.next() => match line {
-                // Nothing is heard while an answer is made, but only who is gone gets none.
+                // Lines that arrive while the answer is pending are ignored; only a disconnected
+                // client ends the wait.
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) if lines.is_gone() => return None,
                 Ok(None) | Err(_) => {

@@ -1,9 +1,9 @@
-//! `control.sock` in the run directory: a cancel frame, a live call or an HTTP request for the
-//! events, each in a connection of its own.
+//! Server of `control.sock` in the run directory: each connection carries one cancel frame, live
+//! call or HTTP request for the events.
 //!
-//! It is reached through the descriptor of its directory, because the path of a state
-//! directory may be longer than the address of a socket. Directory and socket are its
-//! owner's alone; the peer's uid is checked as well, for descriptors that were passed on.
+//! The socket is bound through the descriptor of its directory, because the path of a state
+//! directory may be longer than `sun_path`. Only the owner has access to directory and socket; the
+//! server also checks the peer's uid, because a descriptor may have been passed to another process.
 
 use super::handles::ControlHandles;
 use super::lines::{Lines, READING, Replies};
@@ -28,14 +28,14 @@ use wp_codebox_contracts::{
 use wp_codebox_control::ControlSocket;
 use wp_codebox_runtime::{CancelReason, kernel_error};
 
-/// First lines awaited at once; further clients wait in the kernel's queue.
+/// Limit of connections whose first line is awaited; further clients wait in the listen backlog.
 const CONVERSATIONS: usize = 64;
-/// Conversations beyond their first line at once; further ones are refused.
+/// Limit of conversations after the first line; further ones are refused.
 const LIVE: usize = 128;
-/// How long a client may take for its first line, and an answer to a frame.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for a client's first line and for the reply to a frame.
+const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Makes the socket, 0600, in a directory that is 0700.
+/// Creates the socket with mode 0600 in a directory of mode 0700.
 pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
     let socket = ControlSocket::of(run_dir)?;
     let path = socket.path();
@@ -45,10 +45,10 @@ pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Answers until the process ends.
+/// Accepts connections until the process exits.
 pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHandles) {
     let places = Arc::new(Semaphore::new(CONVERSATIONS));
-    // Of their own: nobody who converses at length keeps a cancellation out.
+    // Separate permits for long conversations, so that these cannot block a cancel request.
     let live = Arc::new(Semaphore::new(LIVE));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -58,12 +58,12 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
         let stream = match listener.async_io(Interest::READABLE, accept).await {
             Ok((stream, _)) => stream,
             Err(_) => {
-                // No descriptors left, for example: it may get better.
+                // For example EMFILE: descriptors may become free, so accept is retried.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        if !socket_peercred(&stream).is_ok_and(|peer| peer::may_speak(peer.uid.as_raw())) {
+        if !socket_peercred(&stream).is_ok_and(|peer| peer::may_connect(peer.uid.as_raw())) {
             continue;
         }
         let Some(stream) = watched(stream) else {
@@ -73,33 +73,33 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
         tokio::spawn(async move {
             let (read, write) = stream.into_split();
             let (mut lines, mut replies) = (Lines::new(read), Replies::new(write, READING));
-            let first = tokio::time::timeout(PATIENCE, lines.next()).await;
+            let first = tokio::time::timeout(FIRST_LINE_TIMEOUT, lines.next()).await;
             let heard = match first {
-                Ok(Ok(Some(line))) => hear(&line, &handles),
-                Ok(Ok(None) | Err(_)) => Heard::Nonsense("a line of at most 2 MiB is awaited"),
-                // Nobody who says nothing keeps a place.
+                Ok(Ok(Some(line))) => handle_first_line(&line, &handles),
+                Ok(Ok(None) | Err(_)) => FirstLine::Nonsense("a line of at most 2 MiB is awaited"),
+                // A client that sends no line in time must not occupy a permit.
                 Err(_) => return,
             };
             drop(place);
             match heard {
-                Heard::Cancelled(answer) => line(&mut replies, &answer).await,
-                Heard::Nonsense(why) => {
+                FirstLine::Cancelled(answer) => line(&mut replies, &answer).await,
+                FirstLine::Nonsense(why) => {
                     let error = ErrorBody::new(ErrorCode::InputInvalid, why);
                     line(&mut replies, &Frame::Error { error }).await;
                 }
-                Heard::Refused(error) => replies.error(error).await,
-                Heard::Live(_) | Heard::Http(_) if live.available_permits() == 0 => {
+                FirstLine::Refused(error) => replies.error(error).await,
+                FirstLine::Live(_) | FirstLine::Http(_) if live.available_permits() == 0 => {
                     let error = ErrorBody::new(
                         ErrorCode::Busy,
-                        format!("{LIVE} conversations with this run go on already"),
+                        format!("the run already has {LIVE} open connections; try again later"),
                     );
                     replies.error(error).await;
                 }
-                Heard::Live(call) => {
+                FirstLine::Live(call) => {
                     let _place = live.acquire_owned().await;
                     live::converse(*call, lines, replies, &handles).await;
                 }
-                Heard::Http(first) => {
+                FirstLine::Http(first) => {
                     let _place = live.acquire_owned().await;
                     http::answer(&first, lines, replies, &handles).await;
                 }
@@ -108,8 +108,8 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHand
     }
 }
 
-/// The connection of a client, which is told when the kernel has no epoll watch for it: a
-/// connection that just ends says nothing.
+/// Registers a connection with epoll. If that fails, sends an error to the client first: a
+/// connection closed without a reply would give no reason.
 fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     let told = stream.try_clone();
     let stream = stream
@@ -118,10 +118,10 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     match (stream, told) {
         (Ok(stream), _) => Some(stream),
         (Err(error), Ok(mut told)) => {
-            let sentence = format!("the run cannot hear this connection: {error}");
+            let sentence = format!("the supervisor cannot watch this connection: {error}");
             let error = kernel_error(ErrorCode::RunnerUnavailable, sentence, &error);
             let line = json!({"type": "error", "error": error});
-            // The socket is new and has room for a line.
+            // The socket is new, so its send buffer has room for the line.
             let _ = told.write_all(format!("{line}\n").as_bytes());
             None
         }
@@ -129,8 +129,8 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
     }
 }
 
-/// What a first line is.
-enum Heard {
+/// Kind of a first line.
+enum FirstLine {
     Cancelled(RunCancellation),
     Live(Box<LiveCall>),
     Http(Vec<u8>),
@@ -138,33 +138,34 @@ enum Heard {
     Nonsense(&'static str),
 }
 
-fn hear(first: &[u8], handles: &ControlHandles) -> Heard {
+fn handle_first_line(first: &[u8], handles: &ControlHandles) -> FirstLine {
     if http::is_request(first) {
-        return Heard::Http(first.to_vec());
+        return FirstLine::Http(first.to_vec());
     }
     match serde_json::from_slice(first) {
         Ok(Frame::Cancel) => {
-            // Beside the type; a frame without it, or with nonsense in it, cancels all the same.
+            // Actor and reason are optional: a cancel frame with missing or invalid ones still
+            // cancels.
             let wish: CancelDetails = serde_json::from_slice(first).unwrap_or_default();
             handles.cancel(CancelReason::Asked, wish);
-            return Heard::Cancelled(RunCancellation {
+            return FirstLine::Cancelled(RunCancellation {
                 schema: schema_id::RUN_CANCELLATION.to_owned(),
                 run_id: handles.run_id.clone(),
                 answer: CancelEffect::Requested,
                 status: RunStatus::Running,
             });
         }
-        Ok(_) => return Heard::Nonsense("only a cancel frame is heard here"),
+        Ok(_) => return FirstLine::Nonsense("only a cancel frame is heard here"),
         Err(_) => {}
     }
     let says_live = serde_json::from_slice(first)
         .is_ok_and(|value: serde_json::Value| value.get("live").is_some());
     if !says_live {
-        return Heard::Nonsense("only a cancel frame or a live call is heard here");
+        return FirstLine::Nonsense("only a cancel frame or a live call is heard here");
     }
     match live::parse(first) {
-        Ok(call) => Heard::Live(Box::new(call)),
-        Err(error) => Heard::Refused(error),
+        Ok(call) => FirstLine::Live(Box::new(call)),
+        Err(error) => FirstLine::Refused(error),
     }
 }
 

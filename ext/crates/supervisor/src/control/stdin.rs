@@ -1,4 +1,5 @@
-//! Standard input of a program: what its client sent and the program did not take yet.
+//! Buffer and flow control of a program's standard input: what the client sent and the program did
+//! not read yet.
 
 use base64::Engine;
 use bytes::{Buf, BytesMut};
@@ -7,20 +8,21 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use wp_codebox_contracts::{LiveReply, StdinFlow};
 
-/// Bytes that may wait for the program, and the credit of a client that keeps to it.
+/// Buffer size in bytes, and the credit of a client that uses flow control.
 const INPUT: usize = 1024 * 1024;
-/// Credit is renewed in parts of this size: a small one for each write would double the lines.
+/// Size of one grant: a grant for each small write would double the number of lines.
 const GRANT: usize = INPUT / 4;
 
-/// Input that cannot be passed on. The program must not take the rest for all of it.
+/// Error for input that cannot be passed on. The program must not treat the earlier input as
+/// complete.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Misunderstood;
+pub(super) struct InvalidInput;
 
-/// What a client may still send.
+/// Credit window of one client.
 #[derive(Debug)]
 struct Window {
     open: usize,
-    /// Taken by the program and not granted again yet.
+    /// Bytes that the program has read and that are not granted again yet.
     owed: usize,
 }
 
@@ -32,15 +34,15 @@ impl Window {
         }
     }
 
-    /// The client sent so much.
-    fn spend(&mut self, bytes: usize) -> Result<(), Misunderstood> {
-        self.open = self.open.checked_sub(bytes).ok_or(Misunderstood)?;
+    /// Subtracts received bytes from the credit; fails when the client exceeds it.
+    fn spend(&mut self, bytes: usize) -> Result<(), InvalidInput> {
+        self.open = self.open.checked_sub(bytes).ok_or(InvalidInput)?;
         Ok(())
     }
 
-    /// Counts bytes that the program took and answers the credit to grant now. It is granted in
-    /// parts of [`GRANT`]; a client that has used up its credit has [`INPUT`] bytes waiting here, so
-    /// the program reaches the next part without further input.
+    /// Counts bytes that the program read and returns the credit to grant now. Grants come in units
+    /// of [`GRANT`]; a client without credit has [`INPUT`] bytes in the buffer, so the program
+    /// reaches the next grant without further input.
     fn taken(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         (self.owed >= GRANT).then(|| {
@@ -50,14 +52,14 @@ impl Window {
     }
 }
 
-/// The outer side of the program's standard input.
+/// Supervisor's end of the program's standard input.
 #[derive(Debug)]
 pub(super) struct Stdin {
     fd: Option<AsyncFd<OwnedFd>>,
     waiting: BytesMut,
-    /// Whether it ends when what waits is written.
+    /// Whether to close standard input once the buffer is written.
     ends: bool,
-    /// Only for a client that keeps to credit.
+    /// Present only for a client that uses flow control.
     window: Option<Window>,
 }
 
@@ -81,28 +83,28 @@ impl Stdin {
         }
     }
 
-    /// The first credit.
+    /// Returns the first credit reply.
     pub(super) fn opening(&self) -> Option<LiveReply> {
         self.window.as_ref().map(|window| credit(window.open))
     }
 
-    /// Whether a line of the client has room here. With credit it always has, so that signals
-    /// behind its input are heard.
+    /// Returns whether the buffer has space for a line of the client. With flow control it always
+    /// has, so that a signal queued behind input is still read.
     pub(super) fn has_room(&self) -> bool {
         self.window.is_some() || self.waiting.len() < INPUT
     }
 
-    /// Whether something waits for the program.
+    /// Returns whether buffered bytes wait for the program.
     pub(super) fn waits(&self) -> bool {
         self.fd.is_some() && !self.waiting.is_empty()
     }
 
-    /// Input of the client.
-    pub(super) fn push(&mut self, base64: &str) -> Result<(), Misunderstood> {
+    /// Adds input of the client to the buffer.
+    pub(super) fn push(&mut self, base64: &str) -> Result<(), InvalidInput> {
         let engine = &base64::engine::general_purpose::STANDARD;
-        let bytes = engine.decode(base64).map_err(|_| Misunderstood)?;
+        let bytes = engine.decode(base64).map_err(|_| InvalidInput)?;
         if self.ends {
-            return Err(Misunderstood);
+            return Err(InvalidInput);
         }
         if let Some(window) = &mut self.window {
             window.spend(bytes.len())?;
@@ -113,19 +115,19 @@ impl Stdin {
         Ok(())
     }
 
-    /// No more input follows. A terminal ends its input by a character of its own, which the
-    /// client types.
+    /// Marks the input as complete. On a terminal the client types the end-of-file character
+    /// instead.
     pub(super) fn end(&mut self) {
         self.ends = true;
         self.settle();
     }
 
-    /// Drops what waits without an end of input: the program is being killed.
+    /// Drops the buffered bytes without closing standard input: the program is being killed.
     pub(super) fn discard(&mut self) {
         self.waiting.clear();
     }
 
-    /// Waits until the program may take something.
+    /// Waits until the program's standard input is writable.
     pub(super) async fn writable(&self) {
         match &self.fd {
             Some(fd) => drop(fd.writable().await),
@@ -133,7 +135,7 @@ impl Stdin {
         }
     }
 
-    /// Writes what the program takes, once; what the client is to be told.
+    /// Writes once to the program and returns the reply for the client, if any.
     pub(super) fn feed(&mut self) -> Option<LiveReply> {
         let fd = self.fd.as_ref()?;
         let waiting = &self.waiting;
@@ -147,7 +149,7 @@ impl Stdin {
                 granted.map(credit)
             }
             Err(error) if waits(&error) => None,
-            // It reads no more.
+            // The program has closed its standard input.
             Err(_) => {
                 self.waiting.clear();
                 self.fd = None;
@@ -181,13 +183,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credit_is_renewed_for_what_the_program_took_and_never_overdrawn() {
+    fn credit_is_granted_again_after_the_program_reads_and_cannot_be_exceeded() {
         let mut window = Window::new();
-        assert_eq!(window.spend(INPUT + 1), Err(Misunderstood));
+        assert_eq!(window.spend(INPUT + 1), Err(InvalidInput));
         assert_eq!(window.spend(INPUT), Ok(()));
-        assert_eq!(window.spend(1), Err(Misunderstood));
+        assert_eq!(window.spend(1), Err(InvalidInput));
         assert_eq!(window.taken(GRANT - 1), None);
-        assert_eq!(window.spend(1), Err(Misunderstood));
+        assert_eq!(window.spend(1), Err(InvalidInput));
         assert_eq!(window.taken(1), Some(GRANT));
         assert_eq!(window.spend(GRANT), Ok(()));
         assert_eq!(window.taken(INPUT), Some(INPUT));
@@ -202,12 +204,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_decode_and_what_follows_the_end_are_refused() {
+    async fn invalid_base64_and_input_after_the_end_are_rejected() {
         let (mut stdin, program) = piped(StdinFlow::Plain);
-        assert_eq!(stdin.push("!!"), Err(Misunderstood));
+        assert_eq!(stdin.push("!!"), Err(InvalidInput));
         assert_eq!(stdin.push("b2s="), Ok(()));
         stdin.end();
-        assert_eq!(stdin.push("b2s="), Err(Misunderstood));
+        assert_eq!(stdin.push("b2s="), Err(InvalidInput));
         stdin.writable().await;
         assert_eq!(stdin.feed(), None);
         let mut seen = [0; 8];
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_closed_its_input_is_told_once_and_only_to_clients_with_credit() {
+    async fn stdin_closed_is_reported_once_and_only_to_clients_with_flow_control() {
         for (flow, wanted) in [
             (StdinFlow::Credit, Some(LiveReply::StdinClosed)),
             (StdinFlow::Plain, None),

@@ -1,4 +1,4 @@
-//! The streams of a program, watched for what can be read and written.
+//! Streams of a program, registered with epoll for reading and writing.
 
 use super::handles::ControlHandles;
 use super::stdin::Stdin;
@@ -8,14 +8,14 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use wp_codebox_contracts::{OutputStream, StdinFlow};
 
-/// The streams of a program, each watched.
+/// All streams of one program.
 pub(super) struct Streamed<'a> {
     pub(super) terminal: Option<OwnedFd>,
     pub(super) stdin: Stdin,
     pub(super) outs: [Out<'a>; 2],
 }
 
-/// One of the program's outputs.
+/// One output stream of the program.
 pub(super) struct Out<'a> {
     pub(super) stream: OutputStream,
     pub(super) fd: Option<AsyncFd<OwnedFd>>,
@@ -32,8 +32,8 @@ impl<'a> Streamed<'a> {
         let readable = |fd| watched(fd, Interest::READABLE);
         let writable = |fd| watched(fd, Interest::WRITABLE);
         let (terminal, stdin, stdout, stderr) = match streams {
-            // Reading and writing wait for different things, and each needs a descriptor of
-            // its own to be waited for by.
+            // Reads and writes wait for different readiness, and epoll needs a separate descriptor
+            // for each.
             Streams::Terminal { master } => (
                 Some(master.try_clone()?),
                 writable(master.try_clone()?)?,
@@ -76,8 +76,8 @@ pub(super) fn watched<T: AsRawFd>(fd: T, interest: Interest) -> std::io::Result<
     AsyncFd::with_interest(fd, interest)
 }
 
-/// Waits until it can be read. A descriptor that is not there is never asked. That it is ready
-/// is forgotten only by a read or write that finds it otherwise.
+/// Waits until the descriptor is readable; without a descriptor it returns at once, so callers
+/// check first. Readiness is cleared only by a read or write that returns EAGAIN.
 pub(super) async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
     if let Some(fd) = fd {
         let _ = fd.readable().await;

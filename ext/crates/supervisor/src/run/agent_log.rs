@@ -1,30 +1,30 @@
-//! What the bundle holds of an agent's loop: its turns and its calls, bounded in all.
+//! Log of the agent loop for the bundle: turns and tool calls, with a bound on their total size.
 //!
-//! Rows arrive redacted and bounded one by one. Here they are bounded together: beyond the
-//! totals texts are left out, then rows, and the documents say how many.
+//! Each row arrives redacted and bounded. This module bounds all rows together: beyond the limits
+//! it drops texts first and rows next, and the documents state how many were dropped.
 
 use serde_json::{Value, json};
 use wp_codebox_agent::{CallRecord, Ended, TurnRecord};
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_contracts::{ModelUsage, schema_id};
 
-/// Words of all turns.
+/// Limit for the text of all turns, in bytes.
 const TEXT: usize = 1024 * 1024;
-/// Arguments and answers of all calls.
+/// Limit for arguments and results of all calls, in bytes.
 const CALLS: usize = 4 * 1024 * 1024;
-/// Rows of each kind.
+/// Largest number of rows of each kind.
 const ROWS: usize = 4096;
-/// What was done to texts before they got here.
+/// Redaction policy that was applied to texts before they reach this module.
 const REDACTION: &str = "known-secrets-and-token-forms";
 
-/// Who carries out the tool of a call.
+/// Executor of a called tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolType {
-    /// The runner, in the guest.
+    /// The runner, inside the guest.
     Sandbox,
-    /// The parent.
+    /// The parent process.
     Parent,
-    /// Nobody: there is no such tool in this run.
+    /// None: the run has no tool of this name.
     Unknown,
 }
 
@@ -44,18 +44,18 @@ struct CallRow {
     call_id: String,
     tool: String,
     status: &'static str,
-    /// As the tool call transcript has it.
+    /// Row in the form of the tool call transcript.
     row: Value,
 }
 
-/// Turns and calls of one loop.
+/// Turns and calls of one agent loop.
 #[derive(Debug, Default)]
 pub(super) struct AgentLog {
     turns: Vec<TurnRecord>,
     calls: Vec<CallRow>,
     text_bytes: usize,
     call_bytes: usize,
-    /// Rows that were left out.
+    /// Number of dropped turns.
     turns_cut: usize,
     calls_cut: usize,
     usage: ModelUsage,
@@ -96,7 +96,7 @@ impl AgentLog {
         if self.call_bytes > CALLS {
             row["omitted"] = json!(true);
         } else {
-            // PHP would turn an empty object into a list.
+            // PHP would turn an empty object into a list, so it is left out.
             if call.arguments.as_object().is_some_and(|o| !o.is_empty()) {
                 row["arguments"] = call.arguments;
             }
@@ -115,13 +115,13 @@ impl AgentLog {
         self.ended = Some((ended.how.name(), ended.summary.clone()));
     }
 
-    /// What the model says of the whole task; absent when it said nothing.
+    /// Returns the model's summary of the whole task; `None` when the model gave none.
     pub(super) fn summary(&self) -> Option<&str> {
         let (_, summary) = self.ended.as_ref()?;
         (!summary.is_empty()).then_some(summary)
     }
 
-    /// What the transcript has beside its executions.
+    /// Returns the agent part of the transcript.
     pub(super) fn transcript(&self) -> Value {
         let turns: Vec<Value> = self
             .turns
@@ -155,7 +155,7 @@ impl AgentLog {
         value
     }
 
-    /// `tool-call-transcript/v1`.
+    /// Builds the `tool-call-transcript/v1` document.
     pub(super) fn tool_calls(&self) -> EvidenceDocument {
         let rows: Vec<&Value> = self.calls.iter().map(|call| &call.row).collect();
         let mut document = json!({
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_what_the_verifiers_ask_for() {
+    fn rows_contain_the_members_that_verifiers_require() {
         let mut log = AgentLog::default();
         log.turn(turn(1, "I look."), ModelUsage::default());
         log.call(call(1, "<?php"), ToolType::Sandbox);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_loop_stays_small() {
+    fn log_of_long_loop_stays_below_the_limits() {
         let mut log = AgentLog::default();
         for number in 0..6_000 {
             log.turn(turn(number, &"t".repeat(4_000)), ModelUsage::default());

@@ -1,33 +1,34 @@
-//! The loop's words as the output of one execution, so that whoever follows the run sees them
-//! as they see what a program prints. Redacted as a stream: a secret may come in two pieces.
+//! Records the text of the agent loop as the output of an execution, so that clients that follow
+//! the run see it like program output. The text is redacted as a stream, because a secret may be
+//! split over two chunks.
 
-use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
 use super::recorder::{Executed, Recorder};
+use super::retained_output::{Memory, RetainedOutput};
 use serde_json::json;
 use std::time::Instant;
 use wp_codebox_agent::{Ended, Ending};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Id and command of the loop among the executions.
+/// Execution id and command name of the loop.
 const AGENT: &str = "agent";
 
-/// The loop as an execution.
+/// Output stream of the loop's execution.
 pub(super) struct AgentOutputStream<'a> {
     id: ExecutionId,
     model: String,
     stream: StreamRedactor<'a>,
-    kept: KeptOutput,
+    kept: RetainedOutput,
     line_open: bool,
     began: Instant,
     started_at: String,
-    /// Why the record cannot be written; told when the loop can be stopped.
+    /// Error of writing the journal; returned at the next point where the loop can stop.
     failed: Option<ErrorBody>,
 }
 
 impl<'a> AgentOutputStream<'a> {
-    /// Begins it. `model` is shown as its argument.
+    /// Starts the execution. The journal shows `model` as its argument.
     pub(super) fn begin(recorder: &mut Recorder<'a>, model: &str) -> Result<Self, ErrorBody> {
         let id = ExecutionId::new(AGENT)
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -41,7 +42,7 @@ impl<'a> AgentOutputStream<'a> {
             id,
             model,
             stream: StreamRedactor::new(recorder.redactor()),
-            kept: KeptOutput::new(recorder.output_bytes()),
+            kept: RetainedOutput::new(recorder.output_bytes()),
             line_open: false,
             began: Instant::now(),
             started_at: now_rfc3339(),
@@ -49,14 +50,14 @@ impl<'a> AgentOutputStream<'a> {
         })
     }
 
-    /// More words.
+    /// Adds text of the model.
     pub(super) fn say(&mut self, recorder: &mut Recorder<'_>, text: &str) {
         if let Some(clean) = self.stream.push(text.as_bytes()) {
             self.show(recorder, &clean);
         }
     }
 
-    /// The words of a turn are complete.
+    /// Flushes the text at the end of a turn.
     pub(super) fn pause(&mut self, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
         if let Some(clean) = self.stream.finish() {
             self.show(recorder, &clean);
@@ -76,7 +77,7 @@ impl<'a> AgentOutputStream<'a> {
         }
     }
 
-    /// Ends it. A loop is no program: it has an exit code only when it is done.
+    /// Ends the execution. The loop is not a process: it has an exit code only when it completed.
     pub(super) fn end(
         mut self,
         recorder: &mut Recorder<'_>,
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_seen_line_by_line_without_secrets() {
+    fn agent_text_is_recorded_by_line_and_redacted() {
         let (events, stdout) = spoken(
             1_000,
             &["I look.\nThe key is correct-hor", "se-battery, ", "I think"],
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_bounded_and_a_loop_that_stopped_has_no_exit_code() {
+    fn agent_text_is_bounded_and_stopped_loop_has_no_exit_code() {
         let (events, stdout) = spoken(9, &["0123456789abcdef\n"], Ending::Stopped);
         assert_eq!(stdout, "012345\n[… 8 bytes left out …]\nef\n");
         let last = &events.last().unwrap().data;

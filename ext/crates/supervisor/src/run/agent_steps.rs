@@ -1,28 +1,28 @@
-//! What people are shown of an agent whose preset says what its lines mean.
+//! Readable steps of an agent whose preset describes its JSON output lines.
 //!
-//! Beside the raw output, never instead of it: the journal, the transcript and the bundle have
-//! every byte. Output arrives in pieces of any size; a line is judged when it is whole.
+//! The steps are shown in addition to the raw output: journal, transcript and bundle contain every
+//! byte. Output arrives in chunks of any size; a line is parsed when it is complete.
 
 use wp_codebox_contracts::PresetStep;
 use wp_codebox_contracts::terminal_text::plain_json;
 use wp_codebox_policy::{Redactor, step_text};
 
-/// A longer line is not read as JSON, so that a line without an end fills no memory.
+/// Longest line that is parsed as JSON; bounds the memory for a line without a newline.
 const LINE_BYTES: usize = 256 * 1024;
-/// What is shown of such a line.
+/// Number of bytes shown of a longer line.
 const HEAD_BYTES: usize = 1_000;
 
-/// The steps of one execution's standard output.
+/// Step parser for the standard output of one execution.
 pub(super) struct AgentSteps {
     steps: Vec<PresetStep>,
-    /// The line that has not ended yet; its beginning once it is longer than [`LINE_BYTES`].
+    /// Incomplete line; only its beginning once it is longer than [`LINE_BYTES`].
     begun: Vec<u8>,
-    /// Bytes of that line.
+    /// Length of the incomplete line in bytes.
     length: usize,
 }
 
 impl AgentSteps {
-    /// None where the preset says nothing of lines.
+    /// Creates a parser; `None` if the preset describes no steps.
     pub(super) fn new(steps: &[PresetStep]) -> Option<Self> {
         (!steps.is_empty()).then(|| Self {
             steps: steps.to_vec(),
@@ -31,7 +31,8 @@ impl AgentSteps {
         })
     }
 
-    /// Takes a piece of output and answers what is shown of it; none where that is the piece.
+    /// Adds a chunk of output and returns the text to show; `None` if the chunk itself is to be
+    /// shown.
     pub(super) fn push(&mut self, piece: &[u8], redactor: &Redactor) -> Option<String> {
         let mut same = self.length == 0;
         let mut shown = String::new();
@@ -42,7 +43,7 @@ impl AgentSteps {
         (!same).then_some(shown)
     }
 
-    /// What is shown of a last line without an end.
+    /// Returns the text to show for a last line without a newline.
     pub(super) fn finish(&mut self, redactor: &Redactor) -> Option<String> {
         let mut shown = String::new();
         self.end_line(redactor, &mut shown);
@@ -60,7 +61,7 @@ impl AgentSteps {
         }
     }
 
-    /// Shows the line that has ended; answers whether that is another text than the line.
+    /// Appends the text for the completed line; returns whether the text differs from the line.
     fn end_line(&mut self, redactor: &Redactor, shown: &mut String) -> bool {
         let line = std::mem::take(&mut self.begun);
         let length = std::mem::take(&mut self.length);
@@ -76,7 +77,7 @@ impl AgentSteps {
                 false
             }
             Some(text) if text.is_empty() => true,
-            // JSON spells control characters out; decoded they could steer a terminal.
+            // JSON escapes control characters; decoded, they could control a terminal.
             Some(text) => {
                 shown.push_str(&plain_json(&text));
                 shown.push('\n');
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_as_steps_however_the_output_is_cut() {
+    fn lines_become_steps_for_any_chunking_of_the_output() {
         let redactor = Redactor::new(&[]);
         let output = "start\n{\"type\":\"run\",\"command\":\"ls é\"}\r\n{\"type\":\"quiet\"}\n\n\
             {\"type\":\"new\",\"x\":1}\n{\"type\":\"say\",\"text\":\"a\\nb\"}";
@@ -131,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lines_are_bounded_and_escaped() {
+    fn hostile_json_lines_are_truncated_and_escaped() {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         let say = |text: &str| json!({"type": "say", "text": text}).to_string() + "\n";
         assert_eq!(
             all(&[say("\u{1b}[2J\u{202e}x").as_bytes()], &redactor),
             "\\u001b[2J\\u202ex\n"
         );
-        // JSON escapes hide the secret from the redactor until the line is decoded.
+        // The JSON escapes hide the secret from the redactor until the line is decoded.
         let secret = "{\"type\":\"run\",\"command\":\"\\u0068unter2-h\\u0075nter2\"}\n";
         let shown = all(&[secret.as_bytes()], &redactor);
         assert!(
@@ -151,7 +152,7 @@ mod tests {
             "{}",
             long.len()
         );
-        // Deeper than a parser goes: shown as it is.
+        // Nested deeper than the parser's limit, so it is shown unchanged.
         let deep = format!("{{\"type\":{}\n", "[".repeat(100_000));
         assert_eq!(all(&[deep.as_bytes()], &redactor), deep);
         let endless = vec![b'{'; 4 << 20];

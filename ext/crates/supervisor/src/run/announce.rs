@@ -1,4 +1,4 @@
-//! Records what is known of a run before its guest exists.
+//! Records the facts about a run that are known before its guest starts.
 
 use super::context::RunContext;
 use super::recorder::Recorder;
@@ -7,7 +7,7 @@ use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
 
-/// Records the run's guest and mounts, and what its caller should know of them.
+/// Records the guest's settings and mounts, and adds the notices for the caller.
 pub(super) fn announce(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -26,7 +26,7 @@ pub(super) fn announce(
     )?;
     for name in prepared.secrets.exposed() {
         recorder.evidence.notices.push(format!(
-            "the guest held the value of secret {name} itself: the policy exposes it"
+            "the guest received the plain value of secret {name}, because the policy exposes it"
         ));
     }
     recorder

@@ -1,6 +1,6 @@
-//! The run attestation: what the guests of this run saw, beside what was demanded.
+//! Builds the run attestation: the isolation that the policy requires and that each guest observed.
 //!
-//! Pure. The bundle's signature covers the document like every other member.
+//! A pure function. The bundle's signature covers the document like every other file.
 
 use serde_json::Value;
 use wp_codebox_artifacts::EvidenceDocument;
@@ -9,21 +9,21 @@ use wp_codebox_contracts::{
     RuntimePolicy, SandboxAudit, schema_id,
 };
 
-/// What a run knows when its guests are dead.
+/// Observations of a run after its guests are dead.
 pub(super) struct Observed<'a> {
     pub run_id: &'a RunId,
     pub policy: &'a RuntimePolicy,
     pub limits: Limits,
     pub boot_id: String,
-    /// In the order of their start.
+    /// Guests in the order of their start.
     pub guests: Vec<GuestObservation>,
-    /// Names of secrets whose value the guests held.
+    /// Names of the secrets whose value a guest received.
     pub exposed_secrets: Vec<String>,
-    /// One row per guest.
+    /// Audit of the process wrapper, one row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
 
-/// `files/runtime-evidence/run-attestation.json`.
+/// Builds `files/runtime-evidence/run-attestation.json`.
 pub(super) fn document(observed: Observed<'_>) -> EvidenceDocument {
     let value = serde_json::to_value(attestation(observed)).unwrap_or(Value::Null);
     EvidenceDocument {

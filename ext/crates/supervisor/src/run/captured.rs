@@ -1,4 +1,4 @@
-//! What a guest changed in its mounts: looked at, captured, laid out for the checks' guest.
+//! Captures the changes of a guest's mounts and writes them as layers for the checking guest.
 
 use super::context::RunContext;
 use super::pinned::pinned;
@@ -11,8 +11,8 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
 use wp_codebox_runtime::{CapturedMounts, RunDir, Runtime};
 
-/// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
-/// what a program is writing; what counts is captured when the guest is dead.
+/// Returns the current changes while the guest runs, for the agent's `diff` tool. A file may be
+/// half written; the final capture happens after the guest is dead.
 pub(super) fn look(
     context: &RunContext<'_>,
     runtime: &dyn Runtime,
@@ -20,7 +20,7 @@ pub(super) fn look(
     capture_all(context, &runtime.look()?)
 }
 
-/// Captures every mount that may be changed.
+/// Captures every writable mount.
 pub(super) fn capture_all(
     context: &RunContext<'_>,
     left: &CapturedMounts,
@@ -61,14 +61,14 @@ pub(super) fn capture_all(
         .collect()
 }
 
-/// Whether nobody wants what changed in a mount.
+/// Returns whether the changes of a mount are not part of the result.
 fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
     let target = context.mounts[index].mount.target.as_str();
     let workflow = context.prepared.request.workflow.iter();
     workflow.flat_map(|w| &w.uncaptured).any(|t| t == target)
 }
 
-/// Lays each mount's change out as an overlay layer in the run's scratch.
+/// Writes the change of each mount as an overlay layer into the run's scratch directory.
 pub(super) fn write_layers(
     run_dir: &RunDir,
     changes: &[Option<MountChanges>],
@@ -87,12 +87,12 @@ pub(super) fn write_layers(
             let unable = |e: std::io::Error| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
-                    format!("the captured change cannot be laid out: {e}"),
+                    format!("the captured change cannot be written as an overlay layer: {e}"),
                 )
             };
             let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
             if let Err(error) = write_layer(changes, fd.as_fd()) {
-                // Half a layer is no use, and its space may be what the bundle needs.
+                // A partial layer is useless, and the bundle may need its space.
                 let _ = remove_tree(&path);
                 return Err(error.body());
             }

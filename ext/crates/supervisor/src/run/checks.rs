@@ -1,4 +1,4 @@
-//! The guest that checks: fresh, from the template and the captured change.
+//! Runs the checks in a fresh guest, built from the template and the captured change.
 
 use super::agents;
 use super::context::RunContext;
@@ -12,22 +12,23 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, Runtime, Stop, Usage, check_program};
 
-/// End of a check's output kept in its report, bytes.
+/// Number of bytes from the end of a check's output that its report contains.
 const CHECK_TAIL: usize = 4 * 1024;
 
-/// What the checking guest did.
+/// Results of the checking guest.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
-    /// What the guest's own probes saw; absent when there was none.
+    /// Isolation that the guest's probes observed; `None` when no guest ran.
     pub isolation: Option<IsolationReport>,
-    /// What was around the guest's launcher; empty when no guest was needed.
+    /// Audit of the process wrapper around the launcher; empty when no guest was needed.
     pub outer: Vec<SandboxAudit>,
     pub usage: Usage,
 }
 
-/// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
+/// Runs the checks in a fresh guest, because code in the agent's guest could have prepared their
+/// results.
 pub(super) fn check(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -41,7 +42,8 @@ pub(super) fn check(
     }
     let (mut runtime, egress) = match checking_guest(context, work) {
         Ok(guest) => guest,
-        // The work is done: a guest that cannot start makes the checks fail, not the run.
+        // The agent's work is complete: if the guest cannot start, the checks fail and the run does
+        // not.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
     let mut checked = Checked {
@@ -61,7 +63,7 @@ pub(super) fn check(
             checked.stopped = Some(stop);
             Ok(())
         }
-        // The change may be what broke it, so it is the checks that fail.
+        // The captured change may be the cause, so the checks fail and the run does not.
         Err(error) => {
             checked.reports = Checked::unable(lines, &error).reports;
             Ok(())
@@ -77,7 +79,7 @@ pub(super) fn check(
 }
 
 impl Checked {
-    /// No check could run, and why.
+    /// Reports every check as not run, with the reason.
     fn unable(lines: &[String], error: &ErrorBody) -> Self {
         let reports = lines
             .iter()
@@ -118,7 +120,7 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     let run = guest.run;
     let deadline = match &run.prepared.request.hold {
         None => run.clock.deadline,
-        // The time that the sandbox was held is not the checks'.
+        // The time that a sandbox was held does not count against its checks.
         Some(_) => Instant::now() + Duration::from_millis(run.prepared.limits.wall_clock_ms),
     };
     for line in &run.prepared.request.checks {
@@ -162,7 +164,7 @@ fn run_checks(guest: &mut GuestContext<'_, '_>, checked: &mut Checked) -> Result
     Ok(())
 }
 
-/// The last `bytes` of a text, cut on a character border and saying so.
+/// Returns the last `bytes` bytes of a text, cut at a character boundary and marked as cut.
 fn tail_of(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

@@ -1,7 +1,7 @@
-//! Components and bundles of agents on the host's side: checked, opened, shown to a guest.
+//! Checks and opens components and agent bundles on the host and mounts them into a guest.
 //!
-//! A component is judged like a mount, since it is one. What it is loaded by is found through
-//! the open directory: the guest is told, and searches nothing.
+//! A component passes the same checks as a mount. The host finds its entry file through the open
+//! directory and names it to the guest, so the guest does not search.
 
 use super::generated;
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
@@ -15,38 +15,39 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy as policy;
 
-/// Directory of staged bundles of agents in the guest.
+/// Guest directory of staged agent bundles.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
-/// Files looked at for a plugin header.
+/// Limit of files that are searched for a plugin header.
 const MAX_NAMES: usize = 500;
-/// How far WordPress reads for a plugin header, bytes.
+/// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
 
-/// A component whose directory is open and allowed.
+/// A component whose directory is open and permitted.
 #[derive(Debug)]
 pub(crate) struct OpenComponent {
     pub component: Component,
-    /// What WordPress loads, below its directory.
+    /// Entry file that WordPress loads, relative to the component's directory.
     pub entry: String,
     pub mount: OpenMount,
 }
 
-/// The components of a run.
+/// Opened components of a run.
 #[derive(Debug, Default)]
 pub(crate) struct OpenComponents {
     pub rows: Vec<OpenComponent>,
-    /// Why an optional one is not among them, one sentence each.
+    /// Notices for optional components that are not available, one sentence each.
     pub left_out: Vec<String>,
 }
 
 impl OpenComponents {
-    /// Their directories.
+    /// Returns the directories of the components.
     pub(super) fn mounts_mut(&mut self) -> impl Iterator<Item = &mut OpenMount> {
         self.rows.iter_mut().map(|row| &mut row.mount)
     }
 }
 
-/// Judges what the request names before anything is opened; answers where components lie.
+/// Validates the components of the request before anything is opened; returns their source
+/// directories.
 pub(super) fn check(
     request: &RunRequest,
     mounts: &[GuestPath],
@@ -55,7 +56,7 @@ pub(super) fn check(
     policy::check_components(&request.components, mounts, policy).map_err(|e| e.body())
 }
 
-/// Opens the components and finds what each is loaded by.
+/// Opens the components and finds the entry file of each.
 pub(super) fn open(
     request: &RunRequest,
     places: Vec<GuestPath>,
@@ -75,7 +76,7 @@ pub(super) fn open(
             error.with("component", component.slug.as_str())
         })?;
         let entry = match made {
-            // There is nothing to look at yet.
+            // The directory is created later and cannot be searched yet.
             Some(_) => Ok(String::new()),
             None => entry(source.as_fd(), component),
         };
@@ -110,7 +111,7 @@ pub(super) fn open(
     Ok(all)
 }
 
-/// How a component stands among the mounts of a bundle: by name, without its host path.
+/// Describes a component for the bundle's list of mounts: by name, without its host path.
 fn description(component: &Component) -> Map<String, Value> {
     Map::from_iter([
         ("kind".to_owned(), json!("component")),
@@ -119,21 +120,22 @@ fn description(component: &Component) -> Map<String, Value> {
     ])
 }
 
-/// The refusal of a run that needs a component it cannot have.
+/// Returns the error for a required component that is not available.
 pub(super) fn unavailable(slug: &str, why: &str) -> ErrorBody {
     ErrorBody::new(
         ErrorCode::ComponentUnavailable,
-        format!("component {slug} is required and cannot be used: {why}"),
+        format!("the required component {slug} cannot be used: {why}"),
     )
     .with("component", slug)
 }
 
-/// The notice about a component that a run goes without.
+/// Returns the notice for an optional component that is not available.
 pub(super) fn optional(slug: &str, why: &str) -> String {
-    format!("optional component {slug} is not there: {why}")
+    format!("the optional component {slug} is not available: {why}")
 }
 
-/// The entry file: as named, else `<slug>.php`, `plugin.php`, else the one with a header.
+/// Finds the entry file: the requested name, else `<slug>.php`, `plugin.php`, or the only file with
+/// a plugin header.
 pub(super) fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<String, String> {
     if let Some(named) = &component.entry {
         return match open_below(directory, named) {
@@ -173,7 +175,7 @@ fn names(directory: BorrowedFd<'_>) -> Result<Vec<String>, rustix::io::Errno> {
     Ok(names)
 }
 
-/// A regular file below the directory, reached without links.
+/// Opens a regular file below the directory without following symbolic links.
 fn open_below(directory: BorrowedFd<'_>, name: &str) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -190,7 +192,7 @@ fn has_header(file: OwnedFd) -> bool {
     read.is_ok() && String::from_utf8_lossy(&head).contains("Plugin Name:")
 }
 
-/// Reads the files of agent bundles and names them as the guest sees them.
+/// Reads the agent bundle files and sets their paths to the guest paths.
 pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
     let mut files = Vec::new();
     let mut bundles = std::mem::take(&mut request.agent_bundles);
@@ -206,7 +208,7 @@ pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, 
     Ok(files)
 }
 
-/// What the bundle says of the components of its run; host paths are not among it.
+/// Returns the component records of the bundle, without host paths.
 pub(super) fn record(components: &[Component]) -> Vec<Value> {
     components
         .iter()
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_is_named_or_the_usual_file_or_the_one_with_a_header() {
+    fn entry_file_is_the_named_the_default_or_the_one_with_a_header() {
         let all = [
             ("agent.php", HEADER),
             ("plugin.php", HEADER),

@@ -1,4 +1,4 @@
-//! What every guest of a run shares once its mounts, components and template are ready.
+//! State that all guests of a run share once its mounts, components and template are ready.
 
 use super::materialise::Materialised;
 use super::prepare::Prepared;
@@ -16,20 +16,20 @@ use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::{Call, Cancellation, GuestMount, RunDir};
 
-/// When the caller began to ask for the run, and when the run must end.
+/// Start time of the request and deadline of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub asked: Instant,
-    /// The limit counts from when the run was prepared: a slow caller does not shorten it.
+    /// Deadline. It counts from the end of preparation, so that a slow caller does not shorten it.
     pub deadline: Instant,
 }
 
-/// A run that is ready to start guests; nothing in it changes afterwards but the mailbox.
+/// A run that is ready to start guests. Immutable except for the mailbox.
 pub(super) struct RunContext<'a> {
     pub prepared: &'a Prepared,
     pub run_dir: &'a RunDir,
     pub backend: NativeBackend,
-    /// What every guest of this run is asked to be.
+    /// Isolation level that every guest of this run requests.
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
@@ -38,27 +38,27 @@ pub(super) struct RunContext<'a> {
     pub staged: Vec<StagedFile>,
     pub clock: Clock,
     pub cancellation: &'a Arc<Cancellation>,
-    /// Who answers for tools outside of the guest.
+    /// Parent that executes tools outside the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
-    /// What its guests sent.
+    /// Mails that the guests sent.
     pub mailbox: Arc<Mailbox>,
 }
 
 impl RunContext<'_> {
-    /// Everything of the host that guests are shown: mounts, then components.
+    /// Returns all host directories that guests see: mounts, then components.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Materialised> {
         let components = self.components.iter().map(|row| &row.shown);
         self.mounts.iter().chain(components)
     }
 
-    /// The call with what the working guest holds of the run's secrets, and where its model is.
+    /// Adds the working guest's secrets and model settings to the environment of a call.
     pub(super) fn work_call(&self, mut call: Call) -> Call {
         let prepared = self.prepared;
         if let Some(workflow) = &prepared.request.workflow {
             call.env.extend(workflow.env.clone());
             if !workflow.php_ini.is_empty() {
-                // Empty first: what PHP was built to read is read before.
+                // The leading empty element keeps PHP's built-in scan directory first.
                 let scan = format!(":{PHP_SETTINGS}");
                 call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
             }
@@ -71,14 +71,15 @@ impl RunContext<'_> {
         call
     }
 
-    /// The call with what the checking guest holds of the run's secrets: nothing of the model.
+    /// Adds the checking guest's secrets to the environment of a call; this guest gets no model
+    /// settings.
     pub(super) fn check_call(&self, mut call: Call) -> Call {
         let secrets = self.prepared.secrets.environment(GuestPhase::Check);
         call.env.extend(secrets);
         call
     }
 
-    /// The guests of this run as bundles and episodes name them, in this state.
+    /// Describes the guests of this run for bundles and episodes, with the given status.
     pub(super) fn runtime_info(&self, status: &str) -> RuntimeInfo {
         RuntimeInfo {
             id: self.prepared.request.run_id.as_str().to_owned(),

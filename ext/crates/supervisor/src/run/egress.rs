@@ -1,9 +1,9 @@
-//! The egress bridge in a run: ready before a guest is built, serving before anything
-//! foreign runs in it, stopped when it is dead.
+//! Egress bridge of a run's guests: prepared before a guest is built, serving before untrusted code
+//! runs in it, stopped when it is dead.
 //!
-//! Each guest of a run has a bridge of its own under the same policy. Every request is a
-//! row of `files/runtime-evidence/egress.jsonl`; the journal gets one observation per
-//! guest, so that a guest cannot flood it.
+//! Each guest has a separate bridge with the same policy. Every request is a row of
+//! `files/runtime-evidence/egress.jsonl`; the journal gets one observation per guest, so that a
+//! guest cannot flood it.
 
 use super::context::RunContext;
 use super::mail;
@@ -22,18 +22,18 @@ use wp_codebox_proxy::egress::{
 use wp_codebox_proxy::mail::Mailbox;
 use wp_codebox_runtime::Runtime;
 
-/// Different refusals listed in the journal and named to the caller, per guest.
+/// Limit of distinct refused requests in the journal and in notices, per guest.
 const LISTED: usize = 16;
 
-/// A way out that is ready, and where mail goes instead of out.
+/// Prepared egress bridge and mail address of one guest.
 pub(super) struct Ready {
-    /// None when the policy denies the network.
+    /// Prepared bridge; `None` when the policy denies the network.
     bridge: Option<PreparedBridge>,
     mailbox: Arc<Mailbox>,
     phase: GuestPhase,
 }
 
-/// A way out that is open, and the mail capture of the same guest.
+/// Running egress bridge and mail capture of one guest.
 pub(super) struct Open {
     bridge: Option<Bridge>,
     mail: mail::Open,
@@ -68,7 +68,7 @@ pub(super) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Rea
     .map_err(|e| e.body())
 }
 
-/// The way to the model: only for programs that work, never for those that check them.
+/// Returns the route to the model: for working guests only, never for checking guests.
 fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
     let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {
@@ -92,7 +92,7 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Ready {
-    /// What the guest is built with.
+    /// Returns the egress settings that the guest is built with.
     pub(super) fn guest(&self) -> GuestEgress {
         match &self.bridge {
             None => GuestEgress::Denied,
@@ -105,7 +105,7 @@ impl Ready {
         }
     }
 
-    /// Serves on the sockets of a guest in which nothing foreign runs yet.
+    /// Starts serving on the sockets of a guest in which no untrusted code runs yet.
     pub(super) fn open(self, runtime: &mut dyn Runtime) -> Result<Open, ErrorBody> {
         let mail = mail::open(self.mailbox, runtime, self.phase)?;
         let Some(bridge) = self.bridge else {
@@ -125,7 +125,7 @@ impl Ready {
 }
 
 impl Open {
-    /// Ends the bridge and the mail capture of a dead guest and records what they did.
+    /// Stops the bridge and the mail capture of a dead guest and records their activity.
     pub(super) fn close(
         self,
         phase: GuestPhase,
@@ -150,7 +150,7 @@ impl Open {
     }
 }
 
-/// Different refusals, in order of appearance.
+/// Returns distinct refused requests in order of appearance.
 fn denials(log: &EgressLog) -> Vec<String> {
     let mut seen = BTreeSet::new();
     log.rows
@@ -192,7 +192,7 @@ fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
     }
     if log.cut > 0 {
         notices.push(format!(
-            "{} requests of the guest were counted but not logged one by one",
+            "{} further requests of the guest were counted but have no log row",
             log.cut
         ));
     }
@@ -216,7 +216,7 @@ fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
         .collect()
 }
 
-/// The log of both guests; none where nothing could leave them.
+/// Builds the egress log of all guests; `None` when no request could leave them.
 pub(super) fn evidence(policy: &RuntimePolicy, rows: &[Value]) -> Option<EvidenceDocument> {
     match policy.network {
         NetworkPolicy::Posture(_) => None,

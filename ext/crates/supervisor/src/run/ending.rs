@@ -1,4 +1,4 @@
-//! How a program of the working guest ended, and what that means for its run.
+//! Maps the end of a program in the working guest to its effect on the run.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
@@ -8,16 +8,17 @@ use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 pub(super) enum AgentEnd {
     /// The run has no agent.
     None,
-    /// One of its success codes.
+    /// The agent exited with one of its success codes.
     Success,
-    /// Anything else, or it never ran.
+    /// The agent failed or never ran.
     Failure,
 }
 
-/// Why the work stopped early, and how the agent ended.
+/// Reason why the work stopped early, if any, and how the agent ended.
 pub(super) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
-/// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
+/// Returns why a step ends the run. A program that does not exist is an error of the request, not
+/// an outcome of the run.
 pub(super) fn stop_of(
     call: &Call,
     step: &Step,
@@ -52,7 +53,7 @@ pub(super) fn stop_of(
                 format!("{program:?} does not exist in the guest, or is not executable there"),
             );
             let hint = wp_codebox_policy::shell_hint(&call.argv).unwrap_or_else(|| {
-                "programs of the host's /usr are there; stage a file of your own or mount its directory".to_owned()
+                "the guest has the programs of the host's /usr; for others, stage a file or mount its directory".to_owned()
             });
             Err(error.hint(hint))
         }

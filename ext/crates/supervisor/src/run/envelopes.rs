@@ -1,6 +1,6 @@
-//! The three documents that say what a run came to: completion outcome, agent
-//! result and transcript. Pure: facts in, JSON out. Empty objects are left out,
-//! since PHP would turn them into lists.
+//! Builds three documents about a run's result: completion outcome, agent result and transcript.
+//! Pure functions from facts to JSON. Empty objects are left out, because PHP would turn them into
+//! lists.
 
 use super::agent_log::AgentLog;
 use super::recorder::TranscriptEntry;
@@ -11,7 +11,7 @@ use wp_codebox_contracts::{
     RunId, RunSummary, SummaryArgs, SummaryCode, schema_id,
 };
 
-/// What the envelopes are made from.
+/// Input of the documents.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub run_id: &'a RunId,
@@ -22,7 +22,7 @@ pub(super) struct Facts<'a> {
     pub transcript: &'a [TranscriptEntry],
     pub checks: &'a [CheckReport],
     pub risk_notes: &'a [String],
-    /// Changed paths of tests and of what checks run.
+    /// Changed paths of tests and of files that the checks execute.
     pub tests_changed: &'a [String],
     /// Turns and calls of the built-in loop.
     pub agent: Option<&'a AgentLog>,
@@ -42,8 +42,8 @@ impl Facts<'_> {
     }
 }
 
-/// `sandbox-completion-outcome/v1` without what only the bundle's writer knows:
-/// schema, changed files, patch, artifacts and the bundle's id.
+/// Builds `sandbox-completion-outcome/v1` without the members that the bundle writer adds: schema,
+/// changed files, patch, artifacts and bundle id.
 pub(super) fn completion_outcome(facts: &Facts<'_>) -> Map<String, Value> {
     let (status, next_action) = facts.outcome.completion(facts.salvage());
     let commands: Vec<Value> = facts
@@ -96,8 +96,8 @@ fn blocker_kind(status: CompletionStatus) -> &'static str {
     }
 }
 
-/// High only with passed checks that are those of the project: an agent's own word proves
-/// little, and so does a check that it could have changed.
+/// Rates the confidence. It is high only if checks passed that are the project's own: neither the
+/// agent's claim nor a check that the agent could have changed is strong evidence.
 fn confidence(facts: &Facts<'_>) -> &'static str {
     match facts.outcome {
         Outcome::Succeeded if !facts.checks.is_empty() && facts.tests_changed.is_empty() => "high",
@@ -110,7 +110,7 @@ fn confidence(facts: &Facts<'_>) -> &'static str {
     }
 }
 
-/// `agent-result/v1`, likewise without what only the bundle's writer knows.
+/// Builds `agent-result/v1` without the members that the bundle writer adds.
 pub(super) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<String, Value> {
     let completed = agent_exit == AgentExit::Success;
     let failures: Vec<Value> = facts
@@ -150,22 +150,22 @@ pub(super) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<Stri
     object(value)
 }
 
-/// How the agent's own process ended.
+/// Exit of the agent's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentExit {
-    /// With one of its success codes.
+    /// Exit with one of its success codes.
     Success,
-    /// Any other way.
+    /// Any other exit.
     Failure,
 }
 
-/// `agent-transcript/v1`: bounded and redacted output of every execution, and the turns of
-/// the built-in loop.
+/// Builds `agent-transcript/v1`: bounded, redacted output of every execution and the turns of the
+/// built-in loop.
 pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) -> Value {
     let streams = entries.iter().flat_map(|t| [&t.stdout, &t.stderr]);
     let sizes = streams.map(|text| shown::json_size(text)).collect();
     let share = shown::equal_share(sizes, OUTPUT_BYTES);
-    // Numbers can be longer than the program wrote them, so this has a bound of its own.
+    // Reserializing can lengthen numbers, so parsed output has a separate limit.
     let mut parsed_room = OUTPUT_BYTES;
     let mut executions = Vec::new();
     for (index, t) in entries.iter().enumerate() {
@@ -205,20 +205,20 @@ pub(super) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
     Value::Object(document)
 }
 
-/// Who did the work.
+/// Author of the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Worker {
     /// An agent.
     Agent,
     /// The steps of a recipe.
     Recipe,
-    /// Whoever came while it was held.
+    /// Clients of the held sandbox.
     Visitors,
     /// Registry commands only.
     Command,
 }
 
-/// What the run came to, as data; `sentence()` says it.
+/// Summarizes the run as data; `sentence()` formats it as text.
 pub(super) fn summary(
     worker: Worker,
     outcome: Outcome,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_changes_is_not_actionable() {
+    fn run_without_changes_is_not_actionable() {
         with(Outcome::NoOp, ChangeCounts::default(), None, |facts| {
             let result = agent_result(facts, AgentExit::Success);
             assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_never_high_confidence_or_promotable() {
+    fn failed_run_is_never_high_confidence_or_promotable() {
         let error = ErrorBody::new(ErrorCode::RunFailed, "the agent exited with 1");
         for outcome in Outcome::ALL.iter().filter(|o| !o.is_success()) {
             with(*outcome, ONE, Some(&error), |facts| {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_that_the_change_touched_are_not_trusted() {
+    fn passed_checks_whose_files_changed_do_not_raise_confidence() {
         let run_id = RunId::new(format!("run_{:032x}", 1)).unwrap();
         let checks = [CheckReport {
             command: "phpunit".to_owned(),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn transcripts_keep_output_whole_while_there_is_room() {
+    fn transcript_keeps_whole_output_below_the_limit() {
         let parsed = |text: &str| {
             let mut row = entry(None);
             row.stdout = format!("[\"{text}\"]");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_read_as_sentences() {
+    fn summary_sentence_for_each_outcome() {
         assert_eq!(
             summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None).sentence(),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."

@@ -1,8 +1,9 @@
-//! Episodes: what is done in a held sandbox, kept as a trace while it goes on.
+//! Episodes: the trace of actions in a held sandbox, written while the sandbox runs.
 //!
-//! Every held sandbox is one. A command that is asked for over its socket is a step, also when it
-//! was asked for as a plain command; a command that could not be executed is none. A fresh guest
-//! begins the trace anew. What is kept verifies: a part that would not is refused, and said.
+//! Every held sandbox has one episode. Each command that a client requests over the control socket
+//! is a step, including a plain command; a command that could not be executed is not a step.
+//! Replacing the guest starts a new trace. A part that would not verify is refused, and the error
+//! is reported.
 
 use super::observe;
 use super::recorder::Recorder;
@@ -24,7 +25,7 @@ fn refused(error: EpisodeError) -> ErrorBody {
     ErrorBody::new(error.code(), error.to_string())
 }
 
-/// Begins, or begins anew with the guest there is now.
+/// Starts the trace, or restarts it with the current guest.
 pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
     let now = now_rfc3339();
     let seen = |kind, data| ObservationInput {
@@ -51,14 +52,15 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         created_at: now,
         reset,
     };
-    // Of a guest whose facts or parts cannot be written there would be no bundle if we died.
-    let kept = kept_facts(session).and_then(|()| keep(session, &part));
-    noted(session.recorder, kept);
+    // If the guest's facts or the first part cannot be stored, recovery after a crash could build
+    // no bundle.
+    let kept = store_facts(session).and_then(|()| store_part(session, &part));
+    record_store_error(session.recorder, kept);
     Ok(())
 }
 
-/// What a bundle of this sandbox is about, for the case that this process dies.
-fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
+/// Stores the facts for the bundle that recovery builds if this process dies.
+fn store_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
     let context = session.context;
     let request = &context.prepared.request;
     let facts = HeldFacts {
@@ -86,17 +88,17 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
     context.run_dir.write_held(&clean).map_err(|e| e.body())
 }
 
-/// Keeps a part of the episode beside the journal.
-fn keep(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
+/// Stores a part of the episode next to the journal.
+fn store_part(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
     let run_dir = session.context.run_dir;
     run_dir.append_episode(part).map_err(|e| e.body())
 }
 
-/// The episode goes on all the same; its bundle says so once.
-fn noted(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
+/// Records a storage error once; the episode continues.
+fn record_store_error(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
     let Err(error) = kept else { return };
     let notice = format!(
-        "the episode would not outlive its supervisor: {}",
+        "the episode cannot be stored and would be lost if the supervisor died: {}",
         error.message
     );
     if !recorder.evidence.notices.contains(&notice) {
@@ -111,7 +113,8 @@ fn builder<'b, 'r>(
     recorder.episode.as_mut().ok_or_else(none)
 }
 
-/// Runs the command of an action, looks afterwards, answers the step as the trace has it.
+/// Runs the command of an action, makes an observation and returns the step as the trace contains
+/// it.
 pub(super) fn step(
     session: &mut Session<'_, '_>,
     action: &ActionRequest,
@@ -146,8 +149,8 @@ pub(super) fn step(
     };
     let step = builder(session.recorder)?.step(input).map_err(refused)?;
     let (answer, part) = (json!(step), EpisodePart::Step(step.clone()));
-    let kept = keep(session, &part);
-    noted(session.recorder, kept);
+    let kept = store_part(session, &part);
+    record_store_error(session.recorder, kept);
     Ok(answer)
 }
 
@@ -169,11 +172,12 @@ pub(super) fn command(
     };
     match builder(session.recorder)?.step(input).cloned() {
         Ok(step) => {
-            let kept = keep(session, &EpisodePart::Step(step));
-            noted(session.recorder, kept);
+            let kept = store_part(session, &EpisodePart::Step(step));
+            record_store_error(session.recorder, kept);
         }
         Err(error) => {
-            // It has run: whoever asked gets the answer, and the bundle says what the trace lacks.
+            // The command has run: the client gets its result, and a notice in the bundle states
+            // the gap in the trace.
             let why = refused(error).message;
             let notice = format!("a command is not in the trace of the episode: {why}");
             session.recorder.evidence.notices.push(notice);
@@ -191,7 +195,7 @@ fn execute(
     let done = session.command(call, timeout)?;
     let mut execution = match session.recorder.evidence.executions.get(before) {
         Some(record) => EpisodeExecution::from(record),
-        // The runner itself carried it out.
+        // The runner executed the command itself, without a guest process.
         None => EpisodeExecution {
             id: format!("command-{}-{before}", call.command),
             command: call.command.clone(),
@@ -206,10 +210,10 @@ fn execute(
             finished_at: now_rfc3339(),
         },
     };
-    // As it was asked for, which is what the action says, too.
+    // The command as requested, equal to the one in the action.
     execution.command = call.command.clone();
     execution.args = call.args.clone();
-    // Keys of a guest's document have no place in a trace; its text is in `stdout`.
+    // A trace does not contain the members of a guest's document; its text is in `stdout`.
     execution.result = Some(json!({
         "schema": done.result.schema,
         "status": done.result.status,
@@ -218,7 +222,7 @@ fn execute(
     Ok((done, execution))
 }
 
-/// Looks, and notes it beside the steps.
+/// Makes an observation and records it between the steps.
 pub(super) fn look(
     session: &mut Session<'_, '_>,
     spec: &ObservationSpec,
@@ -230,19 +234,18 @@ pub(super) fn look(
         json!(observation),
         EpisodePart::Observation(observation.clone()),
     );
-    let kept = keep(session, &part);
-    noted(session.recorder, kept);
+    let kept = store_part(session, &part);
+    record_store_error(session.recorder, kept);
     Ok(answer)
 }
 
-/// The trace so far.
+/// Returns the trace up to now.
 pub(super) fn trace(session: &mut Session<'_, '_>) -> Result<Value, ErrorBody> {
     let builder = builder(session.recorder)?;
     builder.trace().map(|trace| json!(trace)).map_err(refused)
 }
 
-/// What a request that was carried out means to the trace: a guest that took another one's
-/// place, a state that was kept.
+/// Updates the trace after a request that replaced the guest or stored a snapshot.
 pub(super) fn after(
     session: &mut Session<'_, '_>,
     request: &LiveRequest,
@@ -257,7 +260,7 @@ pub(super) fn after(
             let input = SnapshotInput {
                 id: made.id,
                 created_at: made.created_at,
-                // Its bytes are in the state directory, not in the bundle.
+                // The snapshot's bytes are in the state directory, not in the bundle.
                 semantics: SnapshotSemantics::ReplayableRuntimeState,
                 metadata: serde_json::Map::from_iter([
                     ("name".to_owned(), made.name.into()),
@@ -267,8 +270,8 @@ pub(super) fn after(
             };
             let builder = builder(session.recorder)?;
             let snapshot = builder.snapshot(input).map_err(refused)?.clone();
-            let kept = keep(session, &EpisodePart::Snapshot(snapshot));
-            noted(session.recorder, kept);
+            let kept = store_part(session, &EpisodePart::Snapshot(snapshot));
+            record_store_error(session.recorder, kept);
             Ok(())
         }
         LiveRequest::Exec(_)
@@ -288,7 +291,7 @@ pub(super) fn after(
     }
 }
 
-/// Ends the episode with its guest: what the bundle will hold of it.
+/// Closes the episode with its guest and adds it to the evidence for the bundle.
 pub(super) fn close(recorder: &mut Recorder<'_>) {
     let Some(builder) = recorder.episode.take() else {
         return;

@@ -1,11 +1,11 @@
-//! Copying a finished bundle for a caller.
+//! Copies a finished bundle to a directory of the caller.
 
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree};
 
-/// Copies a bundle directory into an empty one, links never followed.
+/// Copies a bundle directory into an empty directory without following symbolic links.
 pub fn copy_bundle(from: &Path, to: &Path) -> std::io::Result<()> {
     let open = |path: &Path| {
         rustix::fs::open(

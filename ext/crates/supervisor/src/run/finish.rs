@@ -1,4 +1,4 @@
-//! From evidence to a bundle and an answer.
+//! Builds the bundle and the result from the evidence of a run.
 
 use super::checks::Checked;
 use super::context::RunContext;
@@ -21,7 +21,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{RunDir, Scratch, Usage};
 
-/// A run without an outcome, and whether its scratch holds work worth keeping.
+/// Error of a run without an outcome, and whether to keep its scratch directory.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub error: ErrorBody,
@@ -29,7 +29,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// The scratch holds work: it stays.
+    /// Creates a failure that keeps the scratch directory, because it contains work.
     pub(super) fn keep(error: ErrorBody) -> Self {
         Self {
             error,
@@ -47,7 +47,7 @@ impl From<ErrorBody> for Failure {
     }
 }
 
-/// What the guests left, and what it came to.
+/// Evidence of the guests and the outcome of the run.
 #[derive(Debug)]
 pub(super) struct RunEnd {
     pub work: Work,
@@ -64,13 +64,13 @@ impl RunEnd {
         }
     }
 
-    /// What was around the launcher, one row per guest.
+    /// Returns the audit of the process wrapper, one row per guest.
     fn sandbox_audits(&self) -> Vec<SandboxAudit> {
         self.seen().sandbox_audits()
     }
 }
 
-/// Writes the bundle and answers the result of the run.
+/// Writes the bundle and returns the result of the run.
 pub(super) fn bundle(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -78,7 +78,7 @@ pub(super) fn bundle(
 ) -> Result<RunResult, Failure> {
     let state = context.prepared.state.path();
     let site = context.prepared.request.site.as_str();
-    // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
+    // The guests are dead and no untrusted code runs any more, so the signing key may be loaded.
     let key = Dir::open(state)
         .map_err(|e| write_failed(context, &end, &e.to_string()))
         .and_then(|dir| {
@@ -96,7 +96,7 @@ pub(super) fn bundle(
         write_bundle(&directory, run_id, inputs, context.redactor, signer)
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
-        // What was written for the case that this process dies may be what fills the disk.
+        // The recovery bundle may occupy the missing disk space.
         Err(BundleError::NoSpace) if recovery_bundle::discard(context.run_dir) > 0 => {
             attempt(inputs)
         }
@@ -114,8 +114,8 @@ pub(super) fn bundle(
         answer => answer,
     }
     .map_err(|e| not_written(context, &end, &e.body()))?;
-    // The bundle is in its place, so the copies that the run worked on are of no use. Their
-    // removal can take longer than the run: it is done before the clock is read.
+    // The bundle is complete, so the run's working copies can go. Removing them can take longer
+    // than the run itself, so it happens before the end time is read.
     context.run_dir.discard_scratch();
     recovery_bundle::discard(context.run_dir);
     recorder.event(
@@ -133,7 +133,7 @@ pub(super) fn bundle(
     ))
 }
 
-/// The work must not be lost with the bundle: it stays in the run's scratch.
+/// Returns a failure that keeps the captured work in the run's scratch directory.
 fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Failure {
     let message = format!("the bundle could not be written: {}", error.message);
     kept(
@@ -143,7 +143,7 @@ fn not_written(context: &RunContext<'_>, end: &RunEnd, error: &ErrorBody) -> Fai
     )
 }
 
-/// An end without a bundle; the error says where the work is.
+/// Returns a failure without a bundle; its message states where the work is.
 pub(super) fn kept(run_dir: &RunDir, work: &Work, error: ErrorBody) -> Failure {
     let run = run_dir.path();
     let saved = work
@@ -169,7 +169,7 @@ fn write_failed(context: &RunContext<'_>, end: &RunEnd, why: &str) -> Failure {
     )
 }
 
-/// A patch with a secret in it is evidence nobody should hold: the run says where, not what.
+/// Blocks a patch that contains a secret; the result names the location and not the content.
 fn block_on_secret(end: &mut RunEnd, error: &BundleError) {
     let body = error.body();
     end.verdict.outcome = Outcome::Blocked;

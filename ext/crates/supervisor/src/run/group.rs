@@ -1,4 +1,4 @@
-//! The cgroup of a run or a self-test, from before root is given up until its last guest is dead.
+//! Cgroup of a run or a self-test, from before root is given up until its last guest is dead.
 
 use crate::cgroup_reaper::CgroupReaper;
 use std::path::Path;
@@ -9,33 +9,33 @@ use wp_codebox_backend_native::{
 use wp_codebox_contracts::{Limits, RunId};
 use wp_codebox_runtime::StateDir;
 
-/// Who removes the group.
+/// Process that removes the cgroup.
 #[derive(Debug)]
 enum Remover {
-    /// This process may.
+    /// This process has the permission.
     Own,
-    /// Root made it: a process that stayed root.
+    /// Root created the cgroup, so a helper process that kept root removes it.
     Reaper(CgroupReaper),
 }
 
-/// What must be undone when the run has ended.
+/// Resources to release when the run has ended.
 #[derive(Debug)]
 struct Held {
     intent: Intent,
     remover: Remover,
 }
 
-/// The group of a run, or why there is none. Removed when dropped.
+/// Cgroup of a run, or the reason why there is none. Removed on drop.
 #[derive(Debug)]
 pub struct RunGroup {
     cgroup: Arc<Cgroup>,
     held: Option<Held>,
 }
 
-/// Makes the group with the rights this process has now. A host without is no error here:
-/// whether a run may go on without is a question of its policy.
+/// Creates the cgroup with this process's current permissions. A host without cgroups is not an
+/// error here: the policy decides whether the run may continue.
 pub fn make(state: &StateDir, named: Option<&Path>, run_id: &RunId, limits: &Limits) -> RunGroup {
-    // What earlier runs left; only root can remove what root made.
+    // Remove cgroups of earlier runs first; only root can remove the ones that root created.
     let _ = reap_cgroups(state);
     match attempt(state, named, run_id, limits) {
         Ok(group) => group,
@@ -62,7 +62,7 @@ fn attempt(
     let place = place(named).map_err(|e| e.to_string())?;
     let directories = RunCgroup::directories(&place, run_id);
     let intent = Intent::announce(state, run_id, &directories)
-        .map_err(|e| format!("it cannot be written down in the state directory: {e}"))?;
+        .map_err(|e| format!("its name cannot be stored in the state directory: {e}"))?;
     let group = match RunCgroup::make(&place, run_id, limits) {
         Ok(group) => group,
         Err(error) => {
@@ -91,7 +91,7 @@ fn attempt(
 }
 
 impl RunGroup {
-    /// For the backend.
+    /// Returns the cgroup for the backend.
     pub fn cgroup(&self) -> Arc<Cgroup> {
         Arc::clone(&self.cgroup)
     }

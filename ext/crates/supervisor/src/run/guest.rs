@@ -1,4 +1,4 @@
-//! A guest of a run: what it is built from, its start, and programs in it.
+//! Builds and starts a guest of a run, and runs programs in it.
 
 use super::context::RunContext;
 use super::recorder::Recorder;
@@ -8,17 +8,17 @@ use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, HostSource, TaskInput};
 use wp_codebox_runtime::{Backend, Call, Runtime, Step};
 
-/// One living guest of a run, for whatever runs programs in it: agents, components, checks.
+/// A running guest, as agents, components and checks use it.
 pub(super) struct GuestContext<'a, 'r> {
     pub run: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
-    /// Decides which of the run's secrets a program gets.
+    /// Phase that selects which secrets a program gets.
     pub phase: GuestPhase,
 }
 
 impl GuestContext<'_, '_> {
-    /// The call with the environment of this guest's phase.
+    /// Returns the call with the environment of this guest's phase.
     pub(super) fn equipped(&self, call: Call) -> Call {
         match self.phase {
             GuestPhase::Work => self.run.work_call(call),
@@ -26,7 +26,8 @@ impl GuestContext<'_, '_> {
         }
     }
 
-    /// Runs an equipped program until it ends or the run's deadline passes.
+    /// Runs a program with the environment of this phase until it ends or the run's deadline
+    /// passes.
     pub(super) fn execute(&mut self, call: &Call) -> Result<Step, ErrorBody> {
         let deadline = self.run.clock.deadline;
         self.recorder.run(self.runtime, call, deadline)
@@ -83,7 +84,7 @@ pub(super) fn spec(
     })
 }
 
-/// Starts a guest and believes nothing of it but its own report.
+/// Starts a guest; trusts only the guest's own isolation report.
 pub(super) fn guest(
     context: &RunContext<'_>,
     spec: &NativeSpec,
@@ -95,7 +96,7 @@ pub(super) fn guest(
     Ok(runtime)
 }
 
-/// The task without host paths.
+/// Returns the task as JSON without host paths.
 fn task_for_guest(task: &TaskInput) -> String {
     serde_json::to_string(&task_document(task)).unwrap_or_default()
 }

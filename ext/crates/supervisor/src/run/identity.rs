@@ -1,9 +1,9 @@
-//! The kernel identity of a run's guests, made while the supervisor is still root.
+//! Kernel user and group ids of a run's guests, set up while the supervisor is still root.
 //!
-//! As root, the state directory, the share directory and the sources of mounts become views in
-//! which their owner is the guest's user. A source that has none is copied into the state
-//! directory, which always has one. A user with subordinate ids has no views: sources are copied
-//! into the guests' store.
+//! As root, the supervisor creates id-mapped views of the state directory, the share directory and
+//! the mount sources, in which their owner appears as the guest's user. A source on a file system
+//! without id-mapped mounts is copied into the state directory, which always supports them. A user
+//! with subordinate ids has no such views: sources are copied into the guests' store.
 
 use super::sources::{OpenMount, Shown};
 use super::subordinate_ids;
@@ -21,24 +21,24 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Owner, StateDir};
 
-/// Directories of the state directory that no guest's launcher opens.
+/// Directories of the state directory that no guest's launcher may open.
 const COVERED: [&str; 1] = ["keys"];
 
-/// What is asked for.
+/// Request for an identity.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Which kind of identity.
+    /// Requested kind of identity.
     pub choice: IdentityChoice,
-    /// The ids that guests may have.
+    /// Range of ids for guests.
     pub ids: GuestIds,
-    /// The launcher that starts the spawner.
+    /// Launcher that starts the spawner.
     pub launcher: &'a Path,
-    /// Programs and files that guests read.
+    /// Directory of programs and files that guests read.
     pub share_dir: &'a Path,
 }
 
 impl<'a> Wanted<'a> {
-    /// As a caller's request says.
+    /// Builds the request from the caller's run request.
     pub(super) fn of(request: &'a RunRequest, caller: &Caller) -> Self {
         let paths = &request.paths;
         Self {
@@ -50,7 +50,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Gives guests a kernel uid of their own, unless the request or the host says otherwise.
+/// Gives guests a separate kernel uid, unless the request or the host prevents it.
 pub fn make(
     state: &StateDir,
     wanted: &Wanted<'_>,
@@ -70,7 +70,7 @@ pub fn make(
             }
         };
     }
-    let share = caller.with_its_rights(|| open(wanted.share_dir))?;
+    let share = caller.with_caller_ids(|| open(wanted.share_dir))?;
     match start(state, wanted, caller, mounts, share.as_ref()) {
         Ok(identity) => Ok(identity),
         Err(error @ SpawnerError::Exhausted { .. }) => Err(exhausted(&error, wanted.ids)),
@@ -85,23 +85,24 @@ fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
         .with("count", ids.count)
 }
 
-/// Why a user's guests do not get an id of their own.
+/// Reason why a user's guests do not get a separate uid.
 enum NotOwn {
-    /// They could another time.
+    /// All ids are in use; a later attempt can succeed.
     Exhausted(Box<ErrorBody>),
-    /// One clause.
+    /// Permanent reason, as a clause.
     Because(String),
 }
 
-/// Limits of the copies that `auto` makes: a larger source costs more time and memory than a
-/// caller expects.
+/// Limits of the copies that `auto` makes: a larger source costs more time and memory than a caller
+/// expects.
 const COPIED: CaptureLimits = CaptureLimits {
     entries: 5000,
     total_bytes: 256 * 1024 * 1024,
     ..CaptureLimits::TREE
 };
 
-/// One of the user's subordinate ids. Sources are copied once the run has somewhere to copy to.
+/// Takes one of the user's subordinate ids. Sources are copied later, once the run has a scratch
+/// directory.
 fn of_user(
     state: &StateDir,
     wanted: &Wanted<'_>,
@@ -139,7 +140,7 @@ fn of_user(
     Ok(GuestIdentity::Own(Arc::new(spawner)))
 }
 
-/// Counts what would be copied. What cannot be read is told when it is needed.
+/// Counts the files to copy. An unreadable file is reported later, by the copy itself.
 fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
     let mut left = COPIED;
     for mount in mounts.iter().filter(|mount| is_directory(&mount.source)) {
@@ -166,7 +167,7 @@ fn ids_of(state: &StateDir) -> KernelIds {
     KernelIds { uid, gid }
 }
 
-/// The runner's own, where that is enough.
+/// Uses the runner's own uid if the requested kind allows it.
 fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBody> {
     match choice {
         IdentityChoice::Auto | IdentityChoice::Shared => Ok(GuestIdentity::shared(why)),
@@ -212,7 +213,7 @@ fn start(
             &wanted.share_dir.to_string_lossy(),
         ));
     }
-    // Position of each mount that has a view, in the order of the views.
+    // Index of the view of each mount that has one.
     let first = views.len();
     let mut shown = Vec::new();
     for (position, mount) in mounts.iter().enumerate() {
@@ -253,7 +254,8 @@ fn start(
             ViewState::Refused(_) => {}
             ViewState::Shown => mount.shown = Shown::ByView,
             ViewState::ShownWith(own) => {
-                // The state's owner reads it as its own, also files of mode 0600.
+                // The owner of the state directory reads the view as its own, including files of
+                // mode 0600.
                 if let Ok(directory) = reopen(&own) {
                     mount.source = directory;
                     mount.shown = Shown::ByView;
@@ -282,7 +284,7 @@ fn owner_of(directory: &OwnedFd) -> Option<KernelIds> {
     })
 }
 
-/// Of an archive that is unpacked for the run there is none.
+/// Returns whether the source is a directory. An archive that is unpacked for the run is not.
 fn is_directory(source: &OwnedFd) -> bool {
     fstat(source).is_ok_and(|stat| {
         rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory

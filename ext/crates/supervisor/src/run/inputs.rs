@@ -1,4 +1,4 @@
-//! What a bundle is made of, from what the guests left.
+//! Assembles the inputs of a bundle from the evidence of the guests.
 
 use super::agent_log::AgentLog;
 use super::attest;
@@ -21,7 +21,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::now_rfc3339;
 
-/// Everything the guests left, and what it came to.
+/// All evidence of the guests and the outcome of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub work: &'a Work,
@@ -30,14 +30,14 @@ pub(super) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What was around the launcher, one row per guest.
+    /// Returns the audit of the process wrapper, one row per guest.
     pub(super) fn sandbox_audits(self) -> Vec<SandboxAudit> {
         let work = std::iter::once(&self.work.outer);
         work.chain(&self.checks.outer).cloned().collect()
     }
 }
 
-/// Everything of the bundle but its own identity.
+/// Builds all inputs of the bundle except its id.
 pub(super) fn inputs(
     context: &RunContext<'_>,
     recorder: &Recorder<'_>,
@@ -137,7 +137,7 @@ pub(super) fn inputs(
     })
 }
 
-/// What the steps of a recipe came to, and the files it names.
+/// Builds the documents about recipe steps and the files that the recipe declares.
 fn workflow(evidence: &RunEvidence) -> Vec<EvidenceDocument> {
     let steps = evidence.workflow.iter().map(|document| EvidenceDocument {
         name: "recipe-workflow.json",
@@ -169,7 +169,7 @@ fn attestation(context: &RunContext<'_>, seen: Seen<'_>) -> EvidenceDocument {
         limits: context.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
-        // The request gave its secrets away when they were issued.
+        // Issuing the secrets took them out of the request, so their names come from the context.
         exposed_secrets: context
             .prepared
             .secrets
@@ -206,7 +206,7 @@ fn mounts(context: &RunContext<'_>, seen: Seen<'_>) -> Vec<BundleMount> {
         .collect()
 }
 
-/// Components among the mounts: read only, never captured.
+/// Returns the components as read-only mounts, which are never captured.
 fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = BundleMount> + 'a {
     let first = context.mounts.len();
     context

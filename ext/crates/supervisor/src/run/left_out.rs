@@ -1,19 +1,19 @@
-//! What the result of a run and its events say of entries that its guest does not get.
+//! Reports mount entries that a guest does not see, for the run's result and its events.
 
 use super::materialise::Materialised;
 use wp_codebox_artifacts::{LeftOut, OmitReason, quote_name};
 use wp_codebox_contracts::{LeftOutEntry, LeftOutReport, MountReport};
 
-/// Entries of a mount that a result lists.
+/// Largest number of entries of a mount in the result.
 const REPORTED: usize = 50;
 
-/// Entries of a mount that its event lists.
+/// Largest number of entries of a mount in its event.
 const ANNOUNCED: usize = 5;
 
-/// Entries of a mount that its notice names.
+/// Largest number of entries of a mount in its notice.
 const NAMED: usize = 3;
 
-/// What a result says of these mounts.
+/// Builds the mount reports of a result.
 pub(super) fn reports<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<MountReport> {
     let report = |mount: &Materialised| MountReport {
         target: mount.mount.target.clone(),
@@ -24,13 +24,14 @@ pub(super) fn reports<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec
     mounts.map(report).collect()
 }
 
-/// One sentence for each mount of which the guest does not get everything. They stand in the
-/// result, not among the risks of a change: hiding the host's repository makes no change risky.
+/// Returns one sentence for each mount that the guest does not see completely. The sentences are
+/// part of the result and not of a change's risks: hiding the host's repository makes a change no
+/// riskier.
 pub(super) fn notices<'a>(mounts: impl Iterator<Item = &'a Materialised>) -> Vec<String> {
     mounts.filter_map(notice).collect()
 }
 
-/// What an event says of the entries that a guest does not get.
+/// Builds the report about a mount's hidden entries for its event.
 pub(super) fn summary(mount: &Materialised) -> LeftOutReport {
     listed(mount, ANNOUNCED)
 }
@@ -72,7 +73,7 @@ fn notice(mount: &Materialised) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    // The sentence goes to terminals and logs: a line end in a name would begin a line of its own.
+    // A newline in a file name must not start a new line in a terminal or log.
     let listed = left_out.hidden.iter().chain(&left_out.links).take(NAMED);
     let names: Vec<String> = listed.map(|left| quote_name(&left.path)).collect();
     let more = if left_out.count() > names.len() as u64 {
@@ -81,7 +82,7 @@ fn notice(mount: &Materialised) -> Option<String> {
         ""
     };
     Some(format!(
-        "the guest did not get everything of mount {}: {} ({}{more})",
+        "the guest does not see all entries of mount {}: {} ({}{more})",
         mount.mount.target,
         parts.join(", "),
         names.join(", ")

@@ -1,8 +1,9 @@
-//! Which level a run gets, and whether what its guests saw is enough for its policy.
+//! Selects the isolation level of a run and checks the isolation that its guests report against its
+//! policy.
 //!
-//! The level is chosen from a self-test only where the policy leaves a choice; what is
-//! believed of a guest is its own report. Anything below the policy's demands is refused
-//! before a foreign byte runs, with the row that fell short.
+//! A self-test selects the level only if the policy allows several; the guest's own report decides.
+//! A guest below the policy's demands is rejected before untrusted code runs; the error names the
+//! isolation axis that failed.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,7 +17,8 @@ use wp_codebox_contracts::{
     NetworkPolicy, NetworkPosture, RunRequest, RuntimePolicy,
 };
 
-/// The level to ask for: `full`, unless the policy is content with less and this host has only less.
+/// Returns the level to request: `full`, unless the policy accepts less and this host supports only
+/// less.
 pub(super) fn choose_level(
     policy: &RuntimePolicy,
     tested: impl FnOnce() -> SelfTest,
@@ -26,14 +28,14 @@ pub(super) fn choose_level(
         return Ok(level);
     }
     match policy.minimum_isolation {
-        // The guest itself will say whether it holds.
+        // The guest's own report will show whether the level holds.
         IsolationLevel::Full | IsolationLevel::None => return Ok(IsolationLevel::Full),
         IsolationLevel::Reduced => {}
     }
     let test = tested();
     match test.level() {
         IsolationLevel::Full => Ok(IsolationLevel::Full),
-        // Its guest can make no socket at all.
+        // A guest at level `reduced` can create no socket, so only a policy without network fits.
         IsolationLevel::Reduced
             if policy.network != NetworkPolicy::Posture(NetworkPosture::Deny) =>
         {
@@ -53,13 +55,13 @@ thread_local! {
     static FORCED: std::cell::Cell<Option<IsolationLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Makes the runs of this thread ask for a level, whatever this host can do.
+/// Forces the isolation level for runs of this thread, independent of the host.
 #[cfg(test)]
 pub fn force_for_test(level: IsolationLevel) {
     FORCED.set(Some(level));
 }
 
-/// The self-test of the request's own launcher, kept or new.
+/// Returns the self-test of the request's launcher, stored or new.
 pub(super) fn tested(request: &RunRequest, sandbox: &Arc<dyn ProcessSandbox>) -> SelfTest {
     with_request(request, sandbox, self_test)
 }
@@ -72,7 +74,7 @@ fn with_request(
     ask(&SelfTestRequest {
         launcher: Path::new(&request.paths.launcher),
         sandbox: sandbox.as_ref(),
-        // No level depends on it.
+        // The choice of the level does not depend on the cgroup.
         cgroup: &Cgroup::none("this self-test only chooses a level"),
         identity: &GuestIdentity::shared("this self-test only chooses a level"),
         host: &HostLayout::probe(),
@@ -80,7 +82,7 @@ fn with_request(
     })
 }
 
-/// Neither level holds here.
+/// Returns the error for a host that supports neither level.
 fn below(test: &SelfTest) -> ErrorBody {
     let why = test
         .trials
@@ -88,12 +90,13 @@ fn below(test: &SelfTest) -> ErrorBody {
         .map(|trial| format!("{}: {}", trial.level.as_str(), reason(&trial.report)))
         .collect::<Vec<_>>()
         .join("; ");
-    let message = format!("this host isolates at none of the levels the policy allows ({why})");
+    let message =
+        format!("this host supports none of the isolation levels that the policy allows ({why})");
     let error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
     explained(error, test)
 }
 
-/// The first row that falls short of its level.
+/// Returns the first axis that falls short of its level.
 fn reason(report: &IsolationReport) -> String {
     report
         .axes
@@ -108,7 +111,8 @@ fn reason(report: &IsolationReport) -> String {
         )
 }
 
-/// A launch that failed for want of a mechanism, with what a self-test says about it.
+/// Extends the error of a launch that failed because of a missing kernel mechanism with the
+/// self-test's explanation.
 pub(super) fn explain(
     error: ErrorBody,
     request: &RunRequest,
@@ -136,7 +140,7 @@ fn explained(mut error: ErrorBody, test: &SelfTest) -> ErrorBody {
     error.with("axes", json!(rows))
 }
 
-/// Refuses a guest below the policy's level or floors.
+/// Rejects a guest below the policy's level or isolation floors.
 pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<(), ErrorBody> {
     let missed: Vec<Missed<'_>> = demands(policy)
         .filter_map(|(axis, demanded)| {
@@ -158,11 +162,11 @@ pub(super) fn check(policy: &RuntimePolicy, report: &IsolationReport) -> Result<
         let (is, wanted) = (report.level.as_str(), policy.minimum_isolation.as_str());
         what.insert(
             0,
-            format!("the level is {is}, demanded is at least {wanted}"),
+            format!("the level is {is}, but the policy requires at least {wanted}"),
         );
     }
     let message = format!(
-        "the sandbox isolates less than the policy demands: {}",
+        "the sandbox isolates less than the policy requires: {}",
         what.join("; ")
     );
     let mut error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
@@ -193,7 +197,7 @@ fn demands(policy: &RuntimePolicy) -> impl Iterator<Item = (IsolationAxis, Enfor
         .map(|(axis, floor)| (*axis, *floor))
 }
 
-/// A floor that was not reached.
+/// Isolation floor that was not reached.
 struct Missed<'a> {
     axis: IsolationAxis,
     demanded: Enforcement,
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_asked_for_unless_the_policy_is_content_with_less_and_there_is_only_less() {
+    fn level_full_is_requested_unless_policy_and_host_allow_only_less() {
         use IsolationLevel::{Full, None, Reduced};
         let never = || -> SelfTest { unreachable!("a policy without a choice needs no self-test") };
         assert_eq!(choose_level(&policy(Full), never), Ok(Full));
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_below_the_level_or_a_floor_is_refused_with_the_row() {
+    fn guest_below_the_level_or_a_floor_is_rejected_with_the_axis() {
         let whole = report(IsolationLevel::Full, Enforcement::BestEffort);
         let mut rules = policy(IsolationLevel::Full);
         assert_eq!(check(&rules, &whole), Ok(()));
@@ -323,7 +327,7 @@ mod tests {
         );
         let data = error.data.unwrap();
         assert_eq!(data["missed"][0]["axis"], "memory");
-        // The same floor holds on a host with a control group.
+        // The same floor holds on a host with a cgroup.
         let limited = report(IsolationLevel::Full, Enforcement::Enforced);
         assert_eq!(check(&rules, &limited), Ok(()));
 
@@ -334,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_without_a_row_is_not_enforced() {
+    fn axis_without_a_row_counts_as_not_enforced() {
         let mut silent = report(IsolationLevel::Full, Enforcement::Enforced);
         silent.axes.retain(|row| row.axis != IsolationAxis::Disk);
         let mut rules = policy(IsolationLevel::Full);

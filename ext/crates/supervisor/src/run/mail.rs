@@ -1,5 +1,5 @@
-//! The mail capture in a run: it receives before anything foreign runs in a guest, and stops when
-//! that guest is dead. The mailbox is the run's, so a guest that replaces another adds to it.
+//! Mail capture of a run: starts before untrusted code runs in a guest and stops when that guest is
+//! dead. The mailbox belongs to the run, so a guest that replaces another adds to the same mailbox.
 
 use super::recorder::Recorder;
 use base64::Engine;
@@ -12,7 +12,7 @@ use wp_codebox_policy::Redactor;
 use wp_codebox_proxy::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use wp_codebox_runtime::Runtime;
 
-/// What the caller of a run without a mail capture is told.
+/// Returns the notice for the caller of a run without mail capture.
 pub(super) fn notice(level: IsolationLevel) -> Option<String> {
     match level {
         IsolationLevel::Full => None,
@@ -23,20 +23,22 @@ pub(super) fn notice(level: IsolationLevel) -> Option<String> {
     }
 }
 
-/// The mail capture of one guest.
+/// Mail capture of one guest.
 pub(super) struct Open {
-    /// None at level `reduced`, where a guest has no network of its own, and after too much mail.
+    /// Mail server; `None` at level `reduced`, where a guest has no network namespace of its own,
+    /// and after the mail limit was reached.
     server: Option<MailServer>,
     mailbox: Arc<Mailbox>,
 }
 
-/// Begins to receive, before any program of the run starts in the guest.
+/// Starts the mail server before any program of the run starts in the guest.
 pub(super) fn open(
     mailbox: Arc<Mailbox>,
     runtime: &mut dyn Runtime,
     phase: GuestPhase,
 ) -> Result<Open, ErrorBody> {
-    // An earlier guest of the run sent too much: dropping the socket refuses clients at once.
+    // An earlier guest of the run reached the mail limit: dropping the socket refuses connections
+    // at once.
     let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
     let server = socket
         .map(|socket| MailServer::start(socket, Arc::clone(&mailbox), phase))
@@ -49,7 +51,7 @@ pub(super) fn open(
 }
 
 impl Open {
-    /// Ends the capture of a dead guest and records what it received.
+    /// Stops the capture of a dead guest and records the received mails.
     pub(super) fn close(
         self,
         phase: GuestPhase,
@@ -84,9 +86,9 @@ impl Open {
     }
 }
 
-/// What the bundle holds of the mails: the messages and their list. Both are redacted when they
-/// are written. Bytes that are no text cannot be redacted: a message of those that holds a
-/// secret is left out.
+/// Returns the messages and their list for the bundle, which redacts both when it writes them.
+/// Bytes that are not text cannot be redacted, so such a message is left out if it contains a
+/// secret.
 pub(super) fn evidence(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -117,7 +119,7 @@ pub(super) fn evidence(
     (files, Some(list))
 }
 
-/// The same while the run goes on: the list, and one message where one is asked for.
+/// Returns the list while the run continues, and the content of one message if requested.
 pub(super) fn look(
     mailbox: &Mailbox,
     redactor: &Redactor,
@@ -139,7 +141,7 @@ pub(super) fn look(
         return Ok(answer);
     };
     let Some((row, content)) = found else {
-        let message = format!("the run has no mail with the number {number}");
+        let message = format!("the run has no mail number {number}");
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     };
     answer["mails"] = json!([row]);
@@ -148,26 +150,26 @@ pub(super) fn look(
         Some(ArtifactContent::Bytes(bytes)) => Some(bytes),
         Some(ArtifactContent::Document(_)) | None => None,
     };
-    // As text, control characters would make it up to six times as long on the line.
+    // As JSON text, control characters would take up to six times as much space on the line.
     answer["contentBase64"] = json!(bytes.map(|bytes| STANDARD.encode(bytes)));
     Ok(answer)
 }
 
-/// What an inspection asks for.
+/// Filter and settings of a mail inspection.
 pub(super) struct Inspection<'a> {
-    /// Most messages; the newest ones are shown.
+    /// Largest number of messages; the newest ones are returned.
     pub limit: usize,
-    /// Address that a shown message goes to.
+    /// Recipient address to filter by.
     pub recipient: Option<&'a str>,
-    /// What is shown instead of it.
+    /// Label that replaces the recipient address in the output.
     pub label: Option<&'a str>,
-    /// Text in the subject.
+    /// Text that the subject must contain.
     pub subject: Option<&'a str>,
-    /// Text in a link.
+    /// Text that a link must contain.
     pub link: Option<&'a str>,
 }
 
-/// What `host/smtp.inspect` prints: rows of the list with the links of their texts.
+/// Returns the output of `host/smtp.inspect`: rows of the list with the links in their texts.
 pub(super) fn inspect(mailbox: &Mailbox, redactor: &Redactor, asked: &Inspection<'_>) -> Value {
     let (mut rows, received) = mailbox.map_since_reset(|mail| inspected(mail, redactor, asked));
     let matched = rows.len();
@@ -218,17 +220,17 @@ fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option
     Some(redactor.redact_value(row))
 }
 
-/// Links that are shown of one message.
+/// Largest number of links of one message.
 const LINKS: usize = 10;
-/// Bytes of the messages in one inspection; older ones are left out.
+/// Limit of message bytes in one inspection; older messages are left out.
 const DOCUMENT: usize = 256 * 1024;
 
-/// Where a bundle has a message.
+/// Returns the path of a message in the bundle.
 pub fn path_of(number: usize) -> String {
     format!("files/mail/{number:04}.eml")
 }
 
-/// Where it has the list.
+/// Path of the list in the bundle.
 pub const LIST: &str = "files/runtime-evidence/mail.jsonl";
 
 fn sums(counts: MailCounts, listed: usize) -> Value {
@@ -237,26 +239,26 @@ fn sums(counts: MailCounts, listed: usize) -> Value {
     })
 }
 
-/// Bytes before the cut of a truncated message in which a token may have begun.
+/// Number of bytes before the end of a truncated message in which a token may have started.
 const MARGIN: usize = 1024;
 
-/// Characters of a subject in the list.
+/// Longest subject in the list, in characters.
 const SUBJECT: usize = 200;
 
-/// Format of a row of the list.
+/// Schema id of a row of the list.
 const SCHEMA: &str = "wp-codebox/mail-message/v1";
 
-/// A message's kept bytes, as text where they are text.
+/// Returns a message's stored bytes, as text if they are valid UTF-8.
 fn content(mail: &Mail, redactor: &Redactor) -> Result<ArtifactContent, &'static str> {
     let bytes = mail.content.as_ref().ok_or("too-many-bytes")?;
     let bytes = match is_truncated(mail) {
-        // No half of a secret stays at the cut, where it could not be told from other text.
+        // A secret that was cut in half could not be recognized, so the text ends before it.
         true => &bytes[..redactor.safe_cut(bytes, bytes.len().saturating_sub(MARGIN))],
         false => bytes.as_slice(),
     };
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(ArtifactContent::Text(text.to_owned())),
-        // The cut went through a character.
+        // The truncation split a UTF-8 character.
         Err(error) if is_truncated(mail) && error.error_len().is_none() => {
             let text = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             Ok(ArtifactContent::Text(text.into_owned()))
@@ -271,7 +273,7 @@ fn is_truncated(mail: &Mail) -> bool {
     mail.content.is_some() && (kept as u64) < mail.bytes
 }
 
-/// The subject as a list shows it.
+/// Returns the subject in the form of the list.
 fn subject<'a>(mail: &'a Mail, redactor: &Redactor) -> &'a str {
     let text = mail.subject.as_str();
     let Some((wanted, _)) = text.char_indices().nth(SUBJECT) else {
@@ -319,10 +321,10 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_cannot_be_redacted_are_kept_only_without_a_secret() {
+    fn binary_message_is_stored_only_without_a_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
-        // Text is redacted by the bundle.
+        // The bundle redacts text when it is written.
         let text = format!("x {SECRET}");
         assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
         let latin = [b"\xe4 ", text.as_bytes()].concat();
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inspection_is_bounded_and_keeps_the_newest() {
+    fn inspection_is_bounded_and_returns_the_newest_messages() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let mailbox = Mailbox::default();
         let to = |number: usize| -> Vec<String> {
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_subject_ends_before_a_secret_that_its_cut_halves() {
+    fn truncated_subject_ends_before_a_partial_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         let shown = |text: String| {
             let mail = Mail {
@@ -398,13 +400,13 @@ mod tests {
         let filler = "ä".repeat(SUBJECT - 3);
         assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
         assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
-        // Redacted by the bundle.
+        // The bundle redacts it when it is written.
         let short = format!("x {SECRET}");
         assert_eq!(shown(short.clone()), short);
     }
 
     #[test]
-    fn a_truncated_message_ends_before_a_secret_that_its_cut_halves() {
+    fn truncated_message_ends_before_a_partial_secret() {
         let redactor = Redactor::new(&[SECRET.to_owned()]);
         for end in [SECRET.len(), SECRET.len() - 1, 3] {
             let mut bytes = vec![b'x'; 4096];

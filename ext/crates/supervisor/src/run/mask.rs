@@ -1,8 +1,8 @@
-//! The layer over a mount's source that hides what a guest must not see of it, and puts a `.git`
-//! of the guest's own there.
+//! Overlay layer above a mount's source that hides entries from a guest and provides the guest's
+//! own `.git`.
 //!
-//! Only views of the source itself hide something: a copy is made without these entries. The layer and
-//! the source are both lower layers of the guest's overlay, so a guest cannot remove it.
+//! Only views of the source itself need whiteouts: a copy is made without the hidden entries. Layer
+//! and source are both lower layers of the guest's overlay, so a guest cannot remove the layer.
 
 use super::pinned::{open_dir, pinned};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,16 +11,16 @@ use wp_codebox_backend_native::git_file;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, HostSource};
 use wp_codebox_runtime::RunDir;
 
-/// What the layer over one directory does.
+/// Content of the layer above one directory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mask<'a> {
-    /// What it hides.
+    /// Entries to hide.
     pub hidden: &'a [Omitted],
-    /// The repository that its `.git` names.
+    /// Repository that the `.git` file points to.
     pub git: GitView,
 }
 
-/// Writes the layer over `tree` into the run's scratch; none when it would do nothing.
+/// Writes the layer above `tree` into the run's scratch directory; `None` when it would be empty.
 pub(super) fn write(
     target: &GuestPath,
     tree: BorrowedFd<'_>,
@@ -35,8 +35,8 @@ pub(super) fn write(
     if mask.hidden.is_empty() && git_file.is_none() {
         return Ok(Vec::new());
     }
-    // Where whiteouts cannot be made, the layer of a copy is written after a failed attempt, which
-    // left its directory in the scratch: the two have different names.
+    // If whiteouts cannot be created, the layer of a copy is written after a failed attempt that
+    // left its directory in the scratch directory; different names avoid a clash.
     let kind = match mask.hidden {
         [] => "git-file",
         _ => "mask",

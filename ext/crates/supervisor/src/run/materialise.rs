@@ -1,9 +1,8 @@
-//! From an open mount source to directories an overlay can use, and back to the
-//! question whether the source stayed as it was.
+//! Turns an open mount source into directories that an overlay can use, and detects later changes
+//! of the source.
 //!
-//! The host directory itself is the lower layer where the guest's user owns every
-//! inode and can reach it by path; otherwise a private copy is, made through the
-//! open descriptor.
+//! The host directory itself becomes the lower layer if the guest's user owns every inode and can
+//! reach it by path; otherwise the lower layer is a private copy, made through the open descriptor.
 
 use super::git;
 use super::mask::{self, Mask};
@@ -21,18 +20,18 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::RunDir;
 
-/// A mount that can be planned.
+/// A mount whose directories are ready.
 #[derive(Debug)]
 pub(super) struct Materialised {
     pub mount: OpenMount,
     pub view: MountView,
-    /// Host directories the overlay or bind uses, topmost first.
+    /// Host directories for the overlay or bind mount, topmost first.
     pub lowers: Vec<HostSource>,
-    /// What a change is measured against: the source, or its copy.
+    /// Baseline that changes are compared with: the source or its copy.
     pub baseline: OwnedFd,
-    /// Its repository in the guest.
+    /// Git repository of the mount in the guest.
     pub git: Option<PlannedGit>,
-    /// What the guest does not get of it, whatever its view.
+    /// Entries that the guest does not see in any view.
     pub left_out: LeftOut,
     fingerprint: Sha256Hex,
 }
@@ -43,7 +42,7 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
-/// Scans the source and decides its view.
+/// Scans the source and decides between a view and a copy.
 pub(super) fn materialise(
     index: usize,
     mut mount: OpenMount,
@@ -57,7 +56,7 @@ pub(super) fn materialise(
         .owners
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
-    // Without mounts everything is a copy, and so is what a change is measured against.
+    // Without mount namespaces every mount is a copy, and changes are compared with a copy.
     let visible = match mount.shown {
         Shown::ByPath => reachable(&mount),
         Shown::ByView => true,
@@ -74,7 +73,7 @@ pub(super) fn materialise(
         let layer = Mask { hidden, git };
         mask::write(&mount.target, tree, &layer, space.run_dir, index)
     };
-    // On a file system without whiteouts nothing can be hidden; a copy lacks these entries.
+    // A file system without whiteouts cannot hide entries; a copy leaves them out.
     let layers = match direct {
         true => mask(mount.source.as_fd(), &left_out.hidden).ok(),
         false => None,
@@ -124,7 +123,7 @@ pub(super) fn materialise(
     })
 }
 
-/// What was left out of the mount and of the directory that it was made of.
+/// Returns the entries that are missing from the mount or from the directory it was generated from.
 fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
     left_out.hidden.append(&mut mount.left_out);
     left_out
@@ -137,7 +136,7 @@ fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
     )
 }
 
-/// Whether the path leads to the open directory for the user the guest will be.
+/// Returns whether the guest's user reaches the open directory by its path.
 fn reachable(mount: &OpenMount) -> bool {
     let Ok(by_path) = open_dir(&mount.path) else {
         return false;
@@ -152,7 +151,7 @@ fn reachable(mount: &OpenMount) -> bool {
 }
 
 impl Materialised {
-    /// Whether anything below the source changed since it was scanned.
+    /// Returns whether anything below the source changed since the scan.
     pub(super) fn source_changed(&self) -> bool {
         scan_tree(
             self.mount.source.as_fd(),
@@ -162,12 +161,12 @@ impl Materialised {
         .map_or(true, |now| now.fingerprint != self.fingerprint)
     }
 
-    /// What the source held when the run began: a digest over names, inodes, sizes and times.
+    /// Digest of the source at the start of the run, over names, inodes, sizes and timestamps.
     pub(super) fn fingerprint(&self) -> &Sha256Hex {
         &self.fingerprint
     }
 
-    /// Which repository the guest has of it.
+    /// Returns the repository that the guest has for the mount.
     pub(super) fn git_view(&self) -> GitView {
         match self.git.as_ref().map(|git| &git.commits) {
             None => GitView::None,
@@ -176,13 +175,14 @@ impl Materialised {
         }
     }
 
-    /// Names left out of the capture.
+    /// Returns the names to exclude from the capture.
     pub(super) fn rules(&self) -> ExcludeRules {
         ExcludeRules::new(&self.mount.request.exclude)
     }
 }
 
-/// Writes staged files where the guest can have them bound, readable and not writable.
+/// Writes staged files with read-only permissions to the run's scratch directory, from which the
+/// guest bind-mounts them.
 pub(super) fn write_staged(
     files: &[OpenStaged],
     run_dir: &RunDir,

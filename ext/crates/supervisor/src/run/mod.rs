@@ -1,8 +1,8 @@
 //! One run, from a prepared request to a signed bundle.
 //!
-//! Order matters and is fixed: agent in one guest → guest dead → capture → recovery bundle written →
-//! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
-//! while the key is in memory, and nothing is captured while anything can write.
+//! The order is fixed: agent in one guest → guest dead → capture → recovery bundle written → checks
+//! in a fresh guest → guest dead → key loaded → bundle written. Untrusted code never runs while the
+//! key is in memory, and nothing is captured while a process can still write.
 
 mod agent_log;
 mod agent_output;
@@ -27,7 +27,6 @@ mod guest;
 mod hold;
 pub mod identity;
 mod inputs;
-mod kept;
 mod left_out;
 mod level;
 mod mail;
@@ -46,6 +45,7 @@ mod ready_components;
 mod recorder;
 mod recovery_bundle;
 mod request_document;
+mod retained_output;
 mod scratch_space;
 mod secrets;
 mod session;
@@ -83,7 +83,7 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
 
-/// A run that has its directory and its journal: whoever asks for it finds it.
+/// A run that has its directory and its journal, so that queries by run id find it.
 #[derive(Debug)]
 pub(crate) struct StartedRun {
     prepared: Prepared,
@@ -92,8 +92,8 @@ pub(crate) struct StartedRun {
     clock: Clock,
 }
 
-/// Gives a prepared run its directory, once what died before it is settled, unless too many
-/// runs of its site are alive. `asked` is when its caller began to ask for it.
+/// Creates the directory of a prepared run after settling dead runs; fails if too many runs of the
+/// site are alive. `asked` is when the caller made its request.
 pub(crate) fn begin(
     prepared: Prepared,
     redactor: &Redactor,
@@ -140,7 +140,7 @@ impl StartedRun {
         self.prepared.request.mode
     }
 
-    /// Where requests of others will lie, when it keeps its guest for them.
+    /// Creates the queue of requests to the held sandbox; closed if the run holds none.
     pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
         let request = &self.prepared.request;
         let queue = RequestQueue::new(match request.hold {
@@ -155,14 +155,14 @@ impl StartedRun {
         &self.run_dir
     }
 
-    /// It cannot go on.
+    /// Settles the run as failed before it could execute.
     pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
         failed(self.run_dir, error, Scratch::Remove)
     }
 }
 
-/// Settles a run that came to no outcome. Why it failed matters more than that its record
-/// could not be written; a later call settles it.
+/// Settles a run without an outcome. If the record cannot be written, the original error is
+/// returned all the same, and a later call settles the run.
 fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
         outcome: Outcome::Failed,
@@ -175,8 +175,8 @@ fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     error
 }
 
-/// Runs to the end. An error means that there is no outcome: the sandbox could not
-/// start, or our own evidence could not be written.
+/// Executes the run. An error means that there is no outcome: the sandbox could not start, or the
+/// run's own evidence could not be written.
 pub(crate) fn execute(
     started: StartedRun,
     redactor: &Redactor,
@@ -220,7 +220,7 @@ pub(crate) fn execute(
     }
 }
 
-/// The parts of a result that no other hand has cleaned.
+/// Redacts the parts of a result that no other module has redacted.
 fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     let text = |text: &mut String| *text = redactor.redact(text).into_owned();
     result.error = result.error.map(|error| redactor.redact_error(error));
@@ -253,7 +253,7 @@ fn stages(
     let context = ready(&mut prepared, outside, run_dir, recorder, clock)?;
     announce::announce(&context, recorder)?;
     let work = work::run(&context, recorder, queue)?;
-    // From here on there is work: whatever dies or fails, it stays.
+    // From here on there is work to preserve if the process dies or fails.
     recovery_bundle::write(&context, recorder, &work);
     let checks = checks::check(&context, recorder, &work)
         .and_then(|checks| {

@@ -1,4 +1,4 @@
-//! The mounts that a request asks for, opened with the rights of its caller.
+//! Opens the mounts of a request with the permissions of its caller.
 
 use super::sources::{OpenMount, Shown, open_source};
 use super::{generated, git};
@@ -20,7 +20,7 @@ pub(super) fn open_mount(
         None => open_source(&mount.source, &subject, request),
     };
     let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
-    // What is made of an archive or of text lies in no work tree.
+    // A directory generated from an archive or from text is in no git work tree.
     let tree = row.is_none_or(|row| matches!(row.from, GeneratedFrom::Copy { .. }));
     let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
     let history = match (git, row) {

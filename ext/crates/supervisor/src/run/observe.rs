@@ -1,8 +1,8 @@
-//! Looking at a held sandbox without changing it.
+//! Observations of a held sandbox, which do not change it.
 //!
-//! What the guest has to say comes from a program in it and is data of the guest; the rest is
-//! what this process knows itself. No host path is in any of it, and the builder of episodes
-//! takes secrets out before anything is digested.
+//! A guest program reports the guest's part, which is untrusted data; the supervisor adds the facts
+//! that it knows itself. Observations contain no host path, and the episode builder removes secrets
+//! before it computes digests.
 
 use super::session::Session;
 use serde_json::{Map, Value, json};
@@ -15,18 +15,18 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Bounds, Call, now_rfc3339};
 
-/// The program that looks at files and at WordPress.
+/// Guest program that observes files and WordPress.
 const PROGRAM: &str = "/opt/codebox/guest/commands/observe.php";
-/// Longest look.
+/// Time limit of one observation.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Events and lines of log that are shown: the last.
+/// Number of latest events and log lines to return.
 const EVENTS: usize = 200;
-/// Most bytes of a body.
+/// Longest body in bytes.
 const BODY: usize = 64 * 1024;
-/// Headers of an answer that identify a visitor.
+/// Response headers that identify a visitor.
 const PERSONAL: &[&str] = &["set-cookie", "authorization", "www-authenticate"];
 
-/// Looks. An error means that nothing was seen.
+/// Makes an observation. An error means that nothing was observed.
 pub(super) fn observe(
     session: &mut Session<'_, '_>,
     spec: &ObservationSpec,
@@ -110,7 +110,7 @@ fn state(
     program(session, arguments, left)
 }
 
-/// Asks the program of observations.
+/// Runs the observation program in the guest.
 fn program(
     session: &mut Session<'_, '_>,
     arguments: Value,
@@ -211,7 +211,7 @@ fn browser_result(
     commanded(session, "wordpress.browser-probe", args, left)
 }
 
-/// The document of a registry command, which the policy judges like any other.
+/// Returns the document of a registry command, which the policy checks like any other command.
 fn commanded(
     session: &mut Session<'_, '_>,
     command: &str,

@@ -1,19 +1,18 @@
-//! Output of an execution on its way to the journal: redacted, bounded, whole lines.
+//! Redacts the output of an execution on its way to the journal, in bounded, whole lines.
 //!
-//! A secret must not slip through because it arrived in two reads. Text is held
-//! back to the last line end; a line without end is let go in pieces that never
-//! cut through a find.
+//! A secret must be found even if two reads split it, so text after the last newline is held back;
+//! a line without a newline is released in pieces that never cut through a match.
 
-use super::kept::border;
+use super::retained_output::border;
 use wp_codebox_policy::Redactor;
 
-/// A line longer than this is handed on in pieces.
+/// A longer line is released in pieces.
 const HOLD_BYTES: usize = 64 * 1024;
-/// What stays behind when a piece is handed on: longer than any token known by its form.
-/// What may be the beginning of a configured value stays behind however long it is.
+/// Number of bytes to hold back when a piece is released: longer than any token that is recognized
+/// by its form. A possible beginning of a configured value is held back at any length.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
-/// Redacts one stream of one execution.
+/// Redactor for one stream of one execution.
 #[derive(Debug)]
 pub(crate) struct StreamRedactor<'a> {
     redactor: &'a Redactor,
@@ -28,7 +27,7 @@ impl<'a> StreamRedactor<'a> {
         }
     }
 
-    /// Takes what was read and answers what may be shown now.
+    /// Adds read bytes and returns the bytes that may be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.held.extend_from_slice(bytes);
         let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
@@ -46,26 +45,26 @@ impl<'a> StreamRedactor<'a> {
         })
     }
 
-    /// What is left when the stream ends.
+    /// Returns the held-back bytes at the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let held = std::mem::take(&mut self.held);
         (!held.is_empty()).then(|| self.redactor.redact_bytes(&held).into_owned())
     }
 }
 
-/// Most bytes of what may be the beginning of a configured value that are shown while nothing
-/// follows: a prompt must not wait for the next key.
+/// Number of bytes of a possible beginning of a configured value that are shown while no further
+/// output arrives: a prompt must not wait for the next key press.
 const GLIMPSE: usize = 3;
 
-/// Redacts one stream for somebody who looks at it as it comes: lines at once, and what is no
-/// whole line as soon as nothing follows for a moment. A token that is known by its form only
-/// and comes in pieces with pauses is not found; a configured value is, but for its first
-/// [`GLIMPSE`] bytes. The journal has the other redactor.
+/// Redactor for one stream that a person follows live. Lines are shown at once, and an incomplete
+/// line after a short pause. It finds configured values except for their first [`GLIMPSE`] bytes;
+/// it misses a token recognized only by its form that arrives in pieces with pauses. The journal
+/// uses [`StreamRedactor`].
 #[derive(Debug)]
 pub(crate) struct PromptRedactor<'a> {
     redactor: &'a Redactor,
     held: Vec<u8>,
-    /// Bytes at the beginning of `held` that were shown already.
+    /// Number of bytes at the beginning of `held` that were already shown.
     shown: usize,
 }
 
@@ -78,7 +77,7 @@ impl<'a> PromptRedactor<'a> {
         }
     }
 
-    /// Takes what was read and answers what may be shown now.
+    /// Adds read bytes and returns the bytes that may be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.held.extend_from_slice(bytes);
         let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
@@ -89,12 +88,12 @@ impl<'a> PromptRedactor<'a> {
         self.let_go(wanted)
     }
 
-    /// Whether something waits for more to come.
+    /// Returns whether bytes are held back.
     pub(crate) fn waits(&self) -> bool {
         self.held.len() > self.shown && (self.shown < GLIMPSE || self.shown == 0)
     }
 
-    /// Nothing more came for a moment.
+    /// Returns held-back bytes that may be shown after a pause without output.
     pub(crate) fn pause(&mut self) -> Option<Vec<u8>> {
         let mut out = self.let_go(self.held.len()).unwrap_or_default();
         let until = self.held.len().min(GLIMPSE);
@@ -105,7 +104,7 @@ impl<'a> PromptRedactor<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// What is left when the stream ends.
+    /// Returns the held-back bytes at the end of the stream.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         let held = std::mem::take(&mut self.held);
         let out = self.unseen(&held);
@@ -123,13 +122,13 @@ impl<'a> PromptRedactor<'a> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Clean bytes without those that were shown before.
+    /// Returns redacted bytes without those already shown.
     fn unseen(&mut self, bytes: &[u8]) -> Vec<u8> {
         let shown = std::mem::take(&mut self.shown).min(bytes.len());
         let clean = self.redactor.redact_bytes(bytes);
         match clean.strip_prefix(&bytes[..shown]) {
             Some(rest) => rest.to_vec(),
-            // What was shown turned out to be the beginning of a find.
+            // The bytes already shown turned out to be the beginning of a match.
             None => clean.into_owned(),
         }
     }
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_split_over_reads_is_found() {
+    fn secret_split_over_reads_is_redacted() {
         let redactor = Redactor::new(&["correct-horse-battery".to_owned()]);
         let mut stream = StreamRedactor::new(&redactor);
         assert_eq!(stream.push(b"x correct-ho"), None);
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_over_several_lines_and_one_longer_than_the_overlap_are_found() {
+    fn multi_line_secret_and_secret_longer_than_overlap_are_redacted() {
         let lines = "-----first line\n-----second line".to_owned();
         let long = "0123456789abcdef".repeat(4096);
         let redactor = Redactor::with_secrets(&[], [lines.as_str(), &long]);
@@ -173,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_shown_at_once_and_a_secret_is_not() {
+    fn prompt_is_shown_after_a_pause_and_secret_is_redacted() {
         let redactor = Redactor::new(&["correct-horse-battery".to_owned()]);
         let mut stream = PromptRedactor::new(&redactor);
         assert_eq!(stream.push(b"name: "), None);
         assert!(stream.waits());
         assert_eq!(stream.pause().unwrap(), b"name: ");
         assert!(!stream.waits());
-        // A key that a secret begins with is shown, and not twice.
+        // A key press that equals the beginning of a secret is shown, and only once.
         assert_eq!(stream.push(b"c"), None);
         assert_eq!(stream.pause().unwrap(), b"c");
         assert_eq!(stream.pause(), None);
         assert_eq!(stream.push(b"arl\n").unwrap(), b"arl\n");
-        // One that comes in pieces with pauses.
+        // A secret that arrives in pieces with pauses.
         let mut seen = Vec::new();
         for piece in ["> correct", "-horse", "-batt", "ery done\n"] {
             seen.extend(stream.push(piece.as_bytes()).unwrap_or_default());
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_bounded_and_still_clean() {
+    fn endless_line_is_released_in_pieces_and_redacted() {
         let secret = "correct-horse-battery";
         let redactor = Redactor::new(&[secret.to_owned()]);
         for lead in (HOLD_BYTES - OVERLAP_BYTES - 30)..(HOLD_BYTES - OVERLAP_BYTES + 30) {

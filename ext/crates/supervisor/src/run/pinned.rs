@@ -1,4 +1,4 @@
-//! Directories of the host by path and inode.
+//! Host directories identified by path and inode.
 
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ pub(super) fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
     )?)
 }
 
-/// The path, and the inode it must still lead to when the guest is built.
+/// Returns the path with the inode that it must still lead to when the guest is built.
 pub(super) fn pinned(path: &Path, open: &OwnedFd) -> std::io::Result<HostSource> {
     let stat = rustix::fs::fstat(open)?;
     Ok(HostSource {

@@ -1,11 +1,11 @@
-//! From a request to a checked run. Everything that may need root happens here:
-//! mount sources and staged files are opened, then root is given up for good.
+//! Validates a request and prepares the run. All steps that may need root happen here: mount
+//! sources and staged files are opened, then root is given up permanently.
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::mounts::open_mount;
-use super::preset::{self, Equipped, Stock};
+use super::preset::{self, Equipped, PresetFacts};
 use super::preview_request;
 use super::secrets::{ModelKey, Secrets};
 use super::sources::{OpenMount, OpenStaged, open_staged};
@@ -20,12 +20,12 @@ use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_proxy::preview::Reservation;
 use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
 
-/// Command id that running an agent or a check needs.
+/// Command id that the policy must allow for running an agent or a check.
 pub(super) const AGENT_COMMAND: &str = "command-agent-run";
 
-/// How a preset's program is spoken to.
+/// Standard input and result format of a preset's program.
 #[derive(Debug)]
-pub(crate) struct Manner {
+pub(crate) struct PresetIo {
     pub stdin: Vec<u8>,
     pub result: PresetResult,
     pub steps: Vec<PresetStep>,
@@ -42,23 +42,23 @@ pub(crate) struct Prepared {
     pub mounts: Vec<OpenMount>,
     pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
-    /// Directories with programs of agents.
+    /// Directories of agent programs.
     pub programs: Vec<ProgramDirectory>,
-    /// The model, where programs of the guest may ask it.
+    /// Model endpoint, if guest programs may use it.
     pub guest_model: Option<ModelEndpoint>,
-    /// What a preset gives its program on standard input, and how its last word is found.
-    pub manner: Option<Manner>,
+    /// Standard input of the preset's program and the format of its final result.
+    pub preset_io: Option<PresetIo>,
     pub group: RunGroup,
-    /// Whose kernel uid its guests get.
+    /// Kernel uid of the guests.
     pub identity: GuestIdentity,
-    /// The address of the preview that the request asks for.
+    /// Reserved address of the requested preview.
     pub preview: Option<Reservation>,
 }
 
-/// Checks the request, opens what it names with the rights of who asked, and gives up root.
+/// Validates the request, opens its paths with the caller's permissions and gives up root.
 pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, ErrorBody> {
     caller.check(&request)?;
-    let mut opened = caller.with_its_rights(|| open(request))??;
+    let mut opened = caller.with_caller_ids(|| open(request))??;
     let (state, request) = (&opened.state, &opened.request);
     let Owner { uid, gid } = state.owner();
     if !caller.has_rights_of(KernelIds { uid, gid }) {
@@ -73,7 +73,7 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
     let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
     state.become_owner().map_err(|e| e.body())?;
-    // As its owner, who opens it later.
+    // Reserved as the owner of the state directory, who opens the address later.
     let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
     let preview = preview
         .map(|preview| preview_request::reserve(state, preview))
@@ -92,11 +92,11 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
         staged: opened.staged,
         programs: opened.programs,
         guest_model: opened.guest_model,
-        manner: opened.manner,
+        preset_io: opened.preset_io,
     })
 }
 
-/// A request that was checked, and what it names.
+/// A validated request and the opened files it names.
 struct Opened {
     request: RunRequest,
     policy: RuntimePolicy,
@@ -108,7 +108,7 @@ struct Opened {
     staged: Vec<OpenStaged>,
     programs: Vec<ProgramDirectory>,
     guest_model: Option<ModelEndpoint>,
-    manner: Option<Manner>,
+    preset_io: Option<PresetIo>,
 }
 
 fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
@@ -134,7 +134,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
     let command = request.agent.as_ref().and_then(Agent::command);
     let own = command.into_iter().flat_map(|agent| agent.env.keys());
-    // A preset may put the key's placeholder under the key's own name.
+    // A preset may set the key's placeholder under the key's own name.
     let preset_env = preset.iter().flat_map(|preset| preset.env.keys());
     let preset_env = preset_env.filter(|name| key_name.as_ref() != Some(name));
     let taken = own.chain(preset_env);
@@ -154,7 +154,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let equipped = match &preset {
         None => None,
         Some(preset) => {
-            let stock = Stock {
+            let stock = PresetFacts {
                 model: guest_model.as_ref(),
                 secrets: &secrets,
                 workspace: &workspace(&request, &targets)?,
@@ -162,7 +162,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
             Some(preset::equip(preset, &mut request, stock)?)
         }
     };
-    // Before it is opened: a user's is made where there is none.
+    // Resolved before opening: opening creates a user's missing state directory.
     let wordpress = real_path(&request.paths.wordpress);
     policy::check_state_location(&real_path(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
@@ -176,10 +176,10 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     let mut staged = open_staged(&request)?;
     staged.extend(components::bundle_files(&mut request)?);
     let mut programs = Vec::new();
-    let manner = equipped.map(|equipped: Equipped| {
+    let preset_io = equipped.map(|equipped: Equipped| {
         staged.extend(equipped.staged);
         programs.push(equipped.programs);
-        Manner {
+        PresetIo {
             stdin: equipped.stdin,
             result: equipped.result,
             steps: equipped.steps,
@@ -196,12 +196,12 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         staged,
         programs,
         guest_model,
-        manner,
+        preset_io,
     })
 }
 
-/// The path without links. Of what is not there yet, the parent's real path counts: opening makes a
-/// user's state directory there.
+/// Returns the path without symbolic links. For a missing path the parent is resolved: opening
+/// creates a user's state directory there.
 fn real_path(path: &str) -> String {
     let path = Path::new(path);
     let missing = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
@@ -210,7 +210,7 @@ fn real_path(path: &str) -> String {
     real.to_string_lossy().into_owned()
 }
 
-/// The policy given, else the default with what the preset needs.
+/// Returns the given policy, else the default policy with the preset's needs.
 fn effective_policy(
     request: &RunRequest,
     preset: Option<&AgentPreset>,
@@ -230,8 +230,8 @@ fn effective_policy(
     Ok(policy)
 }
 
-/// The model, where the policy lets programs of the guest ask it. The built-in loop asks from
-/// outside, within a budget, so its tools find the way closed.
+/// Returns the model endpoint if the policy lets guest programs use it. The built-in loop calls the
+/// model from the host within a budget, so its guest gets no route to the model.
 fn guest_model(
     request: &RunRequest,
     policy: &RuntimePolicy,
@@ -250,13 +250,13 @@ fn guest_model(
     let Some(model) = &request.model else {
         return Err(ErrorBody::new(
             ErrorCode::ModelMissing,
-            "the network preset model was asked for, but the run has no model: name one, or leave the preset out",
+            "the network preset `model` needs a model: add a model to the run or remove the preset",
         ));
     };
     Ok(Some(model.clone()))
 }
 
-/// Where programs of the guest will start.
+/// Returns the working directory of guest programs.
 fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, ErrorBody> {
     let paths = mount_paths(targets).map_err(|e| e.body())?;
     let mounts: Vec<GuestMount> = request
@@ -272,7 +272,7 @@ fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, E
     working_directory(&mounts)
 }
 
-/// The default policy with exactly the commands this request needs.
+/// Returns the default policy with exactly the commands that this request needs.
 pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
     if request.agent.is_some() || !request.checks.is_empty() {
@@ -280,7 +280,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     }
     let steps = request.workflow.iter().flat_map(|w| &w.steps);
     commands.extend(steps.map(|step| step.call.command.clone()));
-    // Whoever comes later can do what a run could have been asked for.
+    // A held sandbox may later get any command that a run request could contain.
     if request.hold.is_some() {
         let held = policy::registry().filter(|c| match c.handler {
             Handler::Program(_)
@@ -292,7 +292,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
         });
         commands.extend(held.map(|c| c.id.to_owned()));
     }
-    // What the tools of the built-in loop take; which tools there are, the tool policy says.
+    // Commands behind the tools of the built-in loop; the tool policy selects the tools.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
     }
@@ -304,7 +304,7 @@ pub fn default_policy(request: &RunRequest) -> RuntimePolicy {
     policy::defaults(commands)
 }
 
-/// The tools of the built-in loop.
+/// Returns the tools of the built-in loop.
 pub(super) fn tool_set(
     request: &RunRequest,
     runtime: &RuntimePolicy,
@@ -319,7 +319,7 @@ pub(super) fn tool_set(
     .map_err(|e| e.body())
 }
 
-/// Every program the run would start is checked before anything starts.
+/// Checks every program of the run against the policy before any program starts.
 fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
     let idle = request.agent.is_none()
         && request.commands.is_empty()
@@ -328,7 +328,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
     if idle {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
-            "nothing to run: name an agent or a command",
+            "the request runs nothing: add an agent or a command",
         ));
     }
     let steps = request.workflow.iter().flat_map(|w| &w.steps);
@@ -340,7 +340,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
             .body());
         }
         let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
-        // What its arguments mean together is known to whoever makes a program of them.
+        // The handler that builds the program validates the combination of arguments.
         if let Handler::Program(_) = found.handler {
             command_program(call, &[], &working_directory(&[])?)?;
         }
@@ -355,7 +355,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         }
     }
     if let Some(Agent::Ability(_)) = &request.agent {
-        // The guest's own PHP runs it, as any program.
+        // The guest's PHP runs the code like any program.
         assert_agent(policy, "php")?;
     }
     if let Some(Agent::Model(_)) = request.agent {

@@ -1,8 +1,7 @@
-//! Presets of command-line agents: read from the installation, filled in, equipped.
+//! Presets of command-line agents: loads them from the installation and fills in their values.
 //!
-//! What a preset makes of a run is an ordinary program of the guest: a directory of the host
-//! that the guest may read, files that it may read, arguments and environment. Nothing of it
-//! is decided by the task's author but the name.
+//! A preset expands to an ordinary guest program: a host directory that the guest may read, files,
+//! arguments and environment variables. The author of the task chooses only the name of the preset.
 
 use super::pinned::pinned;
 use super::secrets::Secrets;
@@ -25,29 +24,29 @@ use wp_codebox_policy::{
     resolve_preset,
 };
 
-/// Where presets lie below the share directory.
+/// Directory of presets below the share directory.
 const DIRECTORY: &str = "agents";
-/// Where the guest sees the files of its preset.
+/// Guest directory of the preset's files.
 const FILES: &str = "/run/codebox/staged/.agent";
-/// What programs that insist on a key are given when the model needs none.
+/// Placeholder key for programs that require a key when the model needs none.
 const NO_KEY: &str = "codebox-no-key-needed";
 
-/// What a preset adds to a run, besides the program itself.
+/// Additions of a preset to a run besides the program itself.
 #[derive(Debug)]
 pub struct Equipped {
-    /// What the program reads.
+    /// Standard input of the program.
     pub stdin: Vec<u8>,
-    /// How its last word is found.
+    /// Format of the program's final result.
     pub result: PresetResult,
-    /// How its lines are shown to people.
+    /// Rules that turn the program's output lines into readable steps.
     pub steps: Vec<PresetStep>,
-    /// Files it reads.
+    /// Files that the program reads.
     pub staged: Vec<OpenStaged>,
-    /// Where its program is.
+    /// Host directory of the program.
     pub programs: ProgramDirectory,
 }
 
-/// The preset of this name.
+/// Loads the preset of this name.
 pub fn load(share_dir: &Path, name: &str) -> Result<AgentPreset, ErrorBody> {
     check_preset_name(name).map_err(|e| e.body())?;
     let path = share_dir.join(DIRECTORY).join(format!("{name}.json"));
@@ -64,7 +63,7 @@ pub fn load(share_dir: &Path, name: &str) -> Result<AgentPreset, ErrorBody> {
     }
 }
 
-/// Names of every preset, sorted.
+/// Returns the names of all presets, sorted.
 pub fn names(share_dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(share_dir.join(DIRECTORY))
         .into_iter()
@@ -86,7 +85,7 @@ pub fn names(share_dir: &Path) -> Vec<String> {
     names
 }
 
-/// The preset that a request names, if it names one.
+/// Loads the preset that a request names, if any.
 pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
     match &request.agent {
         Some(Agent::Preset(agent)) => {
@@ -96,7 +95,7 @@ pub fn of(request: &RunRequest) -> Result<Option<AgentPreset>, ErrorBody> {
     }
 }
 
-/// Opens what the preset needs in a policy that nobody wrote.
+/// Adds the preset's network access to a default policy.
 pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
     let mut rules = match &policy.network {
         NetworkPolicy::Rules(rules) => rules.clone(),
@@ -112,7 +111,7 @@ pub fn open_network(preset: &AgentPreset, policy: &mut RuntimePolicy) {
     }
 }
 
-/// Whether a policy that somebody wrote has what the preset needs.
+/// Checks that an explicit policy allows the network access that the preset needs.
 pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
     let has = |name: &String| match &policy.network {
         NetworkPolicy::Rules(rules) => rules.presets.contains(name),
@@ -128,7 +127,7 @@ pub fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Result<(),
     }
 }
 
-/// The refusal of a run whose preset has no model to ask.
+/// Returns the error for a preset without a model.
 pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     let name = preset.name.clone();
     PresetError::NoModel { name }.body().hint(
@@ -136,28 +135,28 @@ pub fn no_model(preset: &AgentPreset) -> ErrorBody {
     )
 }
 
-/// What a run has for a preset to be filled with.
+/// Facts of a run that fill a preset's placeholders.
 #[derive(Debug, Clone, Copy)]
-pub struct Stock<'a> {
-    /// The run's model.
+pub struct PresetFacts<'a> {
+    /// Model of the run.
     pub model: Option<&'a ModelEndpoint>,
-    /// The run's secrets.
+    /// Secrets of the run.
     pub secrets: &'a Secrets,
-    /// Where programs start.
+    /// Working directory of programs.
     pub workspace: &'a GuestPath,
 }
 
-/// Puts the preset's program in the place of its name and finds what it needs on the host.
+/// Replaces the preset's name by its program and finds the required files on the host.
 pub fn equip(
     preset: &AgentPreset,
     request: &mut RunRequest,
-    stock: Stock<'_>,
+    stock: PresetFacts<'_>,
 ) -> Result<Equipped, ErrorBody> {
     let model = stock.model.ok_or_else(|| no_model(preset))?;
     let Some(task) = &request.task else {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
-            "no goal was given: say what the agent should do",
+            "the task has no goal: describe what the agent should do",
         ));
     };
     let own = format!("{FILES}/");
@@ -168,7 +167,7 @@ pub fn equip(
     {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            format!("{FILES} is where the agent's own files are; stage yours elsewhere"),
+            format!("{FILES} is reserved for the agent's own files; stage other files elsewhere"),
         ));
     }
     let directory = guest_path(&format!("{AGENTS}/{}", preset.name))?;
@@ -210,7 +209,7 @@ pub fn equip(
     })
 }
 
-/// The host directory with the preset's program in it. The host's settings name it, so the
+/// Opens the host directory of the preset's program. The host's settings name the directory, so the
 /// rules for mounts of callers do not apply.
 fn locate(
     preset: &AgentPreset,
@@ -234,14 +233,14 @@ fn locate(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = rustix::fs::open(&directory, flags, Mode::empty())
         .map_err(|_| missing("does not exist or cannot be read"))?;
-    // Named by the kernel, for the directory that is open.
+    // The kernel returns the path of the open directory.
     let path = std::fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))
         .map_err(|_| missing("cannot be named"))?;
     let program = std::fs::metadata(path.join(&preset.program))
         .map_err(|_| missing(&format!("has no {}", preset.program)))?;
     if !program.is_file() || program.permissions().mode() & 0o111 == 0 {
         return Err(missing(&format!(
-            "has a {} that is no program",
+            "has a {} that is not an executable file",
             preset.program
         )));
     }
@@ -253,7 +252,7 @@ fn guest_path(text: &str) -> Result<GuestPath, ErrorBody> {
     GuestPath::new(text).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
 }
 
-/// Where programs of the guest ask the model.
+/// Returns the model's base URL for guest programs.
 fn base_url() -> String {
     let bridge = egress_environment(&GuestEgress::Tunnel)
         .remove("CODEBOX_EGRESS_URL")
@@ -261,7 +260,7 @@ fn base_url() -> String {
     format!("{bridge}/model")
 }
 
-/// What programs of the guest are told of the model they may ask.
+/// Returns the environment variables that describe the model to guest programs.
 pub fn model_environment(model: &ModelEndpoint) -> BTreeMap<String, String> {
     let api = match model.api {
         ModelApi::OpenaiChat => "openai-chat",

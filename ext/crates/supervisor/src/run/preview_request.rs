@@ -1,11 +1,11 @@
-//! A preview that somebody asks for: judged before anything of it starts.
+//! Validates a request for a preview before any part of the preview starts.
 
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, PreviewRequest};
 use wp_codebox_proxy::preview::{ListenAddress, Origin, Reservation, Token};
 use wp_codebox_runtime::StateDir;
 
-/// A request that was checked: where a preview shall be.
+/// Validated address of a preview.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub place: ListenAddress,
@@ -24,7 +24,8 @@ impl Wanted {
         let token = match &request.token {
             Some(given) => Some(Token::given(given)?),
             None if local => None,
-            // Whoever reaches this address, or the proxy in front, is not asked otherwise who he is.
+            // The preview does not identify visitors in another way, so an address beyond this
+            // machine needs a token.
             None => Some(Token::random()?),
         };
         let login = match &request.login {
@@ -45,7 +46,7 @@ impl Wanted {
     }
 }
 
-/// Judges a preview that a run asks for, before anything of the run starts.
+/// Validates the preview of a run request before the run starts.
 pub(super) fn reserve(
     state: &StateDir,
     request: &PreviewRequest,
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_not_on_this_machine_needs_a_token() {
+    fn preview_beyond_loopback_requires_a_token() {
         for (bind, public, token) in [
             (None, None, false),
             (Some("127.0.0.2"), None, false),

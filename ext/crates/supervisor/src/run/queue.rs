@@ -1,8 +1,8 @@
-//! Where requests wait between the thread that hears them and the one that owns the guest.
+//! Queue between the control thread, which receives requests, and the thread that owns the guest.
 //!
-//! Requests are taken in the order in which they came. Output of programs waits here as well,
-//! on its way to the journal: its bytes are bounded, and whoever brings more waits for room,
-//! so that nobody fills the memory of the supervisor or holds up the owner of the guest.
+//! Requests are handled in the order of arrival. Program output waits in the same queue on its way
+//! to the journal. Its size is bounded: a producer waits for a permit, so that no client can
+//! exhaust the supervisor's memory or delay the owner thread.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,53 +17,54 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::ExecutionEnd;
 
-/// Requests that may wait.
+/// Largest number of waiting requests.
 const WAITING: usize = 256;
-/// Bytes of output that may wait.
+/// Limit of waiting output bytes.
 const OUTPUT: usize = 4 * 1024 * 1024;
-/// What a piece of output costs beside its bytes: many small ones fill memory too.
+/// Accounting overhead of one chunk of output, in bytes, so that many small chunks are bounded as
+/// well.
 const PIECE: usize = 256;
 
-/// Whether the run keeps its guest for others.
+/// Whether the run holds its guest for further requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HoldMode {
     Guest,
     Nothing,
 }
 
-/// What is put on the queue.
+/// Item of the queue.
 #[derive(Debug)]
 pub(crate) enum QueuedRequest {
-    /// One answer.
+    /// Request with one reply.
     Call {
         actor: String,
         request: Box<LiveRequest>,
         answer: oneshot::Sender<Result<Value, ErrorBody>>,
     },
-    /// A program to start.
+    /// Program to start.
     Launch {
         actor: String,
         exec: LiveExec,
         answer: oneshot::Sender<Result<Started, ErrorBody>>,
     },
-    /// A signal for one.
+    /// Signal to send to a program.
     Signal { id: ExecutionId, signal: i32 },
-    /// It is to end.
+    /// Program to kill.
     Stop { id: ExecutionId },
-    /// It printed something; clean.
+    /// Redacted output of a program.
     Output {
         id: ExecutionId,
         stream: OutputStream,
         bytes: Vec<u8>,
-        /// Given back when the bytes are written.
+        /// Permit for the bytes; released when they are written.
         #[allow(dead_code, reason = "it is held, and dropped with the bytes")]
-        room: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     },
-    /// All of its output is here.
+    /// Mark that all output of the program has been queued.
     Drained { id: ExecutionId },
 }
 
-/// A program that runs, for whoever asked for it.
+/// A running program, for the client that requested it.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub id: ExecutionId,
@@ -71,7 +72,7 @@ pub(crate) struct Started {
     pub ended: oneshot::Receiver<ExecutionEnd>,
 }
 
-/// The outer sides of its streams; none of them blocks.
+/// Host ends of the program's streams, all non-blocking.
 #[derive(Debug)]
 pub(crate) enum Streams {
     Terminal {
@@ -87,7 +88,7 @@ pub(crate) enum Streams {
 #[derive(Debug)]
 struct Inner {
     requests: VecDeque<QueuedRequest>,
-    /// Why nothing is taken any more.
+    /// Reason why the queue accepts no more items.
     over: Option<ErrorBody>,
     status: Value,
 }
@@ -102,15 +103,15 @@ impl Inner {
     }
 }
 
-/// Requests, in order of arrival. Of a run that is not held it is closed from the beginning.
+/// Requests in order of arrival. The queue of a run that is not held is closed from the beginning.
 #[derive(Debug)]
 pub(crate) struct RequestQueue {
     inner: Mutex<Inner>,
     wake: OwnedFd,
-    room: Arc<Semaphore>,
-    /// Sequence number of the journal's last event.
+    permit: Arc<Semaphore>,
+    /// Sequence number of the last journal event.
     tail: watch::Sender<u64>,
-    /// Whether the run is over, for those who follow its journal.
+    /// Whether the run is over, for followers of its journal.
     done: watch::Sender<bool>,
     followers: AtomicUsize,
 }
@@ -122,7 +123,7 @@ impl RequestQueue {
             HoldMode::Nothing => Some(
                 ErrorBody::new(
                     ErrorCode::SandboxNotHeld,
-                    "this run keeps no sandbox: it takes no requests but to cancel it and to hear its events",
+                    "this run does not hold its sandbox: it accepts only cancel requests and event streams",
                 )
                 .hint("start it with --hold"),
             ),
@@ -134,7 +135,7 @@ impl RequestQueue {
                 status: json!({}),
             }),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            room: Arc::new(Semaphore::new(OUTPUT)),
+            permit: Arc::new(Semaphore::new(OUTPUT)),
             tail: watch::Sender::new(0),
             done: watch::Sender::new(false),
             followers: AtomicUsize::new(0),
@@ -145,13 +146,13 @@ impl RequestQueue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something there, unless it is too much or the sandbox is over.
+    /// Adds an item; fails if the queue is full or the sandbox has ended.
     pub(crate) fn put(&self, queued: QueuedRequest) -> Result<(), ErrorBody> {
         let mut inner = self.lock();
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
-        // What is printed is bounded by its room, and a program ends once.
+        // Permits bound the output, and each program ends once, so only requests are counted.
         let waiting = match queued {
             QueuedRequest::Call { .. } | QueuedRequest::Launch { .. } => inner.requests.len(),
             QueuedRequest::Signal { .. } => inner.signals(),
@@ -162,7 +163,7 @@ impl RequestQueue {
         if waiting >= WAITING {
             return Err(ErrorBody::new(
                 ErrorCode::Busy,
-                format!("{WAITING} requests wait for this sandbox already; try again"),
+                format!("{WAITING} requests already wait for this sandbox; try again later"),
             ));
         }
         inner.requests.push_back(queued);
@@ -172,16 +173,16 @@ impl RequestQueue {
     }
 
     fn ring(&self) {
-        // A counter that is full is readable too.
+        // A full event counter (EAGAIN) is readable, too.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Readable when something was put here.
+    /// Event counter that is readable while the queue has items.
     pub(super) fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// The next thing.
+    /// Removes and returns the next item.
     pub(super) fn take(&self) -> Option<QueuedRequest> {
         let mut sink = [0; 8];
         let mut inner = self.lock();
@@ -192,7 +193,7 @@ impl RequestQueue {
         queued
     }
 
-    /// A wish for more time that waits, from whichever place in the queue.
+    /// Removes and returns a waiting extension request from any position in the queue.
     pub(super) fn take_extension(&self) -> Option<QueuedRequest> {
         let mut inner = self.lock();
         let at = inner.requests.iter().position(|queued| {
@@ -201,7 +202,8 @@ impl RequestQueue {
         inner.requests.remove(at)
     }
 
-    /// Output that waits, from whichever place in the queue: it belongs to nothing but itself.
+    /// Removes and returns all waiting output from any position; output is independent of other
+    /// items.
     pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
         let mut inner = self.lock();
         if !inner
@@ -225,13 +227,16 @@ impl RequestQueue {
         found
     }
 
-    /// Waits for room for so many bytes.
-    pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a permit for this number of bytes.
+    pub(crate) async fn permit(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let wanted = u32::try_from((bytes + PIECE).min(OUTPUT)).unwrap_or(u32::MAX);
-        Arc::clone(&self.room).acquire_many_owned(wanted).await.ok()
+        Arc::clone(&self.permit)
+            .acquire_many_owned(wanted)
+            .await
+            .ok()
     }
 
-    /// Nothing more is taken; whoever waits is told why.
+    /// Closes the queue; waiting clients receive the error.
     pub(crate) fn close(&self, why: &ErrorBody) {
         let mut inner = self.lock();
         inner.over.get_or_insert_with(|| why.clone());
@@ -255,7 +260,7 @@ impl RequestQueue {
         self.ring();
     }
 
-    /// What is answered about the sandbox without asking its owner, who may be busy.
+    /// Returns the status of the sandbox without waiting for the owner thread, which may be busy.
     pub(crate) fn status(&self) -> Result<Value, ErrorBody> {
         let inner = self.lock();
         match &inner.over {
@@ -268,12 +273,12 @@ impl RequestQueue {
         self.lock().status = status;
     }
 
-    /// The journal got longer.
+    /// Announces a new last event of the journal.
     pub(crate) fn journalled(&self, seq: u64) {
         self.tail.send_replace(seq);
     }
 
-    /// The journal gets no longer. Waits up to three seconds for those who follow it.
+    /// Announces that the journal is complete; waits up to three seconds for its followers.
     pub(crate) fn finish(&self) {
         self.done.send_replace(true);
         for _ in 0..300 {
@@ -294,7 +299,7 @@ impl RequestQueue {
     }
 }
 
-/// One who follows the journal.
+/// Follower of the journal.
 pub(crate) struct Follower<'a> {
     queue: &'a RequestQueue,
     tail: watch::Receiver<u64>,
@@ -302,7 +307,7 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// Waits for something after `seen`; false when there will be nothing.
+    /// Waits for an event after `seen`; returns false when no more will come.
     pub(crate) async fn more_than(&mut self, seen: u64) -> bool {
         if *self.tail.borrow() > seen {
             return true;
@@ -340,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_keeps_nothing_takes_nothing() {
+    fn queue_of_run_without_hold_rejects_requests() {
         let queue = RequestQueue::new(HoldMode::Nothing).unwrap();
         let refused = queue.put(call().0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SandboxNotHeld);
@@ -351,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_at_the_end_is_told_and_too_many_are_refused() {
+    fn waiting_requests_fail_at_close_and_full_queue_rejects_more() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let mut waiting = Vec::new();
         for _ in 0..WAITING {
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_for_more_time_is_found_wherever_it_waits() {
+    fn extension_request_is_found_at_any_queue_position() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let (mut queued, mut waiting) = (call(), Vec::new());
         queue.put(queued.0).unwrap();
@@ -396,36 +401,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn output_is_bounded_and_comes_before_what_waits() {
+    async fn waiting_output_is_bounded_and_taken_before_requests() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let id = ExecutionId::new("exec-1").unwrap();
         queue.put(call().0).unwrap();
-        let room = queue.room(OUTPUT * 2).await.unwrap();
+        let permit = queue.permit(OUTPUT * 2).await.unwrap();
         queue
             .put(QueuedRequest::Output {
                 id: id.clone(),
                 stream: OutputStream::Stdout,
                 bytes: b"x".to_vec(),
-                room,
+                permit,
             })
             .unwrap();
         let soon = std::time::Duration::from_millis(20);
-        assert!(tokio::time::timeout(soon, queue.room(1)).await.is_err());
+        assert!(tokio::time::timeout(soon, queue.permit(1)).await.is_err());
         assert_eq!(
             queue.take_output(),
             [(id, OutputStream::Stdout, b"x".to_vec())]
         );
-        assert!(tokio::time::timeout(soon, queue.room(1)).await.is_ok());
+        assert!(tokio::time::timeout(soon, queue.permit(1)).await.is_ok());
         assert!(matches!(queue.take(), Some(QueuedRequest::Call { .. })));
     }
 
     #[tokio::test]
-    async fn small_pieces_and_signals_fill_no_memory() {
+    async fn small_output_chunks_and_signals_are_bounded() {
         let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let soon = std::time::Duration::from_millis(20);
         let mut held = Vec::new();
-        while let Ok(Some(room)) = tokio::time::timeout(soon, queue.room(1)).await {
-            held.push(room);
+        while let Ok(Some(permit)) = tokio::time::timeout(soon, queue.permit(1)).await {
+            held.push(permit);
             assert!(held.len() <= OUTPUT / PIECE);
         }
         let id = ExecutionId::new("exec-1").unwrap();
@@ -437,7 +442,7 @@ mod tests {
             queue.put(signal()).unwrap();
         }
         assert_eq!(queue.put(signal()).unwrap_err().code, ErrorCode::Busy);
-        // What ends a program is taken all the same.
+        // A kill request is accepted even if the queue is full.
         queue.put(QueuedRequest::Stop { id: id.clone() }).unwrap();
         queue
             .put(QueuedRequest::Drained { id: id.clone() })

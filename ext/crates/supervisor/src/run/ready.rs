@@ -1,5 +1,5 @@
-//! From a prepared request to what guests are started from: isolation level, directories of the
-//! mounts and components, template.
+//! Prepares the start of guests: isolation level, directories of the mounts and components, and
+//! template.
 
 use super::context::{Clock, RunContext};
 use super::materialise::{materialise, write_staged};
@@ -18,16 +18,16 @@ use wp_codebox_contracts::{ErrorBody, GuestPath, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Cancellation, GuestMount, RunDir, working_directory};
 
-/// What a run has of its process.
+/// Connections of a run to its process.
 #[derive(Clone, Copy)]
 pub(super) struct Outside<'a> {
     pub cancellation: &'a Arc<Cancellation>,
-    /// Who answers for tools outside of the guest.
+    /// Parent that executes tools outside the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
 }
 
-/// Makes the directories and the template that the guests of a run need.
+/// Creates the directories and the template that the guests of a run need.
 pub(super) fn ready<'a>(
     prepared: &'a mut Prepared,
     outside: Outside<'a>,
@@ -129,8 +129,8 @@ fn backend(
             GuestIdentity::shared("at level reduced there are no mounts to show files through")
         }
     };
-    // A template is built in the state directory by our own programs. Root's spawner shows that to
-    // their guest, a user's cannot.
+    // Programs of the product build the template in the state directory. Root's spawner can mount
+    // that directory into their guest; a user's spawner cannot.
     let own = match identity.store() {
         Some(_) => GuestIdentity::shared("a template is built by our own programs"),
         None => identity.clone(),

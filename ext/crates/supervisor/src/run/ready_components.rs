@@ -1,4 +1,4 @@
-//! Components as guests of a run are shown them.
+//! Components in the form in which guests of a run mount them.
 
 use super::components::{OpenComponents, entry, unavailable};
 use super::generated;
@@ -10,7 +10,7 @@ use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
 use wp_codebox_contracts::{Component, ErrorBody, RunRequest};
 use wp_codebox_runtime::RunDir;
 
-/// A component that can be shown.
+/// A component that is ready to mount.
 #[derive(Debug)]
 pub(super) struct ReadyComponent {
     pub component: Component,
@@ -18,8 +18,8 @@ pub(super) struct ReadyComponent {
     pub shown: Materialised,
 }
 
-/// Makes the directories of components that are made for this run, and finds what each is
-/// loaded by. `first` is the index after the last mount.
+/// Generates the directories of generated components and finds the entry file of each. `first` is
+/// the index after the last mount.
 pub(super) fn make(
     open: &mut OpenComponents,
     request: &RunRequest,
@@ -37,7 +37,7 @@ pub(super) fn make(
     Ok(())
 }
 
-/// Decides how each component is shown. `first` is the index after the last mount.
+/// Decides the view of each component. `first` is the index after the last mount.
 pub(super) fn ready(
     open: OpenComponents,
     first: usize,
@@ -56,7 +56,7 @@ pub(super) fn ready(
         .collect()
 }
 
-/// The components as a guest's plan takes them.
+/// Returns the components for a guest's plan.
 pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
     let list: Vec<Value> = components
         .iter()

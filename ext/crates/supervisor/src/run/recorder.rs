@@ -1,4 +1,5 @@
-//! The journal, the live stream and the evidence of executions: one writer for all three.
+//! Recorder of a run: the single writer of the journal, the event stream and the evidence of
+//! executions.
 
 mod beside;
 mod evidence;
@@ -11,9 +12,9 @@ pub(super) use evidence::RunEvidence;
 pub(super) use transcript::TranscriptEntry;
 
 use super::agent_steps::AgentSteps;
-use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
 use super::queue::RequestQueue;
+use super::retained_output::{Memory, RetainedOutput};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,31 +29,31 @@ use wp_codebox_runtime::{
     Step, now_rfc3339,
 };
 
-/// What the record keeps of a program's standard output.
+/// How much of a program's standard output is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// All of it, redacted.
+    /// The whole output, redacted.
     Text,
-    /// Its size: the caller takes the bytes, at most so many.
+    /// Only its size; the caller gets the bytes, up to this limit.
     Size(u64),
 }
 
-/// A command that the supervisor carries out itself and that has begun.
+/// A command that the supervisor executes itself and that has started.
 pub(super) struct Carried {
     pub id: ExecutionId,
     pub args: Vec<String>,
     pub started_at: String,
 }
 
-/// Output of programs that have not been written off.
+/// Output of concurrent programs whose end is not recorded yet.
 #[derive(Debug, Default)]
 struct Beside {
-    open: BTreeMap<ExecutionId, KeptOutput>,
-    /// Bytes in memory, of those that ended, too.
+    open: BTreeMap<ExecutionId, RetainedOutput>,
+    /// Number of bytes in memory, including ended programs.
     total: usize,
 }
 
-/// An execution that has ended; its texts are clean.
+/// An execution that has ended, with redacted output.
 pub(in crate::run) struct Executed<'e> {
     pub id: &'e ExecutionId,
     pub command: &'e str,
@@ -66,24 +67,24 @@ pub(in crate::run) struct Executed<'e> {
     pub cut: Cut,
 }
 
-/// Writes what happens.
+/// Writer of journal, stream and evidence.
 pub(super) struct Recorder<'a> {
     journal: Journal,
     emit: &'a mut dyn FnMut(LifecycleEvent),
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
-    /// Whether the guest may hold work.
+    /// Whether the guest may contain work.
     worked: bool,
-    /// Programs that run beside others.
+    /// Concurrent programs of a held sandbox.
     beside: Beside,
-    /// Where their output waits.
+    /// Queue that contains their output.
     pub aside: Option<Arc<RequestQueue>>,
-    /// Who asked for what happens now, when it is not the run's own request.
+    /// Actor of the current request, if it is not the run's own request.
     pub actor: Option<String>,
-    /// How the next program's standard output is shown to people.
+    /// Step parser for the next program's standard output.
     pub steps: Option<AgentSteps>,
-    /// The episode that a held sandbox is, while it goes on.
+    /// Running episode of a held sandbox.
     pub episode: Option<EpisodeBuilder<'a>>,
     pub evidence: RunEvidence,
 }
@@ -115,19 +116,19 @@ impl<'a> Recorder<'a> {
         self.redactor
     }
 
-    /// Most bytes of both streams of one execution.
+    /// Returns the output limit of one execution, both streams together, in bytes.
     pub(super) fn output_bytes(&self) -> u64 {
         self.output_bytes
     }
 
-    /// Journals and streams one event.
+    /// Writes one event to the journal and the stream.
     pub(super) fn event(
         &mut self,
         kind: EventType,
         id: Option<&ExecutionId>,
         data: Value,
     ) -> Result<(), ErrorBody> {
-        // Output was cleaned as a stream already.
+        // Output events were redacted as a stream before.
         let data = match kind {
             EventType::CommandOutput => data,
             _ => self.redactor.redact_value(data),
@@ -144,7 +145,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Records an observation in the bundle and says so in the journal; `detail` joins the event.
+    /// Records an observation in the bundle and an event in the journal; `detail` is merged into
+    /// the event.
     pub(super) fn observe(
         &mut self,
         kind: &str,
@@ -163,17 +165,17 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Every event so far.
+    /// Returns all events so far.
     pub(super) fn events(&self) -> Result<Vec<LifecycleEvent>, ErrorBody> {
         self.journal.events().map_err(|e| e.body())
     }
 
-    /// A text without what must not be shown.
+    /// Returns the text with secrets redacted.
     pub(super) fn clean(&self, text: &str) -> String {
         self.redactor.redact(text).into_owned()
     }
 
-    /// A document without what must not be shown.
+    /// Returns the document with secrets redacted.
     pub(super) fn cleaned(&self, document: Value) -> Value {
         self.redactor.redact_value(document)
     }
@@ -189,13 +191,13 @@ impl<'a> Recorder<'a> {
         self.run_within(runtime, call, Bounds { deadline, timeout })
     }
 
-    /// Records a command that the runner carried out itself; its output is clean already.
+    /// Records a command that the runner executed itself; its output is already redacted.
     pub(super) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
         let begun = self.begin(call)?;
         self.conclude(begun, call, step)
     }
 
-    /// Records the beginning of a command that the runner carries out itself.
+    /// Records the start of a command that the runner executes itself.
     pub(super) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
         let id = self.next_id()?;
         let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
@@ -212,7 +214,7 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Records its end; its output is clean already.
+    /// Records the end of such a command; its output is already redacted.
     pub(super) fn conclude(
         &mut self,
         begun: Carried,
@@ -230,7 +232,7 @@ impl<'a> Recorder<'a> {
         self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
-    /// The same with a time of its own.
+    /// Runs one call with a deadline of its own.
     pub(super) fn run_within(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -241,8 +243,8 @@ impl<'a> Recorder<'a> {
         Ok(step)
     }
 
-    /// The same for a program whose output is the content of files: it is handed over as it is,
-    /// at most `most` bytes, and the record keeps its size. Whoever shows it redacts it.
+    /// Runs a program whose output is file content: returns up to `most` bytes unredacted and
+    /// records only their size. Code that shows the bytes must redact them.
     pub(super) fn take(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -278,7 +280,7 @@ impl<'a> Recorder<'a> {
             cwd: call.cwd.clone(),
             stdin: call.stdin.clone(),
             output_bytes: match keep {
-                // `KeptOutput` has the end of it, too.
+                // `RetainedOutput` also contains the end of the stream.
                 Keep::Text => u64::MAX,
                 Keep::Size(most) => most,
             },
@@ -288,7 +290,7 @@ impl<'a> Recorder<'a> {
             deadline: bounds.deadline,
         };
         let mut taken = Vec::new();
-        let mut kept = KeptOutput::new(self.output_bytes);
+        let mut kept = RetainedOutput::new(self.output_bytes);
         let mut streams = (
             StreamRedactor::new(self.redactor),
             StreamRedactor::new(self.redactor),
@@ -349,7 +351,7 @@ impl<'a> Recorder<'a> {
         Ok((step, taken))
     }
 
-    /// Keeps an execution for the bundle and for the transcript.
+    /// Adds an execution to the bundle's evidence and to the transcript.
     pub(in crate::run) fn record(&mut self, done: Executed<'_>) {
         self.evidence.executions.push(ExecutionRecord {
             id: done.id.as_str().to_owned(),
@@ -376,23 +378,24 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Whether the guest may hold work: a program of the run ran in it, or others could reach it.
+    /// Returns whether the guest may contain work: a program of the run ran in it, or clients could
+    /// reach it.
     pub(super) fn worked(&self) -> bool {
         self.worked
     }
 
-    /// Others may reach the guest from here on, and change it without a program.
+    /// Marks the guest as reachable for clients, who can change it without a recorded program.
     pub(super) fn opened(&mut self) {
         self.worked = true;
     }
 
-    /// Noted before anything of it is recorded: a record that cannot be written loses no work.
+    /// Set before anything is recorded, so that a recording error does not lose the work.
     fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
         let began = !matches!(end, ExecutionEnd::NotStarted { .. });
         self.worked |= began && call.phase != COMPONENTS;
     }
 
-    /// Adds to the last call what its program answered beside its output.
+    /// Adds the result document of a program to its call.
     pub(super) fn answered(&mut self, answer: Value) {
         let answer = self.redactor.redact_value(answer);
         if let Some(entry) = self.evidence.transcript.last_mut() {

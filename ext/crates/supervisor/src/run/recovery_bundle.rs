@@ -1,10 +1,10 @@
-//! A bundle of the captured change, written before the checks and the real bundle, for the
-//! case that this process dies in between. Whoever settles the run then gives it its place;
-//! the end of a run that lives removes it.
+//! Recovery bundle: a bundle of the captured change, written before the checks and the final bundle
+//! in case this process dies in between. The call that settles a dead run moves the recovery bundle
+//! to the final place; a run that completes removes it.
 //!
-//! It is whole, redacted and refuses secrets as any other, but nobody signs it, its checks
-//! did not run, and it cannot be approved. It is not synced: it is there for the death of a
-//! process, and is synced when it gets its place.
+//! The bundle is complete, redacted and free of secrets like any other, but unsigned; its checks
+//! did not run, and it cannot be approved. It is not synced when written: it protects against the
+//! death of a process. It is synced when it moves to its final place.
 
 use super::checks::Checked;
 use super::context::RunContext;
@@ -19,7 +19,8 @@ use wp_codebox_artifacts::{
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{RECOVERY_BUNDLE, RunDir, Stop};
 
-/// Writes it. What fails here fails the run only if it fails again later.
+/// Writes the recovery bundle. An error is ignored: the final bundle reports the same error if it
+/// persists.
 pub(super) fn write(context: &RunContext<'_>, recorder: &Recorder<'_>, work: &Work) {
     if matches!(work.stopped, Some(Stop::Uncaptured(_))) {
         return;
@@ -29,9 +30,9 @@ pub(super) fn write(context: &RunContext<'_>, recorder: &Recorder<'_>, work: &Wo
     }
 }
 
-/// Gives its space back; answers how many entries that were.
+/// Removes the recovery bundle to free disk space; returns the number of removed entries.
 pub(super) fn discard(run_dir: &RunDir) -> u64 {
-    // What stays goes when the run is settled.
+    // Entries that cannot be removed now are removed when the run is settled.
     remove_tree(&run_dir.path().join(RECOVERY_BUNDLE)).unwrap_or(0)
 }
 
@@ -84,7 +85,7 @@ fn attempt(
     .map_err(|e| e.body())
 }
 
-/// Nothing counts as changed, and nothing of it can be approved.
+/// Returns a verdict without counted changes that cannot be approved.
 fn verdict(outcome: Outcome, error: ErrorBody) -> Verdict {
     Verdict {
         outcome,

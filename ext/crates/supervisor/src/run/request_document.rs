@@ -1,11 +1,11 @@
-//! The request of a run as its bundle describes it, without host paths and values of secrets.
+//! Describes the request of a run for its bundle, without host paths and secret values.
 
 use super::components;
 use super::prepare::{Prepared, tool_set};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, TaskInput};
 
-/// The task as guest and bundle see it: staged files without their host paths.
+/// Returns the task as guest and bundle see it: staged files without their host paths.
 pub fn task_document(task: &TaskInput) -> Value {
     let mut value = serde_json::to_value(task).unwrap_or_default();
     if let Some(rows) = value.get_mut("staged_files").and_then(Value::as_array_mut) {
@@ -16,7 +16,7 @@ pub fn task_document(task: &TaskInput) -> Value {
     value
 }
 
-/// What describes the request.
+/// Returns the description of the request.
 pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
     let request = &prepared.request;
     let mut spec = Map::new();
@@ -39,7 +39,7 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
         }
         Some(Agent::Model(agent)) => {
             let mut row = json!({"kind": "model", "budget": agent.budget});
-            // It was resolved before the run began.
+            // The tools were resolved before the run started, so this does not fail.
             if let Ok(tools) = tool_set(request, &prepared.policy) {
                 row["tools"] = tools.describe_tools();
             }
@@ -54,7 +54,7 @@ pub(super) fn spec(prepared: &Prepared) -> Map<String, Value> {
         }
     }
     if let Some(model) = &request.model {
-        // Where it is belongs to the host: its address may be one of a private network.
+        // The base URL is left out: it may be an address of the host's private network.
         let row = json!({"provider": model.provider, "model": model.model, "api": model.api});
         spec.insert("model".to_owned(), row);
     }

@@ -1,4 +1,4 @@
-//! Where the directories of a run's mounts are written.
+//! Location of the directories of a run's mounts.
 
 use super::pinned::open_dir;
 use std::os::fd::OwnedFd;
@@ -7,18 +7,18 @@ use wp_codebox_backend_native::GuestStore;
 use wp_codebox_contracts::IsolationLevel;
 use wp_codebox_runtime::{Owner, RunDir};
 
-/// Where a run makes its copies of mounts, and the user whom guests run as.
+/// Directory for copies of mounts, and the user that guests run as.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScratchSpace<'a> {
     pub owner: Owner,
     pub level: IsolationLevel,
     pub run_dir: &'a RunDir,
-    /// Where copies are made instead of in the run's scratch.
+    /// Guests' store that replaces the run's scratch directory for copies.
     pub store: Option<&'a GuestStore>,
 }
 
 impl ScratchSpace<'_> {
-    /// A new directory for a copy, and its path for launchers.
+    /// Creates a directory for a copy; returns its descriptor and its path for launchers.
     pub(super) fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
         if let Some(store) = self.store {
             let (directory, path) = store.directory(name)?;

@@ -1,11 +1,10 @@
-//! The secrets of a run, and what the guest holds in their place.
+//! Secrets of a run and the placeholders that the guest gets instead.
 //!
-//! A value lives here, in the redactor and in the bridge, all in this process's memory:
-//! no file, no argument list and no plan ever holds one. The guest gets a random text per
-//! secret and run, which is worth nothing anywhere but at this run's bridge; only what the
-//! policy exposes by name enters the guest's environment itself. The secret that opens the
-//! model is not the guest's: nothing stands for it there unless programs of the guest may ask
-//! the model, and then only in the guest that works.
+//! A value is only in this process's memory: here, in the redactor and in the egress bridge. No
+//! file, argument list or plan contains one. The guest gets a random placeholder per secret and
+//! run, which only this run's bridge accepts; the value itself enters the guest's environment only
+//! if the policy exposes it by name. The guest gets no placeholder for the model's key unless guest
+//! programs may call the model, and then only the working guest does.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,43 +13,43 @@ use wp_codebox_policy::{SecretScope, is_exposed};
 use wp_codebox_proxy::egress::SecretSwap;
 use zeroize::Zeroizing;
 
-/// Random bytes of a placeholder.
+/// Number of random bytes in a placeholder.
 const RANDOM_BYTES: usize = 20;
 
 /// One secret.
 struct Secret {
     name: String,
     value: Zeroizing<String>,
-    /// As given, for the record.
+    /// Allowed hosts as given, for the record.
     hosts: Vec<String>,
     scopes: Vec<SecretScope>,
     guest: GuestHolds,
 }
 
-/// What the guest's environment has under a secret's name.
+/// Value of the secret's environment variable in the guest.
 enum GuestHolds {
-    /// A random text.
+    /// A random placeholder.
     Placeholder(String),
-    /// The same, in the working guest only: the text opens the model.
+    /// A random placeholder for the model's key, in the working guest only.
     ModelPlaceholder(String),
-    /// The value: the policy says so.
+    /// The value itself, because the policy exposes it.
     Value,
-    /// Nothing: the runner itself asks the model.
+    /// No variable: only the runner calls the model.
     Nothing,
 }
 
-/// The secret that opens the run's model.
+/// Use of the secret that authenticates to the run's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKey<'a> {
-    /// There is none.
+    /// The model needs no key.
     None,
-    /// The runner asks the model.
+    /// The runner calls the model.
     Outside(&'a str),
-    /// Programs of the guest ask the model, through the bridge.
+    /// Guest programs call the model through the bridge.
     InGuest(&'a str),
 }
 
-/// All secrets of a run. They were checked before.
+/// All secrets of a run, already validated.
 #[derive(Default)]
 pub struct Secrets(Vec<Secret>);
 
@@ -61,7 +60,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Takes checked bindings over and makes their placeholders.
+    /// Takes over validated bindings and creates their placeholders.
     pub fn issue(
         bindings: Vec<SecretBinding>,
         policy: &RuntimePolicy,
@@ -74,7 +73,7 @@ impl Secrets {
             .map(Self)
     }
 
-    /// Environment of every program of a guest.
+    /// Returns the environment variables of every program in a guest.
     pub fn environment(&self, phase: GuestPhase) -> BTreeMap<String, String> {
         let held = |secret: &Secret| match (&secret.guest, phase) {
             (GuestHolds::Placeholder(text), _)
@@ -88,7 +87,7 @@ impl Secrets {
             .collect()
     }
 
-    /// What stands for a secret in the guest that works; none where nothing does.
+    /// Returns the placeholder of a secret in the working guest, if it has one.
     pub fn placeholder(&self, name: &str) -> Option<&str> {
         match &self.get(name)?.guest {
             GuestHolds::Placeholder(text) | GuestHolds::ModelPlaceholder(text) => Some(text),
@@ -96,7 +95,7 @@ impl Secrets {
         }
     }
 
-    /// What the bridge puts in for this secret.
+    /// Returns the replacement that the bridge makes for this secret.
     pub fn swap(&self, name: &str) -> Option<SecretSwap> {
         swap(self.get(name)?)
     }
@@ -105,17 +104,17 @@ impl Secrets {
         self.0.iter().find(|secret| secret.name == name)
     }
 
-    /// What the bridge replaces.
+    /// Returns all replacements of the bridge.
     pub fn swaps(&self) -> Vec<SecretSwap> {
         self.0.iter().filter_map(swap).collect()
     }
 
-    /// A secret's value, for what this process itself asks with it; overwritten when dropped.
+    /// Returns a secret's value for requests of this process; overwritten on drop.
     pub fn value(&self, name: &str) -> Option<Zeroizing<String>> {
         self.get(name).map(|secret| secret.value.clone())
     }
 
-    /// Names of secrets whose value the guest itself holds.
+    /// Returns the names of the secrets whose value the guest receives.
     pub fn exposed(&self) -> Vec<&str> {
         self.0
             .iter()
@@ -124,7 +123,7 @@ impl Secrets {
             .collect()
     }
 
-    /// Names, hosts and exposure, for the record; no value and no placeholder.
+    /// Returns names, hosts and exposure for the record, without values and placeholders.
     pub fn record(&self) -> Vec<Value> {
         self.0
             .iter()
@@ -168,7 +167,7 @@ fn issue(
         ModelKey::InGuest(name) if name == binding.env => {
             GuestHolds::ModelPlaceholder(placeholder()?)
         }
-        // With hosts it is a secret of the guest besides.
+        // A secret with hosts is also a secret of the guest.
         ModelKey::Outside(name) if name == binding.env && binding.hosts.is_empty() => {
             GuestHolds::Nothing
         }
@@ -189,7 +188,8 @@ fn issue(
     })
 }
 
-/// Looks like a token and says what it is; nothing of the value is in it.
+/// Returns a random placeholder that looks like a token and identifies itself; independent of the
+/// value.
 fn placeholder() -> Result<String, ErrorBody> {
     let mut bytes = [0_u8; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guest_holds_a_placeholder_unless_the_policy_exposes_the_value() {
+    fn guest_gets_placeholder_unless_policy_exposes_the_value() {
         let mut policy = wp_codebox_policy::defaults(vec![]);
         policy.secrets = SecretsPolicy::ConnectorScoped;
         policy.expose_secrets = vec!["B_KEY".to_owned()];
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_key_is_the_guests_only_where_it_asks_the_model_itself() {
+    fn guest_gets_model_key_placeholder_only_if_it_calls_the_model() {
         let mut policy = wp_codebox_policy::defaults(vec![]);
         policy.secrets = SecretsPolicy::ConnectorScoped;
         let key = || {
@@ -262,7 +262,7 @@ mod tests {
         assert!(!secrets.environment(GuestPhase::Check).contains_key("M_KEY"));
         let swap = secrets.swap("M_KEY").unwrap();
         assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
-        // With hosts it is a secret of the guest besides.
+        // A secret with hosts is also a secret of the guest.
         let secrets = Secrets::issue(vec![binding("M_KEY")], &policy, ModelKey::Outside("M_KEY"));
         assert!(
             secrets

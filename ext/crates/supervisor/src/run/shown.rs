@@ -1,14 +1,14 @@
-//! Output of programs as rows of an answer show it: whole as long as there is room, otherwise
-//! beginning and end, with members that say so.
+//! Formats program output for rows of a document: complete below a limit, otherwise beginning and
+//! end, with members that state the truncation.
 
 use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::text_ends;
 
-/// Room for the output of all rows of one document, bytes as JSON text. An answer with two such
-/// documents stays far below the longest frame.
+/// Limit for the output in all rows of one document, in bytes of JSON text. A reply with two such
+/// documents stays well below the longest frame.
 pub(super) const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes of a character in JSON text, as serde_json writes it.
+/// Length of a character in JSON text as serde_json writes it, in bytes.
 fn json_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -17,12 +17,12 @@ fn json_bytes(c: char) -> usize {
     }
 }
 
-/// Bytes of a text in JSON text, without its quotes.
+/// Length of a text in JSON without its quotes, in bytes.
 pub(super) fn json_size(text: &str) -> usize {
     text.chars().map(json_bytes).sum()
 }
 
-/// How much each of several texts may take so that all of them fit: short ones leave their room
+/// Returns the per-text limit at which all texts together fit; short texts leave their unused share
 /// to long ones.
 pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     sizes.sort_unstable();
@@ -37,8 +37,8 @@ pub(super) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     room
 }
 
-/// Puts a stream into a row, at most so many bytes of it. Answers how many they are. `printed` is
-/// the size of the stream where the text is not all of it.
+/// Inserts a stream into a row, at most this number of bytes; returns the number used. `printed` is
+/// the size of the whole stream if the text is truncated.
 pub(super) fn insert(
     row: &mut Map<String, Value>,
     name: &str,
@@ -62,21 +62,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_json() {
+    fn computed_json_sizes_equal_serialized_sizes() {
         let text: String = ('\0'..='\u{ff}').chain(['…', '😀']).collect();
         let written = serde_json::to_string(&text).unwrap_or_default();
         assert_eq!(json_size(&text), written.len() - 2);
     }
 
     #[test]
-    fn short_texts_leave_their_room_to_long_ones() {
+    fn short_texts_leave_their_share_to_long_ones() {
         assert_eq!(equal_share(vec![1, 2, 3], 6), 6);
         assert_eq!(equal_share(vec![100, 2, 100], 12), 5);
         assert_eq!(equal_share(vec![], 6), 6);
     }
 
     #[test]
-    fn what_is_cut_is_said() {
+    fn truncated_output_is_marked_in_the_row() {
         let mut row = Map::new();
         assert_eq!(insert(&mut row, "stdout", ("short", None), 5), 5);
         assert_eq!(Value::Object(row), json!({"stdout": "short"}));

@@ -1,7 +1,7 @@
-//! Directories and files of the host that a request names, opened with the rights of its caller.
+//! Opens host directories and files that a request names, with the permissions of its caller.
 //!
-//! Each is named by the kernel once it is open, and judged by that name: no second look-up can
-//! differ.
+//! Each is opened first; checks use the path that the kernel returns for the open descriptor, so no
+//! second lookup can lead to another file.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
@@ -11,12 +11,12 @@ use wp_codebox_artifacts::Omitted;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GitView, GuestPath, MountRequest, RunRequest};
 use wp_codebox_policy as policy;
 
-/// Directory with the settings of PHP that a recipe gives, in the guest.
+/// Guest directory of the PHP settings of a recipe.
 pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
-/// Largest staged file, bytes.
+/// Largest staged file in bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A mount whose source is open and allowed.
+/// A mount whose source is open and permitted.
 #[derive(Debug)]
 pub struct OpenMount {
     pub request: MountRequest,
@@ -24,45 +24,45 @@ pub struct OpenMount {
     pub source: OwnedFd,
     /// Canonical path of the open directory.
     pub path: PathBuf,
-    /// Whether launchers can open it.
+    /// How launchers access the directory.
     pub shown: Shown,
-    /// The repository that it has where it can.
+    /// Requested git repository.
     pub git: GitView,
-    /// What it has of the source's own repository.
+    /// Copied parts of the source's own repository.
     pub history: Option<History>,
-    /// What was left out when it was made of another directory.
+    /// Entries that were left out when the directory was generated.
     pub left_out: Vec<Omitted>,
 }
 
-/// The files of a repository that a guest may have.
+/// Files of a repository that a guest may have.
 #[derive(Debug)]
 pub struct History {
-    /// Path below the repository's directory, and contents.
+    /// Path below the `.git` directory, and content.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// How launchers get at a directory of the host.
+/// How launchers access a host directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// By its path, with the rights of the state's owner.
+    /// By path, with the permissions of the owner of the state directory.
     ByPath,
-    /// Through a view in which its owner is the guest's user.
+    /// Through an id-mapped view in which its owner is the guest's user.
     ByView,
-    /// Not at all: it must be copied.
+    /// No access: the directory must be copied.
     Never,
-    /// Not at all, and neither is a copy in the state directory: it must be copied into the
-    /// guests' store.
+    /// No access, and none to a copy in the state directory either: the directory must be copied
+    /// into the guests' store.
     Stored,
 }
 
-/// A staged file, read.
+/// A staged file with its content.
 #[derive(Debug)]
 pub struct OpenStaged {
     pub target: GuestPath,
     pub bytes: Vec<u8>,
 }
 
-/// Opens a directory of the host that this caller may show to a guest, and names it.
+/// Opens a host directory that this caller may share with a guest; returns its canonical path.
 pub(super) fn open_source(
     given: &str,
     subject: &str,
@@ -84,7 +84,7 @@ pub(super) fn open_source(
             "does not exist or cannot be opened: check the path",
         ),
     })?;
-    // Named by the kernel, for the directory that is open: no second look-up can differ.
+    // The kernel returns the path of the open directory, so no second lookup can differ.
     let path =
         std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).map_err(|e| {
             fail(
@@ -132,7 +132,7 @@ pub(super) fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, Error
     Ok(all)
 }
 
-/// Reads a file of the host that this caller may show to a guest.
+/// Reads a host file that this caller may share with a guest.
 pub(super) fn open_file(
     source: &str,
     target: GuestPath,

@@ -1,15 +1,15 @@
-//! The ids that an administrator gave a user besides its own: subuid(5), subgid(5).
+//! Subordinate ids of a user from subuid(5) and subgid(5).
 
 use std::fs;
 use std::path::Path;
 use wp_codebox_contracts::{GuestIds, NEWGIDMAP, NEWUIDMAP};
 
-/// Most ids of a user that guests are given. They are the last of a range: containers of the same
-/// user begin at its start.
+/// Largest number of a user's ids for guests, taken from the end of a range: the user's containers
+/// take ids from its start.
 const MOST: u32 = 4096;
 
-/// Ids that this user may map both as users and as groups. A range other than the default narrows
-/// them. The error is one clause.
+/// Returns the ids that this user may map both as uid and as gid. A configured range other than the
+/// default narrows them. The error is one clause.
 pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if let Some(missing) = [NEWUIDMAP, NEWGIDMAP]
         .iter()
@@ -46,7 +46,7 @@ fn last_of(ids: GuestIds) -> GuestIds {
     }
 }
 
-/// How the files may name a user: by name or by number.
+/// Returns how the files may name a user: by name or by number.
 fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     let number = uid.to_string();
     let named = passwd.lines().filter_map(|line| {
@@ -59,7 +59,7 @@ fn names_of(passwd: &str, uid: u32) -> Vec<String> {
     names
 }
 
-/// Those of a file that can be guests' ids.
+/// Returns the ranges of a file that are usable for guests.
 fn ranges(text: &str, names: &[String]) -> Vec<GuestIds> {
     let range = |line: &str| {
         let mut fields = line.trim().split(':');
@@ -68,7 +68,7 @@ fn ranges(text: &str, names: &[String]) -> Vec<GuestIds> {
         let count = fields.next()?.parse().ok()?;
         let known = names.iter().any(|known| known == name);
         let ids = GuestIds { first, count };
-        // No system user, and nothing above 31 bits.
+        // Excludes ids of system users and ids above 31 bits.
         let usable = ids.common(GuestIds {
             first: 1000,
             count: i32::MAX as u32 - 1000,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_known_by_name_and_by_number() {
+    fn subordinate_ranges_are_found_by_user_name_and_number() {
         assert_eq!(names_of(PASSWD, 1000), ["alice", "1000"]);
         assert_eq!(names_of(PASSWD, 4242), ["4242"]);
         let text = "bob:100000:65536\nalice:165536:65536\n# alice:1:1\n1000:500000:10\nalice:x:1\nalice:5\n";
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn system_users_and_large_numbers_are_left_out() {
+    fn system_ids_and_ids_above_31_bits_are_excluded() {
         let names = ["alice".to_owned()];
         assert_eq!(ranges("alice:0:2000\n", &names), [ids(1000, 1000)]);
         assert_eq!(ranges("alice:0:500\nalice:4294967290:5\n", &names), []);

@@ -1,17 +1,18 @@
-//! Changed files that decide what a check says: tests, and what checks run or read.
+//! Finds changed files that influence the result of a check: tests, and files that checks run or
+//! read.
 //!
-//! An agent can make a check pass by changing the check. Whether a change of one is right is
-//! for a human; that it is there must not be missed.
+//! An agent can make a check pass by changing the check. A person must judge such a change, so the
+//! bundle must report it.
 
 use wp_codebox_artifacts::{Change, MountChanges, Node};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::GuestMount;
 
-/// Names listed in the note.
+/// Largest number of names in the note.
 const LISTED: usize = 10;
 /// Directories whose files are tests.
 const DIRECTORIES: [&str; 5] = ["tests", "test", "__tests__", "spec", "specs"];
-/// Files that say what checks do, by the beginning of their name.
+/// Name prefixes of files that configure checks.
 const CONFIGURATION: [&str; 12] = [
     "phpunit.xml",
     ".phpunit.",
@@ -26,10 +27,10 @@ const CONFIGURATION: [&str; 12] = [
     ".eslintrc",
     "eslint.config.",
 ];
-/// Files whose scripts checks may run.
+/// Files with scripts that checks may run.
 const SCRIPTS: [&str; 3] = ["composer.json", "package.json", "makefile"];
 
-/// Changed paths, as the guest sees them, that decide what a check says.
+/// Returns the changed guest paths that influence the result of a check.
 pub(super) fn changed(
     mounts: &[GuestMount],
     changes: &[Option<MountChanges>],
@@ -57,7 +58,7 @@ pub(super) fn changed(
     found
 }
 
-/// One sentence for whoever reviews the change.
+/// Returns one sentence for the reviewer of the change.
 pub(super) fn note(paths: &[String]) -> Option<String> {
     if paths.is_empty() {
         return None;
@@ -68,7 +69,7 @@ pub(super) fn note(paths: &[String]) -> Option<String> {
     };
     let listed: Vec<&str> = paths.iter().take(LISTED).map(String::as_str).collect();
     Some(format!(
-        "tests, or what checks run, were changed too: look at {}{more} before you believe the checks",
+        "tests or files that checks run were changed, too: review {}{more} before you trust the checks",
         listed.join(", ")
     ))
 }
@@ -78,7 +79,7 @@ fn is_directory(change: &Change) -> bool {
     nodes.all(|node| matches!(node, Node::Directory))
 }
 
-/// Whether a path is that of a test or of a configuration of one.
+/// Returns whether a path is a test or a configuration of tests.
 fn decides(relative: &str) -> bool {
     let lower = relative.to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", lower.as_str()));
@@ -97,7 +98,7 @@ fn decides(relative: &str) -> bool {
         || original.ends_with("TestCase.php")
 }
 
-/// Whether a word of a check's command line names the file.
+/// Returns whether a word of a check's command line names the file.
 fn names(word: &str, relative: &str, absolute: &str) -> bool {
     let value = match word.split_once('=') {
         Some((flag, value)) if flag.starts_with('-') => value,
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_and_what_configures_them() {
+    fn tests_and_test_configuration_are_found() {
         for path in [
             "tests/run.php",
             "src/Test/a.php",
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_check_names() {
+    fn files_named_by_a_check_command_are_found() {
         for word in [
             "bin/check.php",
             "./bin/check.php",
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_short() {
+    fn note_lists_at_most_ten_files() {
         assert_eq!(note(&[]), None);
         let many: Vec<String> = (0..30).map(|n| format!("/w/tests/{n}.php")).collect();
         let note = note(&many).unwrap();

@@ -1,4 +1,4 @@
-//! What a run came to. One function, in order of weight.
+//! Decides the outcome of a run in one function, with the most severe condition first.
 
 use super::checks::Checked;
 use super::ending::AgentEnd;
@@ -7,7 +7,7 @@ use wp_codebox_artifacts::{Approvable, Change};
 use wp_codebox_contracts::{ChangeCounts, CheckStatus, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::{CancelReason, Stop};
 
-/// Outcome, reason and whether a reviewer may approve the bundle.
+/// Outcome, reason, and whether a reviewer may approve the bundle.
 #[derive(Debug, Clone)]
 pub(super) struct Verdict {
     pub outcome: Outcome,
@@ -16,7 +16,7 @@ pub(super) struct Verdict {
     pub counts: ChangeCounts,
 }
 
-/// Counts changed paths over all mounts.
+/// Counts the changed paths of all mounts.
 pub(super) fn counts(work: &Work) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
     for entry in work.changes.iter().flatten().flat_map(|c| &c.entries) {
@@ -29,7 +29,7 @@ pub(super) fn counts(work: &Work) -> ChangeCounts {
     counts
 }
 
-/// Decides.
+/// Returns the verdict.
 pub(super) fn decide(work: &Work, checked: &Checked, cancelled: Option<CancelReason>) -> Verdict {
     let counts = counts(work);
     let moved = (!work.moved.is_empty()).then(|| {
@@ -74,7 +74,7 @@ fn outcome(
         Some(Stop::Timeout) => {
             let error = ErrorBody::new(
                 ErrorCode::RunTimeout,
-                "the wall clock limit of the run was reached; raise it or ask for less",
+                "the run reached its wall clock limit; raise the limit or reduce the task",
             );
             return (Outcome::TimedOut, Some(error));
         }
@@ -110,7 +110,8 @@ fn outcome(
     match work.agent {
         AgentEnd::Success if counts.total() == 0 => (Outcome::NoOp, None),
         AgentEnd::Success | AgentEnd::None => (Outcome::Succeeded, None),
-        // Whoever reports it says why; without a reason it is no success either.
+        // The error that is reported states the reason; without one the failure is still no
+        // success.
         AgentEnd::Failure => {
             let error = ErrorBody::new(ErrorCode::RunFailed, "the agent did not succeed");
             (Outcome::Failed, Some(error))
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row() {
+    fn verdict_for_every_combination_of_results() {
         use AgentEnd::{Failure, None as NoAgent, Success};
         let rows = [
             (

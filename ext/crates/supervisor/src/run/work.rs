@@ -1,4 +1,4 @@
-//! The work of a run: everything its working guest does, and what it leaves.
+//! Work of a run: all actions of its working guest and their results.
 
 use super::agents;
 use super::captured::{capture_all, write_layers};
@@ -17,29 +17,29 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{RuntimeState, Stop, Usage};
 
-/// What the working guest did and left.
+/// Result of the working guest.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// Why it stopped early; absent when everything ran and exited well.
+    /// Reason for an early stop; absent if every step ran and succeeded.
     pub stopped: Option<Stop>,
-    /// Whether the agent ran.
+    /// How the agent ended.
     pub agent: AgentEnd,
-    /// Changes by mount index; none for mounts that are not captured.
+    /// Changes by mount index; `None` for mounts that are not captured.
     pub changes: Vec<Option<MountChanges>>,
-    /// The changes as overlay layers in the run's scratch, by mount index: what the checks'
-    /// guest mounts, and what is left of the work when no bundle can be written.
+    /// Changes as overlay layers in the run's scratch directory, by mount index. The checking guest
+    /// mounts them, and they preserve the work if no bundle can be written.
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
-    /// Mounts whose source changed while the run used it.
+    /// Mounts whose source changed during the run.
     pub moved: Vec<usize>,
-    /// What the guest's own probes saw.
+    /// Isolation that the guest's probes observed.
     pub isolation: IsolationReport,
-    /// What was around the guest's launcher.
+    /// Audit of the process wrapper around the guest's launcher.
     pub outer: SandboxAudit,
     pub usage: Usage,
 }
 
-/// Runs commands, steps and agent in one guest, keeps it for as long as it is to be held, then
-/// captures what it left. An error means that nothing ran: there is nothing to capture.
+/// Runs commands, steps and agent in one guest, holds it if requested, then captures its changes.
+/// An error means that nothing ran, so there is nothing to capture.
 pub(super) fn run(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
@@ -66,7 +66,7 @@ pub(super) fn run(
         .and_then(|()| states.change(recorder, queue, gone));
     let (stopped, agent) = match outcome.and_then(|end| told.map(|()| end)) {
         Ok(end) => end,
-        // Whatever broke: what ran before left work and evidence.
+        // After any error, earlier programs may have left work and evidence, which are captured.
         Err(error) if recorder.worked() => (Some(Stop::Failed(error)), unfinished(request)),
         Err(error) => return Err(error),
     };
@@ -92,7 +92,7 @@ pub(super) fn run(
     };
     let stopped = match (
         stopped,
-        workflow::judge_changes(context, recorder, &changes),
+        workflow::check_changes(context, recorder, &changes),
     ) {
         (None, Some(error)) => Some(Stop::Failed(error)),
         (stopped, _) => stopped,
@@ -110,7 +110,7 @@ pub(super) fn run(
     })
 }
 
-/// How the agent ended when the work stopped before it could.
+/// Returns how the agent ended when the work stopped before it could run.
 fn unfinished(request: &RunRequest) -> AgentEnd {
     match request.agent {
         Some(_) => AgentEnd::Failure,
@@ -130,7 +130,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
         let done = session.command(call, Duration::MAX)?;
         let stop = match (stop_of(&done.call, &done.step, &[0])?, done.result.error) {
             (None, None) => continue,
-            // What the command itself says is more than the exit status of its program.
+            // The command's own error says more than the exit status of its program.
             (None | Some(Stop::Failed(_)), Some(error)) => Stop::Failed(error),
             (Some(stop), _) => stop,
         };
@@ -147,7 +147,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     }
 }
 
-/// Keeps the guest for whoever comes, when it is to be held and did not end already.
+/// Holds the guest for clients if requested and if the work did not stop already.
 fn held(
     session: &mut Session<'_, '_>,
     (queue, states): (&RequestQueue, &mut States),

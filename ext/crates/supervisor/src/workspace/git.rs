@@ -1,5 +1,5 @@
-//! What git says of a workspace: its program is asked, where there is one, with nothing of the
-//! caller's environment and nothing of the repository's own configuration that runs programs.
+//! Queries the git program for the state of a workspace. git runs without the caller's environment
+//! and without the repository settings that start programs.
 
 use super::rules::{Code, Violation};
 use std::io::Read;
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest answer of git, bytes.
+/// Longest accepted output of git, in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
-/// Longest time for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for one git command.
+const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What git names, and what breaks a rule whatever its path.
+/// Changed paths that git reports, and violations that do not depend on a path rule.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub paths: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Facts {
 
 fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let mut child = Command::new("git")
-        // A repository may name programs to run; none of them is wanted.
+        // A repository's configuration may name programs to run; these options disable them.
         .args([
             "-c",
             "core.fsmonitor=false",
@@ -44,7 +44,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
-        // A repository may say that objects are missing and name a program that fetches them.
+        // A partial clone may name a program that fetches missing objects.
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_ALLOW_PROTOCOL", "none")
         .stdin(Stdio::null())
@@ -55,7 +55,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let Some(stdout) = child.stdout.take() else {
         return Err("git has no output".to_owned());
     };
-    // Whoever ends it also ends the reading below.
+    // Killing git closes its output, which also ends this reading thread.
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         stdout
@@ -63,7 +63,7 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
             .read_to_end(&mut bytes)
             .map(|_| bytes)
     });
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + GIT_TIMEOUT;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Ok(status),
@@ -97,9 +97,9 @@ fn records(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
         .map(|row| String::from_utf8_lossy(row).into_owned())
 }
 
-/// Asks for changes, links to other repositories and unmerged paths.
+/// Returns the changes, the submodule links and the unmerged paths of a workspace.
 pub(super) fn facts(root: &Path) -> Result<Facts, String> {
-    // Filters of its own configuration are programs, which a look at its state would start.
+    // `git status` would run the filter programs that a repository's own configuration names.
     let settings = ask(root, &["config", "--list", "--name-only", "-z"])?;
     if records(&settings).any(|name| name.starts_with("filter.")) {
         return Err("the repository's own configuration names programs to run (filter.*); look at a copy without them".to_owned());
@@ -113,7 +113,8 @@ pub(super) fn facts(root: &Path) -> Result<Facts, String> {
             "-z",
             "--untracked-files=all",
             "--ignored",
-            // Else git starts itself in each of them, under a configuration that was not judged.
+            // Without this option git starts itself in each submodule, with a configuration that
+            // was not checked.
             "--ignore-submodules=all",
         ],
     )?;
@@ -159,7 +160,7 @@ fn read_status(bytes: &[u8], facts: &mut Facts) {
         if matches!(state, "DD" | "AU" | "UD" | "UA" | "DU" | "AA" | "UU") {
             facts.violations.push(unmerged(&path));
         }
-        // A rename or copy is two paths, the older one in a record of its own.
+        // A rename or copy record has two paths; the old path follows in a record of its own.
         if state.contains(['R', 'C'])
             && let Some(other) = rows.next()
         {
@@ -194,7 +195,7 @@ mod tests {
         git(root, &["commit", "-qm", "x"]);
     }
 
-    /// Makes git look at the file again, not only at its times.
+    /// Rewrites the file so that git compares its content and not only its timestamps.
     fn change(file: &Path) {
         let file = std::fs::File::options().write(true).open(file).unwrap();
         file.set_modified(std::time::SystemTime::UNIX_EPOCH)
@@ -202,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn no_repository_starts_a_program_by_its_configuration() {
+    fn repository_configuration_cannot_start_programs() {
         let temp = tempfile::tempdir().unwrap();
         let mark = temp.path().join("started");
         let program = format!("touch '{}'; cat", mark.display());
 
-        // Of its own.
+        // Filter in the repository's own configuration.
         let root = temp.path().join("own");
         repository(&root);
         git(&root, &["config", "filter.x.clean", &program]);
@@ -217,7 +218,7 @@ mod tests {
         assert!(mark.exists(), "the control starts it");
         std::fs::remove_file(&mark).unwrap();
 
-        // Of a repository within.
+        // Filter in the configuration of a nested repository.
         let root = temp.path().join("outer");
         repository(&root);
         repository(&root.join("inner"));
@@ -231,7 +232,7 @@ mod tests {
         assert!(mark.exists(), "the control starts it");
         std::fs::remove_file(&mark).unwrap();
 
-        // Of a remote that is to bring what is missing: a rename needs the old content.
+        // Remote helper of a partial clone: detecting a rename needs the old content.
         let root = temp.path().join("partial");
         repository(&root);
         git(&root, &["mv", "f", "g"]);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_read() {
+    fn git_status_records_are_parsed() {
         let mut facts = Facts::default();
         read_status(
             b"R  new.php\0old.php\0!! build/\0UU both.php\0?? added.php\0",

@@ -1,7 +1,8 @@
-//! Where a workspace may be changed: rules on paths, and a look at a whole tree or at changes.
+//! Rules on which paths of a workspace may be changed, checked against a whole tree or against a
+//! list of changes.
 //!
-//! A root such as `docs/` means the directory `docs` with all below it. A directory is judged by
-//! what is in it: that it holds a writable root breaks no rule.
+//! A root such as `docs/` means the directory `docs` and everything below it. A directory is
+//! checked only through its content: a directory that contains a writable root violates no rule.
 
 mod git;
 mod rules;

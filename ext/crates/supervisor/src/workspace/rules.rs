@@ -1,18 +1,18 @@
-//! Rules on paths, and breaches of them.
+//! Path rules of a workspace and their violations.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::hex;
 
-/// Schema of the answer.
+/// Schema id of the result document.
 pub const WORKSPACE_POLICY_RESULT: &str = "wp-codebox/workspace-policy-result/v1";
 
-/// What can be wrong.
+/// Kind of a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
-    /// A path of the policy is none.
+    /// The policy contains an invalid path.
     InvalidPolicyPath,
     /// A changed path leads out of the workspace.
     PathOutsideWorkspace,
@@ -20,24 +20,24 @@ pub enum Code {
     PathOutsideWritableRoots,
     /// A changed path is hidden by the policy.
     HiddenPath,
-    /// A symbolic link.
+    /// The path is a symbolic link.
     Symlink,
-    /// A file with several names.
+    /// The file has several hard links.
     Hardlink,
-    /// A submodule.
+    /// The path is a submodule.
     Gitlink,
-    /// Metadata of git below the root.
+    /// A `.git` directory or file below the root.
     NestedGitMetadata,
-    /// A changed path that git ignores.
+    /// git ignores the changed path.
     IgnoredPath,
-    /// A device, socket or FIFO.
+    /// The path is a device, socket or FIFO.
     SpecialFile,
-    /// An index with conflicts.
+    /// The git index contains conflicts.
     UnmergedIndex,
 }
 
 impl Code {
-    /// Name in documents.
+    /// Returns the code as documents contain it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Code::InvalidPolicyPath => "invalid-policy-path",
@@ -55,19 +55,19 @@ impl Code {
     }
 }
 
-/// One breach.
+/// One violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Which rule.
+    /// Violated rule.
     pub code: Code,
-    /// Path below the workspace.
+    /// Path relative to the workspace.
     pub path: String,
-    /// What is wrong.
+    /// Description for people.
     pub message: String,
 }
 
 impl Violation {
-    /// A breach of a rule at a path.
+    /// Creates a violation at a path.
     pub fn new(code: Code, path: &str, message: &str) -> Self {
         Self {
             code,
@@ -77,26 +77,27 @@ impl Violation {
     }
 }
 
-/// Whether git is asked too.
+/// Source of the information about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitBacking {
-    /// Only the tree is judged.
+    /// The directory tree only.
     None,
-    /// Git says what changed and what is ignored.
+    /// The directory tree and git, which reports changed and ignored paths.
     Git,
 }
 
-/// Rules on the paths of a workspace.
+/// Path rules of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// As the digest has them: without `./`, in order.
+    /// Writable roots in the form that the digest covers: without `./`, sorted.
     writable: Vec<String>,
     hidden: Vec<String>,
-    /// Paths of the policy that are none.
+    /// Violations for invalid paths in the policy itself.
     pub invalid: Vec<Violation>,
 }
 
-/// A path below a workspace as the digest has it; none when it leads out or is no path.
+/// Normalizes a path relative to the workspace, in the form that the digest covers; `None` when the
+/// path is invalid or leads out.
 fn plain(path: &str) -> Option<String> {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {
@@ -113,7 +114,7 @@ fn plain(path: &str) -> Option<String> {
     good.then(|| path.to_owned())
 }
 
-/// Whether a root is or holds a path.
+/// Returns whether a root equals or contains a path.
 fn holds(root: &str, path: &str) -> bool {
     let root = root.strip_suffix('/').unwrap_or(root);
     root == "."
@@ -124,7 +125,7 @@ fn holds(root: &str, path: &str) -> bool {
 }
 
 impl Rules {
-    /// Rules of what a caller gave.
+    /// Builds the rules from the caller's lists.
     pub fn new(writable: &[String], hidden: &[String]) -> Self {
         let mut invalid = Vec::new();
         let mut read = |given: &[String], what: &str| -> Vec<String> {
@@ -150,8 +151,8 @@ impl Rules {
         }
     }
 
-    /// What a changed or present file breaks by its path.
-    pub fn judge(&self, path: &str) -> Option<Violation> {
+    /// Returns the violation of a changed or present file, judged by its path.
+    pub fn check_path(&self, path: &str) -> Option<Violation> {
         if self.hidden.iter().any(|root| holds(root, path)) {
             let message = "the path is hidden by the workspace policy";
             return Some(Violation::new(Code::HiddenPath, path, message));
@@ -167,7 +168,7 @@ impl Rules {
         None
     }
 
-    /// Whether a writable root lies below a directory.
+    /// Returns whether a writable root lies below a directory.
     pub fn leads_to_a_root(&self, directory: &str) -> bool {
         self.writable.iter().any(|root| {
             root.strip_prefix(directory)
@@ -175,7 +176,7 @@ impl Rules {
         })
     }
 
-    /// sha256 of the policy in its one spelling.
+    /// Returns the SHA-256 of the policy in canonical form.
     pub fn sha256(&self, workspace_root: &str, git: GitBacking) -> String {
         let text = json!({
             "workspaceRoot": workspace_root,
@@ -188,7 +189,7 @@ impl Rules {
     }
 }
 
-/// The answer: violations once each, by path, then code.
+/// Builds the result document: violations without duplicates, ordered by path and code.
 pub fn document(policy_sha256: &str, mut violations: Vec<Violation>) -> Value {
     violations.sort_by(|a, b| {
         (&a.path, a.code.as_str(), &a.message).cmp(&(&b.path, b.code.as_str(), &b.message))
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_that_of_the_public_system() {
+    fn policy_digest_equals_the_recorded_value() {
         let rules = rules(&["src", "./docs/"], &["secrets"]);
         assert_eq!(
             rules.sha256("/workspace/demo", GitBacking::Git),
@@ -225,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn a_root_with_a_slash_is_its_directory() {
+    fn root_with_trailing_slash_matches_its_directory() {
         let rules = rules(&["src", "./docs/"], &["docs/private"]);
         for good in ["src", "src/a.php", "docs/a.md", "docs"] {
-            assert_eq!(rules.judge(good), None, "{good}");
+            assert_eq!(rules.check_path(good), None, "{good}");
         }
         for (bad, code) in [
             ("srcs/a.php", Code::PathOutsideWritableRoots),
@@ -236,14 +237,14 @@ mod tests {
             ("docs/private/a.md", Code::HiddenPath),
             ("docs/private", Code::HiddenPath),
         ] {
-            assert_eq!(rules.judge(bad).unwrap().code, code, "{bad}");
+            assert_eq!(rules.check_path(bad).unwrap().code, code, "{bad}");
         }
     }
 
     #[test]
-    fn paths_that_lead_out_are_named() {
+    fn paths_outside_the_workspace_are_reported() {
         let rules = rules(&[".", "../x", "/etc", "a/../b"], &["a//b"]);
         assert_eq!(rules.invalid.len(), 4);
-        assert_eq!(rules.judge("anything"), None);
+        assert_eq!(rules.check_path("anything"), None);
     }
 }

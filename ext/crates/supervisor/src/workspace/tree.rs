@@ -1,4 +1,4 @@
-//! A workspace's whole tree against the rules.
+//! Checks the whole directory tree of a workspace against the rules.
 
 use super::git;
 use super::rules::{Code, GitBacking, Rules, Violation};
@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Most entries of a tree.
+/// Largest number of entries in a tree.
 const MAX_ENTRIES: usize = 200_000;
-/// Deepest directory.
+/// Largest directory depth.
 const MAX_DEPTH: usize = 200;
 
-/// Every breach. An error means that the tree could not be looked at.
+/// Returns all violations. Fails when the tree cannot be read.
 pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Violation>, String> {
     let mut walk = Walk {
         rules,
@@ -23,7 +23,7 @@ pub fn check(root: &Path, rules: &Rules, backing: GitBacking) -> Result<Vec<Viol
     if backing == GitBacking::Git {
         let facts = git::facts(root)?;
         for path in &facts.paths {
-            walk.found.extend(rules.judge(path));
+            walk.found.extend(rules.check_path(path));
         }
         walk.found.extend(facts.violations);
     }
@@ -82,9 +82,9 @@ impl Walk<'_> {
                 continue;
             }
             if kind.is_dir() {
-                // A hidden directory is hidden although nothing is in it; of others, what is in
-                // them counts.
-                match self.rules.judge(&path) {
+                // A hidden directory is a violation even if it is empty; any other directory is
+                // checked through its content.
+                match self.rules.check_path(&path) {
                     Some(violation) if violation.code == Code::HiddenPath => {
                         self.found.push(violation);
                     }
@@ -92,7 +92,7 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            self.found.extend(self.rules.judge(&path));
+            self.found.extend(self.rules.check_path(&path));
             if kind.is_symlink() {
                 self.say(Code::Symlink, &path, "the path is a symbolic link");
             } else if kind.is_file() && about.nlink() > 1 {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_within_its_roots_passes_and_every_breach_is_named() {
+    fn tree_within_its_roots_passes_and_each_violation_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         fs::create_dir_all(root.join("src/deep")).unwrap();

@@ -1,7 +1,7 @@
-//! An ability that a component registers in the guest's WordPress.
+//! Runs an ability that a component registers in the guest's WordPress.
 //!
-//! It runs as the guest's administrator with the input it was given; the task is beside it
-//! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
+//! The ability runs as the guest's administrator with the input of the request; the guest also has
+//! the task in `/run/codebox/task.json`. Its result is recorded separately from its printed output.
 
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
 use super::super::guest::GuestContext;
@@ -50,11 +50,11 @@ pub(super) fn run(
     ) {
         (Some("completed"), ExecutionEnd::Exited { code: 0 }) => Ok((None, AgentEnd::Success)),
         (Some("failed"), ExecutionEnd::Exited { .. }) => failed(why()),
-        // It was there when the components were probed.
-        (Some("missing"), _) => failed("it is registered no more".to_owned()),
+        // The ability existed when the components were probed.
+        (Some("missing"), _) => failed("it is no longer registered".to_owned()),
         (_, ExecutionEnd::Exited { .. }) => failed(format!(
-            "PHP did not end as it should: {}",
-            answered.silence()
+            "PHP ended unexpectedly: {}",
+            answered.missing_answer_reason()
         )),
         _ => {
             let stop = stop_of(&answered.call, &answered.step, &[])?;

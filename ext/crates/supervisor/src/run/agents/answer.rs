@@ -1,8 +1,8 @@
-//! What one of our own programs in the guest answers, apart from what it prints.
+//! Result file of one of the product's own programs in the guest, separate from its printed output.
 //!
-//! WordPress and its plugins may print whatever they like, so an answer is a file in the
-//! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
-//! bounded, parsed, and never taken for more than the word of the guest.
+//! WordPress and its plugins may print anything, so the program writes its result to a file in the
+//! guest's `/tmp`, which the supervisor reads after the program has ended. The file is as untrusted
+//! as any output: it is bounded, parsed and treated as a claim of the guest.
 
 use super::super::guest::GuestContext;
 use serde_json::{Map, Value, json};
@@ -10,41 +10,41 @@ use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream, hex};
 use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step, Stop};
 
-/// Largest answer, bytes.
+/// Largest result file, in bytes.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
-/// Longest sentence taken over from the guest, bytes.
+/// Longest sentence that is copied from the guest, in bytes.
 const SENTENCE: usize = 500;
 
-/// A program of ours to run in the guest.
+/// A program of the product to run in the guest.
 pub(super) struct Program<'a> {
-    /// File name below the guest programs.
+    /// File name in the directory of guest programs.
     pub file: &'a str,
-    /// As the journal names it.
+    /// Command name in the journal.
     pub command: &'a str,
     pub args: Vec<String>,
     pub phase: &'static str,
-    /// What it reads on standard input; the place of its answer is added.
+    /// Standard input as JSON; the path of the result file is added.
     pub input: Map<String, Value>,
 }
 
-/// How a program of ours ended.
+/// How a guest program ended, and its result.
 pub(super) struct Answered {
     pub call: Call,
     pub step: Step,
-    /// Absent when it left none, or none that is an object.
+    /// Result object; `None` when the file is missing or is not a JSON object.
     pub answer: Option<Map<String, Value>>,
 }
 
 impl Answered {
-    /// Text of a member of the answer.
+    /// Returns a text member of the result.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.answer
             .as_ref()
             .and_then(|answer| answer.get(name)?.as_str().map(sentence))
     }
 
-    /// Why there is no answer, in a sentence.
-    pub(super) fn silence(&self) -> String {
+    /// Returns a sentence on why there is no result.
+    pub(super) fn missing_answer_reason(&self) -> String {
         let code = self.step.exit_code();
         let how = code.map_or("PHP came to no exit".to_owned(), |code| {
             format!("PHP ended with {code}")
@@ -57,7 +57,7 @@ impl Answered {
     }
 }
 
-/// A line that may stand in one of our sentences.
+/// Returns the text as one line that is safe inside an error message.
 pub(super) fn sentence(text: &str) -> String {
     let mut clean: String = text
         .chars()
@@ -71,12 +71,12 @@ pub(super) fn sentence(text: &str) -> String {
     clean
 }
 
-/// Runs a program and reads its answer.
+/// Runs a program and reads its result file.
 pub(super) fn ask(
     guest: &mut GuestContext<'_, '_>,
     mut program: Program<'_>,
 ) -> Result<Answered, ErrorBody> {
-    let place = place()?;
+    let place = result_path()?;
     program.input.insert("answer".to_owned(), json!(place));
     let call = guest.equipped(Call {
         command: program.command.to_owned(),
@@ -91,7 +91,7 @@ pub(super) fn ask(
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     });
     let step = guest.execute(&call)?;
-    // A guest that is gone has no files.
+    // The files of a guest that has died cannot be read.
     let alive = matches!(
         step.result.end,
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }
@@ -104,8 +104,9 @@ pub(super) fn ask(
     Ok(Answered { call, step, answer })
 }
 
-/// A name that no earlier program of the guest can have known.
-fn place() -> Result<String, ErrorBody> {
+/// Returns a random path for the result file, which earlier programs of the guest cannot have
+/// predicted.
+fn result_path() -> Result<String, ErrorBody> {
     let mut bytes = [0_u8; 8];
     getrandom::fill(&mut bytes).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
     Ok(format!("/tmp/.codebox-answer-{}", hex(&bytes)))
@@ -139,7 +140,7 @@ fn read(
     })
 }
 
-/// What ends the run with it, whatever was being loaded.
+/// Returns the reason to stop the run when the guest itself ended.
 pub(super) fn ended(answered: &Answered) -> Option<Stop> {
     match &answered.step.result.end {
         ExecutionEnd::TimedOut => Some(Stop::Timeout),
@@ -160,14 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_are_one_bounded_line() {
+    fn guest_sentences_become_one_bounded_line() {
         assert_eq!(sentence("a\nb\u{1b}[31m"), "a b [31m");
         let long = sentence(&"é".repeat(600));
         assert!(long.len() < 510 && long.ends_with(" …"));
     }
 
     #[test]
-    fn places_differ() {
-        assert_ne!(place().unwrap(), place().unwrap());
+    fn result_paths_are_unique() {
+        assert_ne!(result_path().unwrap(), result_path().unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Bundles of agents: imported in the guest by the function that a component brings for it.
+//! Imports agent bundles in the guest with the function that a component provides.
 
 use super::super::guest::GuestContext;
 use super::answer::{Program, ask, ended};
@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
-/// Imports what the request names, all or none of it counts.
+/// Imports the bundles that the request names; if one fails, the import as a whole has failed.
 pub(super) fn import(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let bundles = &guest.run.prepared.request.agent_bundles;
     if bundles.is_empty() {
@@ -26,20 +26,20 @@ pub(super) fn import(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, E
     let failed = |why: String| {
         Ok(Some(Stop::Failed(ErrorBody::new(
             ErrorCode::AgentBundleImportFailed,
-            format!("the bundles of agents were not imported: {why}"),
+            format!("the agent bundles were not imported: {why}"),
         ))))
     };
     match answered.text("status").as_deref() {
         Some("imported") => Ok(None),
         Some("unavailable") => Err(ErrorBody::new(
             ErrorCode::AgentBundleImporterUnavailable,
-            "nothing in the guest imports bundles of agents: name the component that brings wp_agent_import_runtime_bundles()",
+            "the guest cannot import agent bundles: add a component that defines wp_agent_import_runtime_bundles()",
         )),
         Some(_) => failed(
             answered
                 .text("message")
                 .unwrap_or_else(|| "the importer gave no reason".to_owned()),
         ),
-        None => failed(answered.silence()),
+        None => failed(answered.missing_answer_reason()),
     }
 }

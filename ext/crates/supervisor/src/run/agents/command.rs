@@ -1,4 +1,4 @@
-//! A program in the guest.
+//! Runs the agent as a program in the guest.
 
 use super::super::agent_steps::AgentSteps;
 use super::super::ending::{AgentEnd, ProgramsEnd, stop_of};
@@ -13,14 +13,14 @@ pub(super) fn run(
 ) -> Result<ProgramsEnd, ErrorBody> {
     let run = guest.run;
     let mut call = guest.equipped(agent_program(agent, &run.cwd));
-    let manner = run.prepared.manner.as_ref();
-    call.stdin = manner
-        .map(|manner| manner.stdin.clone())
+    let preset_io = run.prepared.preset_io.as_ref();
+    call.stdin = preset_io
+        .map(|preset_io| preset_io.stdin.clone())
         .filter(|stdin| !stdin.is_empty());
-    guest.recorder.steps = manner.and_then(|manner| AgentSteps::new(&manner.steps));
+    guest.recorder.steps = preset_io.and_then(|preset_io| AgentSteps::new(&preset_io.steps));
     let step = guest.execute(&call)?;
     guest.recorder.evidence.final_message =
-        manner.and_then(|manner| final_message(&manner.result, &step.stdout));
+        preset_io.and_then(|preset_io| final_message(&preset_io.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),
         Some(stop) => Ok((Some(stop), AgentEnd::Failure)),

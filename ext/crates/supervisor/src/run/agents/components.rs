@@ -1,9 +1,8 @@
-//! Components in a guest: activated and probed before anything else runs there.
+//! Activates and probes components in a guest before any other program runs there.
 //!
-//! Each activation is a program of its own, so that a plugin that ends PHP is known by name
-//! and takes no other one with it. The last program asks whether everything is ready,
-//! the ability that does the work included: the contract is tested before the run spends
-//! anything.
+//! Each activation is a separate process, so that a plugin that ends PHP is identified and does not
+//! affect others. A last program probes all components and the ability that does the work, before
+//! the run consumes time or tokens.
 
 use super::super::components::{optional, unavailable};
 use super::super::guest::GuestContext;
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
 use wp_codebox_runtime::{COMPONENTS, Stop};
 
-/// Activates and probes what the request names. A stop is what the run comes to.
+/// Activates and probes the components of the request. Returns the reason to stop the run, if any.
 pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<Stop>, ErrorBody> {
     let run = guest.run;
     let ability = match (&run.prepared.request.agent, guest.phase) {
@@ -27,7 +26,7 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
             GuestPhase::Check => Ok(None),
         };
     }
-    let mut lacking = Lacking::default();
+    let mut missing = MissingComponents::default();
     for row in &run.components {
         if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
             continue;
@@ -39,8 +38,8 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
         if answered.text("status").as_deref() != Some("ready") {
             let why = answered
                 .text("message")
-                .unwrap_or_else(|| answered.silence());
-            lacking.note(row, format!("it could not be activated: {why}"))?;
+                .unwrap_or_else(|| answered.missing_answer_reason());
+            missing.note(row, format!("it could not be activated: {why}"))?;
         }
     }
     let answered = ask(guest, probe(&run.components, ability))?;
@@ -52,35 +51,35 @@ pub(in super::super) fn load(guest: &mut GuestContext<'_, '_>) -> Result<Option<
     };
     for row in &run.components {
         if let Some(why) = not_ready(answer, &row.component.slug) {
-            lacking.note(row, why)?;
+            missing.note(row, why)?;
         }
     }
     if let Some(ability) = ability {
-        found(ability, answer, &lacking)?;
+        found(ability, answer, &missing)?;
     }
     match guest.phase {
         GuestPhase::Work => {
-            guest.recorder.evidence.notices.append(&mut lacking.notices);
+            guest.recorder.evidence.notices.append(&mut missing.notices);
             bundles::import(guest)
         }
         GuestPhase::Check => Ok(None),
     }
 }
 
-/// Optional components that are not there.
+/// Optional components that are not available.
 #[derive(Default)]
-struct Lacking {
+struct MissingComponents {
     slugs: Vec<String>,
     notices: Vec<String>,
 }
 
-impl Lacking {
+impl MissingComponents {
     fn note(&mut self, row: &ReadyComponent, why: String) -> Result<(), ErrorBody> {
         let slug = &row.component.slug;
         if row.component.required {
             return Err(unavailable(slug, &why));
         }
-        // What fails to activate also fails its probe: one sentence says it.
+        // A component that fails to activate also fails its probe; one notice is enough.
         if !self.slugs.contains(slug) {
             self.slugs.push(slug.clone());
             self.notices.push(optional(slug, &why));
@@ -124,7 +123,7 @@ fn probe<'a>(components: &[ReadyComponent], ability: Option<&str>) -> Program<'a
     }
 }
 
-/// WordPress itself does not load any more.
+/// Returns the error for a WordPress that no longer loads.
 fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
     let slugs: Vec<&str> = components
         .iter()
@@ -135,13 +134,13 @@ fn broken(components: &[ReadyComponent], answered: &Answered) -> ErrorBody {
         format!(
             "the guest's WordPress does not load with the components {}: {}",
             slugs.join(", "),
-            answered.silence()
+            answered.missing_answer_reason()
         ),
     )
     .hint("a must-use component that ends PHP while it is loaded takes WordPress with it, optional or not")
 }
 
-/// Why a component is not ready; none when it is.
+/// Returns why a component is not ready; `None` when it is.
 fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     let row = answer.get("components").and_then(|rows| rows.get(slug));
     if row.and_then(|row| row.get("ready")) == Some(&Value::Bool(true)) {
@@ -153,8 +152,12 @@ fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
     ))
 }
 
-/// Whether the ability that does the work exists.
-fn found(ability: &str, answer: &Map<String, Value>, lacking: &Lacking) -> Result<(), ErrorBody> {
+/// Checks that the ability that does the work exists.
+fn found(
+    ability: &str,
+    answer: &Map<String, Value>,
+    missing: &MissingComponents,
+) -> Result<(), ErrorBody> {
     let row = answer.get("ability");
     if row.and_then(|row| row.get("exists")) == Some(&Value::Bool(true)) {
         return Ok(());
@@ -167,18 +170,18 @@ fn found(ability: &str, answer: &Map<String, Value>, lacking: &Lacking) -> Resul
         .take(50)
         .collect();
     let there = if names.is_empty() {
-        "it has no abilities at all".to_owned()
+        "WordPress has no registered abilities".to_owned()
     } else {
-        format!("its abilities begin with {}", names.join(", "))
+        format!("registered are {} and possibly more", names.join(", "))
     };
     let mut error = ErrorBody::new(
         ErrorCode::RuntimeTaskRequestInvalid,
         format!(
-            "the guest's WordPress has no ability {ability}: {there}; name one, or the component that registers it"
+            "the guest's WordPress has no ability {ability}: {there}; use a registered ability or add the component that registers this one"
         ),
     )
     .with("namespaces", names);
-    for notice in &lacking.notices {
+    for notice in &missing.notices {
         error = error.hint(notice.clone());
     }
     Err(error)
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plain_yes_is_ready() {
+    fn component_is_ready_only_if_ready_is_true() {
         let answer = object(json!({"components": {
             "good": {"ready": true},
             "bad": {"ready": false, "message": "no such\nability"},
@@ -207,18 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_ability_names_what_there_is() {
+    fn error_for_missing_ability_lists_registered_abilities() {
         let yes = object(json!({"ability": {"exists": true, "namespaces": ["a"]}}));
-        assert!(found("a/b", &yes, &Lacking::default()).is_ok());
+        assert!(found("a/b", &yes, &MissingComponents::default()).is_ok());
         let no = object(json!({"ability": {"exists": false, "namespaces": ["core", "other"]}}));
-        let lacking = Lacking {
+        let missing = MissingComponents {
             slugs: vec!["agent".to_owned()],
-            notices: vec!["optional component agent is not there: broken".to_owned()],
+            notices: vec!["the optional component agent is not available: broken".to_owned()],
         };
-        let error = found("a/b", &no, &lacking).unwrap_err();
+        let error = found("a/b", &no, &missing).unwrap_err();
         assert_eq!(error.code, ErrorCode::RuntimeTaskRequestInvalid);
         assert!(error.message.contains("core, other"), "{error}");
         assert_eq!(error.hints.len(), 1);
-        assert!(found("a/b", &Map::new(), &Lacking::default()).is_err());
+        assert!(found("a/b", &Map::new(), &MissingComponents::default()).is_err());
     }
 }

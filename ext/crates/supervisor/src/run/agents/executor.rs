@@ -1,4 +1,4 @@
-//! Runs an agent's tools in the working guest and records them.
+//! Executes an agent's tool calls in the working guest and records them.
 
 use super::super::captured::look;
 use super::super::guest::GuestContext;
@@ -9,12 +9,12 @@ use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Step};
 
-/// Carries tools out in the guest of a run.
+/// Tool executor for the guest of a run.
 pub(super) struct RunExecutor<'a, 'r> {
     pub guest: GuestContext<'a, 'r>,
 }
 
-/// The tools of a run's request, at work in its guest.
+/// Creates the tools that the request allows, bound to the guest.
 pub(super) fn tools<'a, 'r>(
     guest: GuestContext<'a, 'r>,
     set: ToolSet,

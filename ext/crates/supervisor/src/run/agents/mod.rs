@@ -1,4 +1,4 @@
-//! Whoever does the work in the guest: a program, the built-in loop, or an ability.
+//! Runs the agent of a run in its guest: a program, the built-in loop, or an ability.
 
 mod ability;
 mod answer;
@@ -18,17 +18,17 @@ use super::ending::ProgramsEnd;
 use super::guest::GuestContext;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 
-/// Runs the agent to its end.
+/// Runs the agent until it ends.
 pub(super) fn run(agent: &Agent, guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     match agent {
         Agent::Command(agent) => command::run(agent, guest),
-        // Preparing the run made a program of it.
+        // Preparing the run replaces a preset by a program, so this is unreachable.
         Agent::Preset(agent) => Err(ErrorBody::new(
             ErrorCode::Internal,
             format!("the preset {} was not resolved", agent.name),
         )),
         #[cfg(test)]
-        Agent::Model(_) if tests::is_in_place() => tests::instead_of_the_model(guest),
+        Agent::Model(_) if tests::is_model_replaced() => tests::run_test_agent(guest),
         Agent::Model(agent) => model::run(agent, guest),
         Agent::Ability(task) => ability::run(task, guest),
     }

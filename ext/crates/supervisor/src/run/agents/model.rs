@@ -1,4 +1,4 @@
-//! The built-in loop, in its place: the run's guest, record, clock and model.
+//! Connects the built-in agent loop with the run: guest, recorder, clock and model.
 
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::agent_output::AgentOutputStream;
@@ -19,9 +19,9 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, Mode
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
 use wp_codebox_runtime::{Cancellation, Stop};
 
-/// Tokens of a window, unless the model's entry says otherwise.
+/// Default context window in tokens, unless the model's entry sets one.
 const CONTEXT_TOKENS: u64 = 128_000;
-/// Most tokens of one answer, likewise.
+/// Default limit of output tokens for one response, unless the model's entry sets one.
 const OUTPUT_TOKENS: u64 = 8_192;
 
 pub(super) fn run(
@@ -151,7 +151,7 @@ fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
     )
 }
 
-/// Tools, the parent's tools and the record, as the loop sees them.
+/// Workbench of the agent loop: guest tools, parent tools and recorder.
 struct Workbench<'a, 'r> {
     tools: Tools<RunExecutor<'a, 'r>>,
     parent: ParentTools<'a>,
@@ -187,7 +187,7 @@ impl Toolbox for Workbench<'_, '_> {
                 kind: ToolKind::Parent(_),
                 ..
             }) => Ok(self.parent.call(id, call)),
-            // What is not offered is refused there, with its reason.
+            // The tool executor rejects a call of a tool that is not offered and states the reason.
             Ok(OfferedTool {
                 kind: ToolKind::Builtin(_),
                 ..
@@ -211,7 +211,7 @@ impl LoopObserver for Workbench<'_, '_> {
                     ToolKind::Parent(_) => ToolType::Parent,
                 }
             }
-            // One that exists here, and that this run does not have.
+            // A built-in tool that exists but that this run does not allow.
             Err(_) => match policy::builtin_tool(&call.tool) {
                 Some(row) => {
                     row.id.clone_into(&mut call.tool);
@@ -221,7 +221,7 @@ impl LoopObserver for Workbench<'_, '_> {
             },
         };
         let recorder = &mut *self.tools.executor().guest.recorder;
-        // Programs of the guest are seen by themselves, but not why a call with them failed.
+        // Output of guest programs is recorded separately; the reason of a failed call is not.
         let why = failure(&call);
         if call.executions.is_empty() || why.is_some() {
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
@@ -267,16 +267,16 @@ impl LoopObserver for Workbench<'_, '_> {
     }
 }
 
-/// Longest reason that is shown among the agent's words, characters.
+/// Longest failure reason in the agent's output, in characters.
 const REASON: usize = 300;
 
-/// Why a call failed, in one line: the beginning of what the model was told.
+/// Returns why a call failed, in one line: the beginning of the result that the model received.
 fn failure(call: &CallRecord) -> Option<String> {
     match call.status {
         CallStatus::Ok | CallStatus::Skipped => None,
         CallStatus::Failed | CallStatus::Denied => {
             let line = call.answer.lines().find(|line| !line.trim().is_empty())?;
-            // Some answers begin with the tool, which the line has already.
+            // Some results begin with the tool name, which the line already contains.
             let own = line
                 .strip_prefix(&call.tool)
                 .and_then(|rest| rest.strip_prefix(": "));

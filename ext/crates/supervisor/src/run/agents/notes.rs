@@ -1,4 +1,5 @@
-//! The notes that a project has for agents: data of unknown authors, read as any program would.
+//! Reads a project's notes for agents. Their author is unknown, so they are treated as untrusted
+//! data.
 
 use super::super::ending::stop_of;
 use super::super::guest::GuestContext;
@@ -7,13 +8,13 @@ use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
 use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Stop};
 
-/// Of the project's notes, bytes that are read.
+/// Limit of bytes read from the notes.
 const NOTES: &str = "16384";
-/// Tool without which the project's notes are not read either.
+/// Tool that the run must allow for the notes to be read.
 const READ: &str = "workspace.read";
 
-/// `AGENTS.md` of the directory the agent works in, read in the guest by a program of the
-/// guest: a link in it leads nowhere but into the guest.
+/// Reads `AGENTS.md` of the agent's working directory with a program inside the guest, so that a
+/// symbolic link in it resolves inside the guest.
 pub(super) fn project_notes(
     guest: &mut GuestContext<'_, '_>,
     set: &ToolSet,

@@ -1,7 +1,7 @@
-//! The tools in real guests: a whole run, with a test in the place of the model.
+//! Runs the agent tools in real guests: a whole run in which test code replaces the model.
 //!
-//! `tests/tools/run` starts these, as a user who is not root, with a launcher, a share directory
-//! and a WordPress named by `CODEBOX_TOOLS_WORLD`; everywhere else they are left out.
+//! `tests/tools/run` starts these tests as an unprivileged user, with the launcher, share directory
+//! and WordPress from `CODEBOX_TOOLS_WORLD`; without this variable the tests are skipped.
 
 use super::super::ending::{AgentEnd, ProgramsEnd};
 use super::super::{begin, execute, prepare};
@@ -20,7 +20,7 @@ use wp_codebox_contracts::{ErrorBody, IsolationLevel, RunRequest, RunResult};
 use wp_codebox_policy::{Redactor, ToolSet};
 use wp_codebox_runtime::Cancellation;
 
-type Work = Box<dyn FnOnce(&mut Hand<'_, '_>)>;
+type Work = Box<dyn FnOnce(&mut TestAgent<'_, '_>)>;
 
 static RUNS: AtomicU32 = AtomicU32::new(1);
 
@@ -28,17 +28,17 @@ thread_local! {
     static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
-/// Whether a case is in the model's place.
-pub(super) fn is_in_place() -> bool {
+/// Returns whether test code replaces the model in this thread.
+pub(super) fn is_model_replaced() -> bool {
     WORK.with_borrow(Option::is_some)
 }
 
-/// What the model would do.
-pub(super) fn instead_of_the_model(guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+/// Runs the test code in place of the model.
+pub(super) fn run_test_agent(guest: GuestContext<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let prepared = &guest.run.prepared;
     let set = super::super::prepare::tool_set(&prepared.request, &prepared.policy)?;
     let work = WORK.with_borrow_mut(Option::take);
-    let mut hand = Hand {
+    let mut hand = TestAgent {
         set: set.clone(),
         tools: tools(guest, set),
     };
@@ -46,12 +46,12 @@ pub(super) fn instead_of_the_model(guest: GuestContext<'_, '_>) -> Result<Progra
     Ok((None, AgentEnd::Success))
 }
 
-struct Hand<'a, 'r> {
+struct TestAgent<'a, 'r> {
     set: ToolSet,
     tools: Tools<RunExecutor<'a, 'r>>,
 }
 
-impl Hand<'_, '_> {
+impl TestAgent<'_, '_> {
     fn call(&mut self, name: &str, arguments: Value) -> ToolAnswer {
         let call = ToolCall {
             id: "c".to_owned(),
@@ -81,18 +81,18 @@ impl Hand<'_, '_> {
     }
 }
 
-struct Nobody;
+struct NoParent;
 
-impl Parent for Nobody {
+impl Parent for NoParent {
     fn ask(&self, _: &str, _: Value, _: Instant) -> ParentAnswer {
         ParentAnswer::Unavailable("this is a test")
     }
 }
 
-/// A run and what it left.
+/// A finished run and its results.
 struct Ran {
     result: RunResult,
-    /// The mount's source.
+    /// Source directory of the mount.
     source: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -104,12 +104,12 @@ impl Ran {
     }
 }
 
-fn run(work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran {
+fn run(work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -> Ran {
     run_with(&json!({}), work)
 }
 
-/// A run of a plugin whose agent is `work`; `more` joins the request.
-fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran {
+/// Runs a plugin's sandbox with `work` as the agent; members of `more` are added to the request.
+fn run_with(more: &Value, work: impl FnOnce(&mut TestAgent<'_, '_>) + 'static) -> Ran {
     let world = PathBuf::from(std::env::var_os("CODEBOX_TOOLS_WORLD").unwrap());
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("hello");
@@ -146,7 +146,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         begun,
         &redactor,
         &cancellation,
-        &Nobody,
+        &NoParent,
         &std::sync::Arc::new(RequestQueue::new(HoldMode::Nothing).unwrap()),
         &mut |_| {},
     )
@@ -162,7 +162,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
     }
 }
 
-/// A policy that a guest at `reduced` is enough for.
+/// Policy that a guest at isolation level `reduced` satisfies.
 fn policy(commands: &[&str]) -> Value {
     json!({
         "network": "deny", "filesystem": "readwrite-mounts", "commands": commands,
@@ -174,7 +174,7 @@ const MAIN: &str = "/wordpress/wp-content/plugins/hello/hello.php";
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn a_change_is_made_seen_and_captured() {
+fn agent_edits_are_shown_in_the_diff_and_captured() {
     let seen = std::rc::Rc::new(RefCell::new(String::new()));
     let diff = std::rc::Rc::clone(&seen);
     let ran = run(move |hand| {
@@ -197,7 +197,7 @@ fn a_change_is_made_seen_and_captured() {
         );
         hand.ok("workspace_patch", json!({"patch": "--- a/hello.php\n+++ b/hello.php\n@@ -3,2 +3,2 @@\n $x = 3;\n-$y = 2;\n+$y = 4;\n--- /dev/null\n+++ b/src/new.php\n@@ -0,0 +1 @@\n+<?php\n"}));
         hand.ok("workspace_delete", json!({"path": "gone.txt"}));
-        // What the tools did not do themselves is seen, too.
+        // Changes that the agent's programs make are captured as well.
         hand.sh("printf 'by hand\\n' > notes.txt; printf '\\0' > b.bin");
         assert!(
             hand.ok("workspace_search", json!({"pattern": "by hand"}))
@@ -224,7 +224,7 @@ fn a_change_is_made_seen_and_captured() {
             only.contains("src/new.php") && !only.contains("hello.php"),
             "{only}"
         );
-        // Both names of the mount are one place.
+        // Both paths of the mount lead to the same file.
         assert!(hand.sh(&format!("cat {MAIN}")).contains("$y = 4;"));
         *diff.borrow_mut() = text;
     });
@@ -244,7 +244,7 @@ fn a_change_is_made_seen_and_captured() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn every_call_is_in_the_record_and_contents_of_edits_are_not() {
+fn tool_calls_are_recorded_without_contents_of_edits() {
     let ran = run(|hand| {
         hand.ok(
             "workspace_write",
@@ -259,7 +259,8 @@ fn every_call_is_in_the_record_and_contents_of_edits_are_not() {
             "{read}"
         );
         assert!(!hand.ok("workspace_diff", json!({})).contains("hunter2"));
-        // It is there all the same: the edit did not write what was shown.
+        // The secret is still in the file: the edit did not write the redacted text that the model
+        // saw.
         assert!(hand.sh("grep -c 'hunter[2]-' s.txt").contains("\n1\n"));
     });
     let commands = ran.bundle("commands.jsonl");
@@ -283,7 +284,7 @@ fn every_call_is_in_the_record_and_contents_of_edits_are_not() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn a_program_is_ended_and_its_guest_lives() {
+fn program_is_killed_at_its_timeout_and_guest_survives() {
     run(|hand| {
         let began = Instant::now();
         let said = hand.failed(
@@ -299,10 +300,10 @@ fn a_program_is_ended_and_its_guest_lives() {
             said.contains("ended after 10 seconds") && said.contains("child processes"),
             "{said}"
         );
-        // Who was killed may still be going.
+        // A killed process may still be terminating.
         let left = hand.sh("sleepers() { for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null | grep -E '^sleep'; }; \
              for n in $(seq 100); do sleepers | grep -qE 'sleep 7[123]' || break; sleep 0.1; done; sleepers | sort");
-        // What made a session of its own and lost its parent is a daemon, and goes on.
+        // A process that called setsid and lost its parent is a daemon and continues.
         assert!(
             left.contains("sleep 74")
                 && !left.contains("sleep 71")
@@ -325,7 +326,7 @@ fn a_program_is_ended_and_its_guest_lives() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn output_and_memory_have_bounds_and_the_guest_lives() {
+fn output_and_memory_limits_apply_and_guest_survives() {
     let limits = json!({"limits": {"memory_bytes": 268_435_456, "output_bytes": 1_000_000}});
     run_with(&limits, |hand| {
         let said = hand.sh("yes | head -c 20000000");
@@ -363,7 +364,7 @@ fn output_and_memory_have_bounds_and_the_guest_lives() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn tools_stay_in_the_mounts_of_a_real_guest() {
+fn file_tools_cannot_leave_the_mounts_of_a_real_guest() {
     let ran = run(|hand| {
         hand.sh("ln -s /etc/passwd leak; ln -s /tmp out; mkfifo pipe; mkdir .git; echo x > .git/config; printf 'a\\nb' > \"$(printf 'n\\nl')\"; echo tmp > /tmp/secret");
         for path in [
@@ -406,7 +407,7 @@ fn tools_stay_in_the_mounts_of_a_real_guest() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn mounts_that_are_read_only_stay_so() {
+fn tools_cannot_change_read_only_mounts() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("lib.php"), "<?php\n").unwrap();
     symlink("lib.php", directory.path().join("same.php")).unwrap();
@@ -440,7 +441,7 @@ fn mounts_that_are_read_only_stay_so() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn wordpress_is_asked_in_every_way() {
+fn wordpress_tools_return_results_in_a_real_guest() {
     run(|hand| {
         assert!(
             hand.ok(
@@ -526,7 +527,7 @@ fn wordpress_is_asked_in_every_way() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn what_the_policies_do_not_allow_is_refused_in_a_real_run() {
+fn tools_denied_by_policy_are_refused_in_a_real_run() {
     let request = json!({
         "policy": policy(&["wordpress.wp-cli"]),
         "task": {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": "g", "allowed_tools": ["workspace.read", "wordpress.wp-cli"]},
@@ -562,7 +563,7 @@ fn what_the_policies_do_not_allow_is_refused_in_a_real_run() {
 
 #[test]
 #[ignore = "tests/tools/run"]
-fn it_is_the_same_without_namespaces() {
+fn tools_work_the_same_at_isolation_level_reduced() {
     super::super::level::force_for_test(IsolationLevel::Reduced);
     let mut policy = policy(&["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"]);
     policy["minimum_isolation"] = json!("reduced");

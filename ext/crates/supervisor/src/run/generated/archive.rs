@@ -1,7 +1,7 @@
-//! Zip archives: looked at without unpacking, and unpacked while counting.
+//! Zip archives: listing without unpacking, and unpacking with counted sizes.
 //!
-//! What an archive says of itself is not believed: names, kinds and sizes are judged before
-//! anything is written, and bytes are counted again while they are.
+//! The archive's own metadata is not trusted: names, file types and sizes are checked before
+//! anything is written, and bytes are counted again while unpacking.
 
 use super::write::write;
 use sha2::{Digest, Sha256};
@@ -14,21 +14,21 @@ use wp_codebox_recipe::{
     ArchiveError, MAX_UNPACKED_BYTES, ZipEntry, ZipKind, ZipUnreadable, check_archive,
 };
 
-/// Largest archive, bytes: it is looked at in memory.
+/// Largest archive in bytes; it is listed in memory.
 const PACKED_BYTES: u64 = 64 * 1024 * 1024;
-/// How far WordPress reads for a plugin header, bytes.
+/// Number of bytes in which WordPress searches for a plugin header.
 const HEADER_BYTES: u64 = 8 * 1024;
-/// Bits of a file's kind in its mode.
+/// Mask of the file type bits (`S_IFMT`).
 const KIND: u32 = 0o170_000;
 
-/// Why an archive is not unpacked.
+/// Reason for not unpacking an archive.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("cannot be read: {0}")]
     Unreadable(#[from] ZipUnreadable),
     #[error("is refused: {0}")]
     Archive(#[from] ArchiveError),
-    #[error("has another sha256 than the one that is named; it may have changed")]
+    #[error("does not have the requested sha256; it may have changed")]
     Digest,
     #[error("has no directory {subdir:?}")]
     Subdir { subdir: String },
@@ -57,15 +57,15 @@ fn unreadable(reason: impl ToString) -> ZipUnreadable {
     }
 }
 
-/// The directory of an archive, and the archive.
+/// A zip archive and its list of entries.
 pub struct Listed {
     pub entries: Vec<ZipEntry>,
     archive: Archive,
-    /// Lowercase hex sha256 of the archive.
+    /// SHA-256 of the archive in lowercase hex.
     pub sha256: String,
 }
 
-/// Reads the directory of an archive. Nothing is unpacked.
+/// Reads the central directory of an archive without unpacking it.
 pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
     let mut bytes = Vec::new();
     file.take(PACKED_BYTES + 1)
@@ -79,10 +79,10 @@ pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
     let sha256 = hex(&Sha256::digest(&bytes));
     let declared = declared(&bytes);
     let mut archive = Archive::new(Cursor::new(bytes)).map_err(unreadable)?;
-    // The reader keeps one entry of those that share a name.
+    // The zip reader keeps only one of several entries with the same name.
     if declared.is_some_and(|count| count != archive.len()) {
         return Err(unreadable(
-            "it does not hold what its directory says: a name stands twice in it",
+            "its entries differ from its central directory: a name occurs twice",
         ));
     }
     let entries = (0..archive.len())
@@ -115,8 +115,8 @@ pub fn list(file: File) -> Result<Listed, ZipUnreadable> {
     })
 }
 
-/// How many entries the archive's last record says there are; none where the record has no
-/// room for the number.
+/// Returns the number of entries that the end-of-central-directory record states; `None` for a
+/// zip64 archive.
 fn declared(bytes: &[u8]) -> Option<usize> {
     let from = bytes.len().saturating_sub(22 + 65_536);
     let at = bytes[from..].windows(4).rposition(|w| w == b"PK\x05\x06")? + from;
@@ -125,7 +125,7 @@ fn declared(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Listed {
-    /// The one directory that everything lies in, with a slash at its end; else nothing.
+    /// Returns the only top-level directory with a trailing slash, or an empty text.
     pub fn top(&self) -> String {
         let first = self.entries.first().and_then(|e| e.name.split_once('/'));
         match first {
@@ -138,7 +138,7 @@ impl Listed {
         }
     }
 
-    /// What lies below a prefix directly, and begins like PHP files of plugins do.
+    /// Returns the beginnings of the PHP files directly below a prefix.
     pub fn heads(&mut self, prefix: &str) -> BTreeMap<String, String> {
         let mut heads = BTreeMap::new();
         for index in 0..self.archive.len() {
@@ -161,8 +161,8 @@ impl Listed {
     }
 }
 
-/// The file of a plugin among files and how they begin: `<slug>.php`, `plugin.php`, else the
-/// only one with a header.
+/// Finds the main file of a plugin: `<slug>.php`, `plugin.php`, or the only file with a plugin
+/// header.
 pub fn plugin_header(heads: &BTreeMap<String, String>, slug: &str) -> Option<String> {
     let headed = |name: &String| heads.get(name).is_some_and(|t| t.contains("Plugin Name:"));
     let usual = [format!("{slug}.php"), "plugin.php".to_owned()];
@@ -176,7 +176,7 @@ pub fn plugin_header(heads: &BTreeMap<String, String>, slug: &str) -> Option<Str
     }
 }
 
-/// Unpacks an archive, or a directory of it, into an empty directory of ours.
+/// Unpacks an archive, or one directory of it, into an empty directory of the run.
 pub(super) fn unpack(
     file: File,
     sha256: Option<&str>,
@@ -202,7 +202,7 @@ fn unpack_within(
         Some(subdir) => {
             let below = format!("{subdir}/");
             let top = listed.top();
-            // A path of the archive, or below the one directory everything lies in.
+            // The path counts from the archive's root or from its only top-level directory.
             [below.clone(), format!("{top}{below}")]
                 .into_iter()
                 .find(|p| listed.entries.iter().any(|e| e.name.starts_with(p)))
@@ -224,7 +224,8 @@ fn unpack_within(
             continue;
         }
         let mut bytes = Vec::new();
-        // One byte more than there may be tells a bomb from a full archive.
+        // Reading one byte more than allowed distinguishes a zip bomb from an archive of the
+        // largest size.
         entry
             .take(left + 1)
             .read_to_end(&mut bytes)
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_unpacked_below_its_only_directory() {
+    fn archive_with_one_top_level_directory_is_unpacked_below_it() {
         let (answer, into) = unpacked(&[
             ("shop/shop.php", b"<?php /* Plugin Name: Shop */", 0o644),
             ("shop/lib/a.php", b"<?php", 0o644),
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_out_or_is_a_link_is_refused_and_nothing_written() {
+    fn path_traversal_and_links_are_refused_and_nothing_is_written() {
         let ok: (&str, &[u8], u32) = ("a.php", b"<?php", 0o644);
         for bad in [
             ("../out.php", &b"x"[..], 0o644),
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused_by_what_comes_out_of_it() {
+    fn zip_bomb_is_refused_by_its_unpacked_size() {
         let zeros = vec![0; 1000];
         let rows: [(&str, &[u8], u32); 2] = [("a", &zeros, 0o644), ("b", &zeros, 0o644)];
         let archive = packed(&rows);
@@ -317,7 +318,7 @@ mod tests {
             unpacked(1999),
             Err(Refused::Archive(ArchiveError::Bytes))
         ));
-        // The same archive that says that its entries are small.
+        // The same archive with forged, small entry sizes.
         let mut bytes = std::fs::read(archive.path()).unwrap();
         let mut at = 0;
         while let Some(found) = bytes[at..].windows(4).position(|w| w == b"PK\x01\x02") {
@@ -329,7 +330,7 @@ mod tests {
         assert!(unpacked(1999).is_err(), "a lie about sizes is no way in");
     }
 
-    /// The archive with every `from` in it as `to`.
+    /// Returns the archive with every `from` replaced by `to`.
     fn forged(archive: &tempfile::NamedTempFile, from: &[u8], to: &[u8]) -> File {
         let mut bytes = std::fs::read(archive.path()).unwrap();
         let at = |bytes: &[u8]| bytes.windows(from.len()).position(|w| w == from);
@@ -343,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_twice_and_an_entry_that_is_encrypted_are_refused() {
+    fn duplicate_names_and_encrypted_entries_are_refused() {
         let archive = packed(&[("a.php", b"1", 0o644), ("b.php", b"2", 0o644)]);
         let listed = |from: &[u8], to: &[u8]| list(forged(&archive, from, to)).map(drop);
         listed(b"b.php", b"c.php").unwrap();
         let twice = listed(b"b.php", b"a.php").unwrap_err();
         assert!(twice.reason.contains("twice"), "{twice}");
-        // The flags of the first entry, in the central directory.
+        // Flags of the first entry in the central directory.
         let mut bytes = std::fs::read(archive.path()).unwrap();
         let at = bytes.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
         bytes[at + 8] |= 1;
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_and_subdirectory() {
+    fn wrong_digest_and_missing_subdirectory_are_refused() {
         let archive = packed(&[
             ("top/one/a.php", b"1", 0o644),
             ("top/two/b.php", b"2", 0o644),

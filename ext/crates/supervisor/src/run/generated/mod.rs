@@ -1,8 +1,8 @@
-//! Directories that are made for a run: out of an archive, a part of a directory, or text.
+//! Directories that are generated for a run from an archive, a part of a directory, or text.
 //!
-//! What they are made of was opened and judged before root was given up; they are made after,
-//! by the owner of the state directory, in the scratch of their run. Nothing that dies leaves
-//! more than what is reaped with its run.
+//! The source is opened and checked before root is given up. The directory is generated later, by
+//! the owner of the state directory, in the run's scratch directory, so that the cleanup after a
+//! crash removes it with the run.
 
 mod archive;
 mod write;
@@ -20,13 +20,13 @@ use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
 use write::write;
 
-/// How the directory of a mount or component is made, if it is.
-pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a GeneratedDirectory> {
+/// Returns how the directory of a mount or component is generated; `None` if it is not.
+pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a MadeDirectory> {
     let workflow = request.workflow.as_ref()?;
     workflow.made.iter().find(|row| row.of == name)
 }
 
-/// Opens what a directory is to be made of.
+/// Opens the source of a generated directory.
 pub(super) fn open(
     row: &GeneratedDirectory,
     source: &str,
@@ -36,7 +36,7 @@ pub(super) fn open(
     match &row.from {
         GeneratedFrom::Copy { .. } => open_source(source, subject, request),
         GeneratedFrom::Archive { .. } => open_archive(source, subject, request),
-        // Nothing of the host is in it; the descriptor is never read.
+        // The text is part of the request; the descriptor is a placeholder and is never read.
         GeneratedFrom::Files { .. } => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let nothing = rustix::fs::open("/dev/null", flags, Mode::empty())
@@ -60,7 +60,7 @@ fn open_archive(
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(fail("is no archive: it is no regular file".to_owned()));
     }
-    // Named by the kernel, for the file that is open.
+    // The kernel returns the path of the open file.
     let path = fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
         .map_err(|e| fail(format!("cannot be named: {e}")))?;
     let canonical = path
@@ -73,7 +73,7 @@ fn open_archive(
     Ok((fd, path))
 }
 
-/// Makes the directory of one mount, which from then on is a mount of that directory.
+/// Generates the directory of one mount and makes it the source of the mount.
 pub(super) fn build(
     mount: &mut OpenMount,
     row: &GeneratedDirectory,
@@ -108,7 +108,7 @@ pub(super) fn build(
             let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
             let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)
                 .map_err(|e| e.body())?;
-            // What the request left out itself is not news.
+            // The request itself excluded these entries, so they need no notice.
             let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
             mount.left_out = copied.omitted.into_iter().filter(unasked).collect();
         }
@@ -120,7 +120,7 @@ pub(super) fn build(
     }
     mount.source = open(&directory)?;
     mount.path = directory;
-    // A directory of the run, which launchers see with the state directory.
+    // The generated directory is in the state directory, which launchers can reach.
     if mount.shown == Shown::Never {
         mount.shown = Shown::ByView;
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_written_outside() {
+    fn generated_files_stay_inside_the_directory() {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("inner");
         fs::create_dir(&inner).unwrap();

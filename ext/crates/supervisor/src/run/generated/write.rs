@@ -1,10 +1,10 @@
-//! Files of a generated directory.
+//! Writes the files of a generated directory.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Writes a new file below a directory of ours in which there are no links.
+/// Writes a new file below a directory of the run, which contains no symbolic links.
 pub(super) fn write(directory: &Path, name: &str, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     let outside = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "a path leads out");

@@ -1,9 +1,10 @@
-//! What a guest gets of a source's own repository when it asks for its history.
+//! Reads the parts of a source's git repository that a guest gets when its mount requests the
+//! history.
 //!
-//! Read by descriptor beneath the source, with the rights of its caller, and without running git.
-//! Only listed files are copied: none of them names a credential, a program or another directory.
-//! Settings are made anew from a few of the real ones, so that git in the guest and git outside
-//! see the same changes in the working tree.
+//! The files are read through descriptors below the source, with the permissions of the caller and
+//! without running git. Only listed files are copied: none of them contains a credential or names a
+//! program or another directory. The configuration is generated from a few real settings, so that
+//! git inside and outside the guest report the same changes of the working tree.
 
 use crate::run::sources::History;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,8 +12,8 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use std::io::Read;
 
-/// Settings of the repository. The index is made from another view of the same files, which has
-/// other inode numbers and change times; git must compare sizes and modification times alone.
+/// Generated settings of the repository. The guest's view has other inode numbers and change times
+/// than the index recorded, so git must compare only size and modification time.
 pub(super) const CONFIG: &str = "[core]
 \trepositoryformatversion = 0
 \tfilemode = true
@@ -26,7 +27,7 @@ pub(super) const CONFIG: &str = "[core]
 [maintenance]
 \tauto = false
 ";
-/// Files of the repository's directory that are copied.
+/// Files of the `.git` directory that are copied.
 const FILES: [&str; 6] = [
     "HEAD",
     "packed-refs",
@@ -35,13 +36,13 @@ const FILES: [&str; 6] = [
     "info/exclude",
     "info/sparse-checkout",
 ];
-/// Most references in files of their own.
+/// Largest number of loose references.
 const REFERENCES: usize = 100_000;
-/// Bytes of all files together; an index of 500,000 files has a tenth of it.
+/// Limit of all copied files together, in bytes; an index of 500,000 files is a tenth of it.
 const BYTES: u64 = 512 * 1024 * 1024;
-/// Deepest directory of references.
+/// Largest depth of the reference directories.
 const DEPTH: usize = 32;
-/// Settings that are taken over when their value is one plain word.
+/// Settings that are copied when their value is a single word.
 const TAKEN: [&str; 8] = [
     "core.filemode",
     "core.symlinks",
@@ -53,13 +54,13 @@ const TAKEN: [&str; 8] = [
     "core.sparsecheckoutcone",
 ];
 
-/// Opens the objects of the repository at the root of a source.
+/// Opens the object directory of the repository at the root of a source.
 pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     directory(source, ".git/objects")
 }
 
-/// Reads what is copied. An error says why a guest cannot have this history, as the end of a
-/// sentence about it.
+/// Reads the files to copy. The error text states why a guest cannot have this history and
+/// completes a sentence.
 pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     let unreadable = |what: &str, e: Errno| format!("its {what} cannot be read: {e}");
     let git = directory(source, ".git").map_err(|e| match e {
@@ -96,7 +97,7 @@ pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
     if !files.iter().any(|(name, _)| name == "HEAD") {
         return Err("it has no HEAD".to_owned());
     }
-    // Parts of a split index, which it names by their digest.
+    // Parts of a split index (`sharedindex.<digest>`).
     let beside = names(git.as_fd()).map_err(|e| unreadable(".git", e))?;
     for (name, _) in beside
         .iter()
@@ -139,19 +140,20 @@ fn references(
                     files.push((path, bytes));
                 }
             }
-            // git reads a link there as the name of another reference; nothing makes them today.
+            // git reads such a symbolic link as a symbolic reference; current versions of git do
+            // not create any.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The settings of the guest's repository.
+/// Builds the configuration of the guest's repository.
 fn settings_of(real: &str) -> Result<String, String> {
     let mut text = CONFIG.to_owned();
     let mut section = String::new();
     for mut line in real.lines().map(str::trim) {
-        // A setting may follow its section on the same line.
+        // A setting may follow its section header on the same line.
         if let Some((name, rest)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
             section = name.trim().to_lowercase();
             line = rest.trim();
@@ -193,7 +195,7 @@ fn directory(from: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
     openat2(from, path, flags, Mode::empty(), BENEATH)
 }
 
-/// A regular file of at most `most` bytes; none when there is none.
+/// Reads a regular file of at most `most` bytes; `None` when it does not exist.
 fn file(from: BorrowedFd<'_>, path: &str, most: u64) -> Result<Option<Vec<u8>>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = match openat2(from, path, flags, Mode::empty(), BENEATH) {
@@ -216,7 +218,7 @@ fn file(from: BorrowedFd<'_>, path: &str, most: u64) -> Result<Option<Vec<u8>>, 
     Ok(Some(bytes))
 }
 
-/// Names that are UTF-8, and what they are.
+/// Returns the directory entries with UTF-8 names and their file types.
 fn names(open: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
     let mut all = Vec::new();
     for row in Dir::read_from(open)? {
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_carry_no_credential_program_or_place() {
+    fn copied_git_settings_contain_no_credential_program_or_path() {
         let real = "[core]\n\tautocrlf = input\n\thooksPath = /srv/hooks\n\tfsmonitor = evil\n\tworktree = ../x\n\
                     \tfilemode = false # no\n[remote \"origin\"]\n\turl = https://token@example.org\n[http]\n\textraheader = secret\n\
                     [include]\n\tpath = /etc/secret\n[core]\n\tsymlinks = false\n[filter \"x\"]\n\tsmudge = run\n";

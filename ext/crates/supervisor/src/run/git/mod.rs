@@ -1,8 +1,8 @@
-//! The repository that a guest has of a mount: without commits until it is first used, or with
-//! the real ones.
+//! Git repository that a guest gets for a mount: one without commits until git is first used, or
+//! the real history.
 //!
-//! Written as plain files; no program of the host runs. Of the source's own repository enters
-//! nothing but what `history` reads.
+//! The repository is written as plain files without running a program on the host. It contains
+//! nothing of the source's repository except the files that `history` reads.
 
 mod history;
 
@@ -21,13 +21,13 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GitChoice, GitView, HostSource, IsolationLevel, MountRequest, MountView,
 };
 
-/// Where guests find git: below `/usr`, which they see as the host has it.
+/// Paths of git in the guest, below `/usr`, which the guest shares with the host.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 
-/// Commits hold the bytes of the files: no line ends, filters or large-file pointers.
+/// Commits store the files' bytes unchanged: no line-ending conversion, filters or LFS pointers.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
-/// Which repository a mount asks for, with the rights of its caller.
+/// Returns the repository that a mount requests, checked with the permissions of its caller.
 pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, ErrorBody> {
     let has_git = || PROGRAMS.iter().any(|program| Path::new(program).exists());
     let in_work_tree = || {
@@ -47,22 +47,22 @@ pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, Err
     }
 }
 
-/// The refusal of a repository that was asked for.
+/// Returns the error for a requested repository that is not available.
 pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
     let target = mount.target.as_str();
-    let message =
-        format!("mount {target} cannot have the git repository that was asked for: {why}");
+    let message = format!("mount {target} cannot have the requested git repository: {why}");
     ErrorBody::new(ErrorCode::GitUnavailable, message).with("target", target)
 }
 
-/// Reads what a guest may have of the source's own repository, with the rights of its caller.
+/// Reads the permitted parts of the source's repository with the permissions of its caller.
 pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<History, ErrorBody> {
     history::read(source).map_err(|why| {
         unavailable(mount, &why).hint("--git baseline gives it one commit of what is mounted")
     })
 }
 
-/// The objects of a source's own repository, as guests of this owner can be shown them.
+/// Opens the object directory of the source's repository in a form that guests of this owner can
+/// mount.
 fn objects(
     mount: &OpenMount,
     view: MountView,
@@ -86,7 +86,7 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Which repository a mount gets at this isolation level.
+/// Returns the repository that a mount gets at this isolation level.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {
         (git, IsolationLevel::Full) => Ok(git),
@@ -105,8 +105,8 @@ pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitVi
     }
 }
 
-/// Writes the repository of one mount, shown as `view`, into the run's scratch. `lowers` is what
-/// is mounted.
+/// Writes the repository of one mount, shown as `view`, into the run's scratch directory. `lowers`
+/// are the mounted directories.
 pub(super) fn write(
     mount: &OpenMount,
     git: GitView,
@@ -143,7 +143,7 @@ pub(super) fn write(
     }))
 }
 
-/// The repository of a history: its files, and where its objects lie in the guest.
+/// Writes the repository with real history: its files and the guest path of its objects.
 fn real(path: &Path, history: &History, index: usize) -> std::io::Result<()> {
     let alternates = format!("{}\n", git_objects(index));
     let own = [("objects/info/alternates", alternates.as_bytes())];
@@ -187,7 +187,7 @@ fn skeleton(path: &Path, exclude: &[String]) -> std::io::Result<()> {
             "info/exclude",
             exclude.iter().map(|name| pattern(name)).collect(),
         ),
-        // The date of the commit: each guest of the run makes the same one.
+        // Fixed commit date, so that every guest of the run creates the same commit.
         ("codebox-pending", format!("{date}\n")),
     ];
     for (name, text) in files {
@@ -197,8 +197,8 @@ fn skeleton(path: &Path, exclude: &[String]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A line that excludes exactly this name at every depth. A line end cannot be written there, and
-/// such a name is only not excluded.
+/// Returns an ignore pattern that matches exactly this name at every depth. A name with a newline
+/// cannot be written as a pattern and stays visible to git.
 fn pattern(name: &str) -> String {
     if name.contains('\n') {
         return String::new();
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excluded_names_are_patterns_of_themselves_alone() {
+    fn ignore_pattern_matches_only_its_own_name() {
         for (name, line) in [
             ("vendor", "**/vendor\n"),
             ("a*[b] ", "**/a\\*\\[b\\]\\ \n"),

@@ -1,4 +1,4 @@
-//! What is asked of a held sandbox and answered once. One place for every kind of request.
+//! Dispatches the requests to a held sandbox that have a single reply.
 
 use crate::run::session::Session;
 use crate::run::{episode, mail};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
 use wp_codebox_policy::{Handler, descriptor};
 
-/// Whether a request can go beside programs that run.
+/// Whether a request may run while programs run in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     Yes,
-    /// It keeps the state they change, or replaces the guest they run in.
+    /// It stores the state that programs change, or replaces the guest they run in.
     No,
 }
 
-/// Judges a request before it is carried out.
+/// Returns whether a request may run while programs run.
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
         LiveRequest::Restore { .. } | LiveRequest::Reset {} | LiveRequest::Snapshot(_) => {
@@ -45,7 +45,7 @@ fn beside_command(command: &str) -> Beside {
     }
 }
 
-/// Carries it out; at most for `left`, which is what the sandbox still has.
+/// Carries out a request within `left`, the remaining lifetime of the sandbox.
 pub(super) fn dispatch(
     session: &mut Session<'_, '_>,
     request: &LiveRequest,
@@ -74,7 +74,7 @@ pub(super) fn dispatch(
             mail::look(&context.mailbox, context.redactor, *number)
         }
         LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
-        // These are answered where they arrive, or by the times of the sandbox.
+        // The control thread or the lifetime loop handles these requests.
         LiveRequest::Exec(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status {}
@@ -86,7 +86,7 @@ pub(super) fn dispatch(
     }
 }
 
-/// Who asks.
+/// Returns the actor of the current request.
 fn actor(session: &Session<'_, '_>) -> String {
     session.recorder.actor.clone().unwrap_or_default()
 }

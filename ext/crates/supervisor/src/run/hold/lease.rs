@@ -1,13 +1,13 @@
-//! How long a held sandbox lives. Pure: the times are given.
+//! Lifetime of a held sandbox. Pure functions: the caller passes the times.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd};
 use wp_codebox_runtime::rfc3339;
 
-/// The times of one sandbox.
+/// Deadlines of one sandbox.
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
-    /// The same moment on both clocks.
+    /// The same moment on the monotonic and the system clock.
     anchor: (Instant, SystemTime),
     pub(super) expires: Instant,
     max: Instant,
@@ -16,7 +16,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Begins now.
+    /// Starts the lifetime now.
     pub(super) fn begin(hold: &Hold, anchor: (Instant, SystemTime)) -> Self {
         let now = anchor.0;
         let max = later(now, hold.max_ttl_ms);
@@ -29,12 +29,12 @@ impl Lease {
         }
     }
 
-    /// Somebody uses it.
+    /// Records a use, which restarts the idle time.
     pub(super) fn touch(&mut self, now: Instant) {
         self.used = now;
     }
 
-    /// Whether it is over by itself. What is in use is not idle.
+    /// Returns why the lifetime is over, if it is. A sandbox in use is not idle.
     pub(super) fn over(&self, now: Instant, in_use: Use) -> Option<HoldEnd> {
         if now >= self.expires {
             return Some(HoldEnd::Expired);
@@ -45,7 +45,7 @@ impl Lease {
         }
     }
 
-    /// When to look again at the latest.
+    /// Returns the latest time of the next check.
     pub(super) fn next(&self, in_use: Use) -> Instant {
         match (self.idle, in_use) {
             (Some(idle), Use::Nobody) => self.expires.min(self.used + idle),
@@ -53,14 +53,14 @@ impl Lease {
         }
     }
 
-    /// Lives so long from now; never longer than its longest time.
+    /// Sets the deadline to `ttl_ms` from now, limited by the longest lifetime.
     pub(super) fn extend(&mut self, now: Instant, ttl_ms: u64) -> Result<(), ErrorBody> {
         let wanted = later(now, ttl_ms);
         if ttl_ms == 0 || wanted > self.max {
             let left = self.max.saturating_duration_since(now).as_millis();
             return Err(ErrorBody::new(
                 ErrorCode::InputInvalid,
-                format!("the sandbox may live {left} ms more at most, and at least 1: ask for no more than that, or start a new one"),
+                format!("the remaining lifetime must be from 1 to {left} ms: choose a value in this range or start a new sandbox"),
             )
             .with("maxExpiresAt", self.text(self.max)));
         }
@@ -68,7 +68,7 @@ impl Lease {
         Ok(())
     }
 
-    /// As documents show a moment.
+    /// Formats a moment for documents.
     pub(super) fn text(&self, at: Instant) -> String {
         let (instant, wall) = self.anchor;
         let wall = if at >= instant {
@@ -93,7 +93,7 @@ impl Lease {
     }
 }
 
-/// Whether somebody's program runs.
+/// Whether a client's program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Nobody,
@@ -101,7 +101,7 @@ pub(super) enum Use {
 }
 
 fn later(from: Instant, ms: u64) -> Instant {
-    // A century is for ever, and within every clock.
+    // A century counts as unlimited and fits every clock.
     from + Duration::from_millis(ms).min(Duration::from_secs(3_000_000_000))
 }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_at_its_time_and_no_extension_goes_beyond_the_longest() {
+    fn sandbox_expires_and_extension_is_limited_to_longest_lifetime() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let anchor = (begin, UNIX_EPOCH);
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(refused.code, ErrorCode::InputInvalid);
             assert_eq!(lease.expires, at(3000));
         }
-        // Shorter is an extension too.
+        // An extension may also shorten the remaining time.
         lease.extend(at(600), 1).unwrap();
         assert_eq!(lease.over(at(601), Use::Somebody), Some(HoldEnd::Expired));
         let beyond = Lease::begin(&hold(9000, 3000, None), anchor);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_idle_when_nobody_used_it_for_so_long() {
+    fn sandbox_is_idle_after_the_idle_time_without_use() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
         let mut lease = Lease::begin(&hold(9000, 9000, Some(100)), (begin, UNIX_EPOCH));

@@ -1,10 +1,9 @@
-//! A sandbox that stays: requests of whoever may reach its control socket, until it is closed,
-//! idle, or its time is up.
+//! A held sandbox: serves requests from the control socket until it is closed, idle or expired.
 //!
-//! One thread owns the guest and serves what lies on the [`RequestQueue`], in order. Programs that
-//! others started run beside that: their streams belong to their conversations (see
-//! `control::exec`), their starts, ends and records are made here. The lifetime is this loop's:
-//! nothing outside has to remember that a sandbox is to end.
+//! One thread owns the guest and handles the requests of the [`RequestQueue`] in order. Programs of
+//! clients run concurrently: the control thread copies their streams (see `control::exec`), and
+//! this thread starts, ends and records them. This loop enforces the lifetime; no external process
+//! has to end the sandbox.
 
 mod dispatch;
 mod lease;
@@ -26,10 +25,10 @@ use std::time::{Duration, Instant, SystemTime};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestDeath, Hold, HoldEnd, LiveRequest};
 use wp_codebox_runtime::{ExecutionEnd, RuntimeState, Stop};
 
-/// Time for programs and their conversations to come to their end when the sandbox does.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// Time limit for programs and their connections to finish when the sandbox ends.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(3);
 
-/// Serves requests until the end. A sandbox that was closed or came to its time ended well.
+/// Serves requests until the sandbox ends. A sandbox that was closed or expired ended successfully.
 pub(super) fn serve(
     session: &mut Session<'_, '_>,
     hold: &Hold,
@@ -37,11 +36,11 @@ pub(super) fn serve(
     states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
     let mut held = HeldSandbox::open(session, hold, queue, states)?;
-    // Whoever waits until it is ready wants to see its preview, too.
+    // Opened first: a client that waits for the ready state also expects the preview.
     let unable = held.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
-        // Not with `?`: whatever fails from here on, the sandbox is closed.
+        // No `?` here: the sandbox must be closed whatever fails from here on.
         None => held.ready(session).and_then(|()| held.run(session)),
     };
     let closed = held.close(session, &end);
@@ -51,7 +50,7 @@ pub(super) fn serve(
     Ok(unable.or_else(|| stop_of(end, death)))
 }
 
-/// How it ended, and how its guest did when that came first.
+/// Why the hold ended, and how the guest ended if it ended first.
 type End = (HoldEnd, Option<ExecutionEnd>);
 
 fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
@@ -81,13 +80,13 @@ fn death_of(end: Option<&ExecutionEnd>) -> GuestDeath {
     }
 }
 
-/// One sandbox while it is held.
+/// A sandbox while it is held.
 struct HeldSandbox<'d> {
     queue: &'d RequestQueue,
     states: &'d mut States,
     lease: Lease,
     programs: Programs,
-    /// Who closed it, and why.
+    /// Actor and reason of the close request.
     closing: Option<(String, String)>,
 }
 
@@ -123,7 +122,7 @@ impl<'d> HeldSandbox<'d> {
         self.states.change(session.recorder, self.queue, change)
     }
 
-    /// Opens the preview that the run itself asks for. Without it there is nothing to wait for.
+    /// Opens the preview that the run request asks for. If that fails, the sandbox is not held.
     fn open_preview(
         &mut self,
         session: &mut Session<'_, '_>,
@@ -131,7 +130,7 @@ impl<'d> HeldSandbox<'d> {
     ) -> Result<Option<Stop>, ErrorBody> {
         let bell = self.queue.wake().try_clone_to_owned();
         session.ring_for_visitors(bell.map_err(|e| {
-            let message = format!("visitors of a preview cannot be heard: {e}");
+            let message = format!("the preview cannot receive visitor events: {e}");
             ErrorBody::new(ErrorCode::Internal, message)
         })?);
         let Some(preview) = &hold.preview else {
@@ -146,7 +145,7 @@ impl<'d> HeldSandbox<'d> {
         Ok(stop)
     }
 
-    /// Brings what is shown up to date.
+    /// Updates the preview and status documents.
     fn look(&mut self, session: &Session<'_, '_>) {
         let idle = match self.used() {
             Use::Nobody => json!(self.lease.used_at()),
@@ -175,7 +174,7 @@ impl<'d> HeldSandbox<'d> {
     fn run(&mut self, session: &mut Session<'_, '_>) -> Result<End, ErrorBody> {
         loop {
             if let Some(end) = self.over(session) {
-                // Whoever asked for more time while we were busy has not asked too late.
+                // An extension that was queued while this thread was busy still counts.
                 if end.0 == HoldEnd::Expired
                     && let Some(queued) = self.queue.take_extension()
                 {
@@ -193,7 +192,7 @@ impl<'d> HeldSandbox<'d> {
                 self.lease.touch(Instant::now());
                 self.look(session);
             }
-            // Its time may come between two requests.
+            // The deadline may pass between two requests.
             while self.over(session).is_none() {
                 let Some(queued) = self.queue.take() else {
                     break;
@@ -240,7 +239,7 @@ impl<'d> HeldSandbox<'d> {
                 exec,
                 answer,
             } => {
-                // Whoever asked may be gone by now.
+                // The client may have disconnected while it waited.
                 if !answer.is_closed() {
                     self.used_by(session, &actor)?;
                     let started = self.programs.launch(session, &actor, &exec);
@@ -308,7 +307,7 @@ impl<'d> HeldSandbox<'d> {
                 if dispatch::beside(other) == Beside::No && !self.programs.is_empty() {
                     let names = self.programs.names(session.recorder);
                     let message = format!(
-                        "programs run in the sandbox: {names}; wait until they have ended, or end them first"
+                        "programs are running in the sandbox: {names}; end them or wait until they have ended"
                     );
                     return Err(ErrorBody::new(ErrorCode::SandboxInUse, message)
                         .with("executions", self.programs.listed(session.recorder)));
@@ -325,7 +324,7 @@ impl<'d> HeldSandbox<'d> {
         }
     }
 
-    /// Ends what runs, writes off all of it and tells whoever waits.
+    /// Ends and records all programs and answers the waiting clients.
     fn close(
         &mut self,
         session: &mut Session<'_, '_>,
@@ -356,7 +355,7 @@ impl<'d> HeldSandbox<'d> {
             | Err(_) => PreviewEnd::Closed,
         })?;
         self.programs.stop_all(session.guest.runtime.as_mut());
-        let until = Instant::now() + LAST_WORDS;
+        let until = Instant::now() + SHUTDOWN_TIME;
         while !self.programs.is_empty() && Instant::now() < until {
             let runtime = session.guest.runtime.as_mut();
             if let Some(end) = runtime.ended(self.queue.wake(), until) {

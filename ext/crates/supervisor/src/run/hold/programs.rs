@@ -1,4 +1,4 @@
-//! Programs that others started in a held sandbox, as the owner of its guest sees them.
+//! Programs that clients started in a held sandbox, as the thread that owns its guest sees them.
 
 use super::streams;
 use crate::run::queue::Started;
@@ -14,12 +14,12 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::{assert_command, check_env_name};
 use wp_codebox_runtime::{Call, ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal};
 
-/// Command id that starting a program needs.
+/// Command id that the policy must allow for starting a program.
 const COMMAND: &str = "command-agent-run";
-/// Largest terminal either way, characters.
+/// Largest number of columns and of rows of a terminal.
 const LARGEST: u16 = 4096;
 
-/// One that was started and is not written off yet.
+/// A program that was started and is not recorded as ended yet.
 struct Row {
     call: Call,
     actor: String,
@@ -32,7 +32,7 @@ struct Row {
     notify: Option<oneshot::Sender<ExecutionEnd>>,
 }
 
-/// Whether we ended it.
+/// Whether the supervisor ended the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     No,
@@ -40,21 +40,21 @@ enum Stopped {
     ByRequest,
 }
 
-/// All of them.
+/// Running programs of a sandbox.
 #[derive(Default)]
 pub(super) struct Programs {
     rows: BTreeMap<ExecutionId, Row>,
 }
 
 impl Programs {
-    /// Starts one, when the policy lets it.
+    /// Starts a program if the policy allows it.
     pub(super) fn launch(
         &mut self,
         session: &mut Session<'_, '_>,
         actor: &str,
         exec: &LiveExec,
     ) -> Result<Started, ErrorBody> {
-        let call = judged(session, exec)?;
+        let call = checked_call(session, exec)?;
         let pair = match exec.terminal {
             Some(size) => streams::terminal(checked(size)?)?,
             None => streams::pipes()?,
@@ -101,7 +101,7 @@ impl Programs {
         })
     }
 
-    /// The guest says that one ended.
+    /// Handles the guest's report that a program ended.
     pub(super) fn ended(&mut self, end: LaunchedEnd) {
         let Some(row) = self.rows.get_mut(&end.id) else {
             return;
@@ -114,13 +114,13 @@ impl Programs {
             (_, end) => end,
         };
         row.end = Some(end.clone());
-        // Nobody waits when the conversation is over: then nothing of it comes any more.
+        // Without a waiting connection no further output arrives.
         if let Some(notify) = row.notify.take() {
             let _ = notify.send(end);
         }
     }
 
-    /// All of its output is written: it can be written off.
+    /// Records the end of a program whose output is complete.
     pub(super) fn drained(
         &mut self,
         recorder: &mut Recorder<'_>,
@@ -139,7 +139,7 @@ impl Programs {
         )
     }
 
-    /// Ends those whose time is up.
+    /// Kills the programs whose deadline has passed.
     pub(super) fn stop_late(&mut self, runtime: &mut dyn Runtime, now: Instant) {
         for (id, row) in &mut self.rows {
             if row.end.is_none()
@@ -147,13 +147,13 @@ impl Programs {
                 && row.stop_at.is_some_and(|at| now >= at)
             {
                 row.stopped = Stopped::ByTime;
-                // A guest that is gone has ended it already.
+                // Fails if the guest is dead, and then the program is dead, too.
                 let _ = runtime.stop(id);
             }
         }
     }
 
-    /// Ends one.
+    /// Kills one program.
     pub(super) fn stop(&mut self, runtime: &mut dyn Runtime, id: &ExecutionId) {
         if let Some(row) = self.rows.get_mut(id) {
             if row.end.is_none() && row.stopped == Stopped::No {
@@ -163,14 +163,14 @@ impl Programs {
         }
     }
 
-    /// Ends all.
+    /// Kills all programs.
     pub(super) fn stop_all(&mut self, runtime: &mut dyn Runtime) {
         for id in self.ids() {
             self.stop(runtime, &id);
         }
     }
 
-    /// A signal for one of them.
+    /// Sends a signal to one program.
     pub(super) fn signal(&self, runtime: &mut dyn Runtime, id: &ExecutionId, signal: i32) {
         if self.rows.contains_key(id) {
             let _ = runtime.signal(id, signal);
@@ -185,13 +185,13 @@ impl Programs {
         self.rows.is_empty()
     }
 
-    /// When the next one's time is up.
+    /// Returns the earliest deadline.
     pub(super) fn next_stop(&self) -> Option<Instant> {
         let waiting = self.rows.values().filter(|row| row.stopped == Stopped::No);
         waiting.filter_map(|row| row.stop_at).min()
     }
 
-    /// In a sentence.
+    /// Returns the programs as a text list.
     pub(super) fn names(&self, recorder: &Recorder<'_>) -> String {
         let name = |(id, row): (&ExecutionId, &Row)| {
             let program = row.call.argv.first().map_or("", String::as_str);
@@ -200,7 +200,7 @@ impl Programs {
         self.rows.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    /// As the status shows them.
+    /// Returns the programs as the status document shows them.
     pub(super) fn listed(&self, recorder: &Recorder<'_>) -> Value {
         self.rows
             .iter()
@@ -219,13 +219,13 @@ impl Programs {
     }
 }
 
-/// The call, judged by the policy of the sandbox.
-fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody> {
+/// Builds the call and checks it against the policy of the sandbox.
+fn checked_call(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody> {
     let program = exec.argv.first().map_or("", String::as_str);
     if program.is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
-            "there is no program to run: name one",
+            "the request names no program to run",
         ));
     }
     let asked = CommandCall {

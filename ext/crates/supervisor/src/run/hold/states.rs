@@ -1,4 +1,4 @@
-//! The states of a held sandbox, each change an event with who brought it about and why.
+//! States of a held sandbox. Each transition is an event with its actor and its reason.
 
 use crate::run::queue::RequestQueue;
 use crate::run::recorder::Recorder;
@@ -6,26 +6,26 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Hold, RunId, schema_id};
 use wp_codebox_runtime::{RuntimeState, now_rfc3339};
 
-/// Who acts when nobody asked.
+/// Actor of transitions that no client requested.
 pub(super) const SUPERVISOR: &str = "supervisor";
 
-/// Where a sandbox is in its life, and what everybody may know of it.
+/// Current state of a sandbox and its public facts.
 #[derive(Debug)]
 pub(crate) struct States {
     state: RuntimeState,
-    /// `sandbox/v1` so far.
+    /// Current `sandbox/v1` document.
     shown: Map<String, Value>,
     kept: Kept,
 }
 
-/// Whether there is anything to tell: a run without a hold has no states of its own.
+/// Whether the run holds its sandbox: a run without a hold has no states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Yes,
     No,
 }
 
-/// One step.
+/// One state transition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Change<'a> {
     pub to: RuntimeState,
@@ -67,7 +67,8 @@ impl States {
         }
     }
 
-    /// Moves on, says so in the journal and to whoever asks. Staying is no event.
+    /// Changes the state, records an event and updates the status document. The same state again
+    /// records no event.
     pub(crate) fn change(
         &mut self,
         recorder: &mut Recorder<'_>,
@@ -91,7 +92,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// Says that its times changed while it stays what it is.
+    /// Records a change of the deadlines in the current state.
     pub(super) fn times(
         &self,
         recorder: &mut Recorder<'_>,
@@ -103,7 +104,7 @@ impl States {
         recorder.event(EventType::StateChanged, None, data)
     }
 
-    /// What is known besides.
+    /// Sets a further member of the status document.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.shown.insert(name.to_owned(), value);
     }

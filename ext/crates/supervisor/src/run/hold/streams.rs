@@ -1,7 +1,7 @@
-//! The standard streams of a program that runs beside others.
+//! Standard streams of a program that a client runs in a held sandbox.
 //!
-//! A pseudo-terminal is made on the host's side, by the runner: the guest gets its slave and can
-//! open no other. What stays here never blocks.
+//! The runner creates the pseudo-terminal on the host: the guest gets its slave end and can open no
+//! other terminal of the host. The host's ends are non-blocking.
 
 use crate::run::queue::Streams;
 use rustix::fd::OwnedFd;
@@ -13,13 +13,13 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::os::fd::AsFd;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, TerminalSize};
 
-/// The guest's sides, and ours.
+/// The guest's ends and the host's ends of the streams.
 pub(super) struct Pair {
     pub guest: [OwnedFd; 3],
     pub ours: Streams,
 }
 
-/// A terminal of this size.
+/// Creates a pseudo-terminal of this size.
 pub(super) fn terminal(size: TerminalSize) -> Result<Pair, ErrorBody> {
     open_terminal(size).map_err(|e| unable("a terminal", e))
 }
@@ -30,7 +30,8 @@ fn open_terminal(size: TerminalSize) -> Result<Pair, Errno> {
     grantpt(&master)?;
     unlockpt(&master)?;
     resize(&master, size)?;
-    // By way of the master: no path, which another mount of terminals could answer.
+    // `TIOCGPTPEER` opens the slave through the master, without a path that another devpts mount
+    // could resolve.
     let slave = ioctl_tiocgptpeer(&master, flags)?;
     rustix::fs::fcntl_setfl(&master, OFlags::NONBLOCK)?;
     let copy = || rustix::io::fcntl_dupfd_cloexec(&slave, 3);
@@ -40,7 +41,7 @@ fn open_terminal(size: TerminalSize) -> Result<Pair, Errno> {
     })
 }
 
-/// Three pipes.
+/// Creates three pipes.
 pub(super) fn pipes() -> Result<Pair, ErrorBody> {
     open_pipes().map_err(|e| unable("pipes", e))
 }
@@ -62,7 +63,7 @@ fn open_pipes() -> Result<Pair, Errno> {
     })
 }
 
-/// Tells a terminal its size; its foreground hears of it.
+/// Sets the size of a terminal; the kernel sends SIGWINCH to its foreground process group.
 pub(crate) fn resize(master: impl AsFd, size: TerminalSize) -> Result<(), Errno> {
     tcsetwinsize(
         master,

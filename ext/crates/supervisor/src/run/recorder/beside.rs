@@ -1,19 +1,19 @@
-//! The record of programs that run beside others.
+//! Records concurrent programs of a held sandbox.
 //!
-//! Their output comes in pieces from elsewhere, also while another program is waited for; it is
-//! clean already. What is kept of each is bounded as for any execution, and for all together.
+//! Their output arrives in redacted chunks through the queue, also while another program runs in
+//! the foreground. The stored output is bounded for each execution and for all together.
 
 use super::{Executed, Recorder, end_word};
-use crate::run::kept::{KeptOutput, Memory};
+use crate::run::retained_output::{Memory, RetainedOutput};
 use serde_json::json;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
-/// Bytes of output that the record keeps of all such programs together; the journal has more.
+/// Limit of stored output bytes of all concurrent programs together; the journal contains more.
 const MEMORY: usize = 32 * 1024 * 1024;
 
-/// How one ended.
+/// End of a concurrent program.
 pub(crate) struct BesideEnd<'a> {
     pub end: &'a ExecutionEnd,
     pub duration: Duration,
@@ -21,7 +21,7 @@ pub(crate) struct BesideEnd<'a> {
 }
 
 impl Recorder<'_> {
-    /// Says that a program starts.
+    /// Records the start of a program.
     pub(crate) fn begin_beside(
         &mut self,
         call: &Call,
@@ -41,12 +41,12 @@ impl Recorder<'_> {
                 "terminal": terminal == Terminal::Controlling,
             }),
         )?;
-        let kept = KeptOutput::new(self.output_bytes);
+        let kept = RetainedOutput::new(self.output_bytes);
         self.beside.open.insert(id.clone(), kept);
         Ok((id, started_at))
     }
 
-    /// Keeps what one printed; the journal gets it at once up to the limit.
+    /// Records output of a program; the journal receives it at once, up to the limit.
     pub(crate) fn output_beside(
         &mut self,
         id: &ExecutionId,
@@ -68,7 +68,7 @@ impl Recorder<'_> {
         self.output(id, stream, now)
     }
 
-    /// Writes the output that waits in the queue.
+    /// Records the output that waits in the queue.
     pub(crate) fn listen_aside(&mut self) -> Result<(), ErrorBody> {
         let Some(queue) = self.aside.clone() else {
             return Ok(());
@@ -79,7 +79,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Says that it ended.
+    /// Records the end of a program.
     pub(crate) fn finish_beside(
         &mut self,
         id: &ExecutionId,
@@ -87,7 +87,7 @@ impl Recorder<'_> {
         ended: BesideEnd<'_>,
     ) -> Result<(), ErrorBody> {
         let kept = self.beside.open.remove(id);
-        let kept = kept.unwrap_or_else(|| KeptOutput::new(self.output_bytes));
+        let kept = kept.unwrap_or_else(|| RetainedOutput::new(self.output_bytes));
         let kept = self.rest(id, kept, None)?;
         let exit_code = match ended.end {
             ExecutionEnd::Exited { code } => Some(*code),

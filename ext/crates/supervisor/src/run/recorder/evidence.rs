@@ -1,4 +1,4 @@
-//! What a run leaves for its bundle beside its events.
+//! Evidence that a run leaves for its bundle in addition to its events.
 
 use super::TranscriptEntry;
 use crate::run::agent_log::AgentLog;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use wp_codebox_artifacts::{ArtifactFile, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::ModelUsage;
 
-/// Filled while guests work and check, then read by whoever writes a bundle.
+/// Evidence that fills while guests run and that the bundle writer reads.
 #[derive(Default)]
 pub(in crate::run) struct RunEvidence {
     pub executions: Vec<ExecutionRecord>,
@@ -14,22 +14,22 @@ pub(in crate::run) struct RunEvidence {
     pub observations: Vec<Value>,
     /// Requests that reached the egress bridge.
     pub egress: Vec<Value>,
-    /// Things the caller should see, each one sentence.
+    /// Notices for the caller, one sentence each.
     pub notices: Vec<String>,
-    /// What the built-in loop used of its model.
+    /// Model usage of the built-in loop.
     pub model_usage: Option<ModelUsage>,
     /// Turns and calls of the built-in loop.
     pub agent: Option<AgentLog>,
-    /// The last word of a command-line agent, redacted.
+    /// Final result text of a command-line agent, redacted.
     pub final_message: Option<String>,
-    /// What the steps of a recipe came to, redacted.
+    /// Results of the recipe's steps, redacted.
     pub workflow: Option<Value>,
-    /// The trace of a held sandbox, once it ended.
+    /// Trace of a held sandbox that has ended.
     pub episode_files: Option<EpisodeFiles>,
-    /// What became of the run's preview.
+    /// Record of the run's preview.
     pub preview: Option<Value>,
-    /// What commands left for the bundle.
+    /// Files that commands added to the bundle.
     pub files: Vec<ArtifactFile>,
-    /// Content of files that a recipe names, one row each; none of them looks like a secret.
+    /// Content of files that a recipe declares, one row each; none was detected as a secret.
     pub collected: Vec<Value>,
 }

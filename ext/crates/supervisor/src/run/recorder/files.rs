@@ -1,20 +1,20 @@
-//! Files that commands leave for the bundle: bounded, and each path once.
+//! Files that commands add to the bundle: bounded in size and number, each path at most once.
 
 use super::Recorder;
 use serde_json::{Value, json};
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
-/// Bytes of one file.
+/// Largest file in bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of all of them.
+/// Limit of all files together, in bytes.
 const MOST_TOTAL: usize = 64 * 1024 * 1024;
-/// Files of one run.
+/// Largest number of files of one run.
 const MOST_FILES: usize = 512;
 
 impl Recorder<'_> {
-    /// Keeps a file for the bundle and answers how a result refers to it:
-    /// {path, kind, contentType, bytes}. Text is redacted when the bundle is written.
+    /// Adds a file to the bundle and returns its reference for the result: {path, kind,
+    /// contentType, bytes}. Text is redacted when the bundle is written.
     pub(crate) fn keep(&mut self, file: ArtifactFile) -> Result<Value, ErrorBody> {
         let bytes = size(&file);
         let refused = |why: String| {
@@ -53,14 +53,15 @@ fn size(file: &ArtifactFile) -> usize {
     match &file.content {
         ArtifactContent::Text(text) => text.len(),
         ArtifactContent::Bytes(bytes) => bytes.len(),
-        // As it is written.
+        // Size in the form that is written.
         ArtifactContent::Document(value) => {
             serde_json::to_vec_pretty(value).map_or(usize::MAX, |bytes| bytes.len() + 1)
         }
     }
 }
 
-/// `files/…` of plain names: nothing climbs, nothing is hidden, nothing is odd anywhere.
+/// Returns whether a path is `files/…` with plain names: no `..`, no hidden file and no unusual
+/// character.
 fn is_path(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("files/") else {
         return false;
@@ -83,7 +84,7 @@ mod tests {
     use wp_codebox_runtime::Journal;
 
     #[test]
-    fn files_are_plain_bounded_and_kept_once() {
+    fn bundle_files_have_plain_paths_are_bounded_and_unique() {
         let directory = tempfile::tempdir().unwrap();
         let journal = Journal::create(directory.path()).unwrap();
         let redactor = Redactor::default();

@@ -1,18 +1,19 @@
-//! Output of programs in the journal, its end beyond the run's limit included.
+//! Writes the output of programs to the journal, including its end beyond the run's limit.
 
 use super::Recorder;
 use crate::run::agent_steps::AgentSteps;
-use crate::run::kept::{Ended, KeptOutput, border};
+use crate::run::retained_output::{Ended, RetainedOutput, border};
 use base64::Engine;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::Cut;
 
-/// Longest piece of one event, bytes: far below the longest frame, whatever escaping does to it.
+/// Largest chunk of one event in bytes; stays below the longest frame even if all bytes are
+/// escaped.
 const PIECE: usize = 256 * 1024;
 
 impl Recorder<'_> {
-    /// Journals and streams output that is clean already.
+    /// Writes redacted output to the journal and the stream.
     pub(in crate::run) fn output(
         &mut self,
         id: &ExecutionId,
@@ -22,7 +23,7 @@ impl Recorder<'_> {
         self.agent_output(id, stream, bytes, None)
     }
 
-    /// The same; its standard output with what people are shown of it.
+    /// Writes redacted output and adds readable steps to standard output.
     pub(super) fn agent_output(
         &mut self,
         id: &ExecutionId,
@@ -60,11 +61,11 @@ impl Recorder<'_> {
         self.event(EventType::CommandOutput, Some(id), data)
     }
 
-    /// Journals what the journal does not have yet of the output of an execution that ended.
+    /// Writes the remaining output of an ended execution to the journal.
     pub(in crate::run) fn rest(
         &mut self,
         id: &ExecutionId,
-        kept: KeptOutput,
+        kept: RetainedOutput,
         mut steps: Option<AgentSteps>,
     ) -> Result<Ended, ErrorBody> {
         let ended = kept.finish();
@@ -82,7 +83,7 @@ impl Recorder<'_> {
         Ok(ended)
     }
 
-    /// Says in the data of `command.finished` and in a notice which streams were cut.
+    /// Adds the truncated streams to the data of `command.finished` and to a notice.
     pub(in crate::run) fn tell_cut(&mut self, what: &str, cut: Cut, data: &mut Value) {
         for (stream, printed) in [("stdout", cut.stdout), ("stderr", cut.stderr)] {
             let Some(printed) = printed else { continue };
@@ -90,7 +91,7 @@ impl Recorder<'_> {
             data[format!("{stream}Truncated")] = json!(true);
             data[format!("{stream}Bytes")] = json!(printed);
             self.evidence.notices.push(format!(
-                "{what}: of {printed} bytes of {stream} only beginning and end are kept; raise the output limit of {} bytes to keep more [{}]",
+                "{what}: only the beginning and the end of {printed} bytes of {stream} are stored; raise the output limit of {} bytes to store more [{}]",
                 self.output_bytes,
                 ErrorCode::OutputLimit
             ));

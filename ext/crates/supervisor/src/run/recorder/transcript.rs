@@ -1,16 +1,16 @@
-//! One execution that has ended, as the transcript of its run shows it.
+//! Transcript entry of one execution that has ended.
 
 use serde_json::Value;
 use wp_codebox_runtime::Cut;
 
-/// One execution as the transcript shows it. Output is redacted already.
+/// One execution in the transcript. The output is already redacted.
 #[derive(Debug, Clone)]
 pub(crate) struct TranscriptEntry {
     /// Registry command id, or `check`.
     pub command: String,
     /// Arguments as the guest saw them.
     pub args: Vec<String>,
-    /// Exit code; 128 + signal when killed; absent when it never ran.
+    /// Exit code; 128 + signal number if killed; absent if the program never ran.
     pub exit_code: Option<i32>,
     /// `agent`, `command` or `check`.
     pub phase: &'static str,
@@ -18,10 +18,10 @@ pub(crate) struct TranscriptEntry {
     pub stdout: String,
     /// Captured stderr.
     pub stderr: String,
-    /// Whether it printed more than the run's output limit.
+    /// Whether the output exceeded the run's output limit.
     pub output_truncated: bool,
-    /// Which of the two texts are not all that it printed.
+    /// Streams whose text is truncated.
     pub cut: Cut,
-    /// What the program answered beside its output. Redacted already.
+    /// Result document of the program, redacted.
     pub parsed: Option<Value>,
 }

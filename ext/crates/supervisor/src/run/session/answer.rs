@@ -1,8 +1,7 @@
-//! What the end of a program and the document it printed mean for its command.
+//! Maps the end of a program and its printed document to the result of its command.
 //!
-//! The document comes from the guest and is believed in nothing but what it says of itself: a
-//! command whose schema is known must name it, and a failure keeps its word and its sentence
-//! only as data.
+//! The document comes from the guest and is untrusted: a command with a known schema must name that
+//! schema, and a failure's code and message are stored only as data.
 
 use crate::run::ending::stop_of;
 use serde_json::{Value, json};
@@ -11,12 +10,12 @@ use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, s
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
-/// Longest sentence of a program, characters.
+/// Longest message of a program, in characters.
 const SENTENCE: usize = 1000;
-/// Longest word of a program.
+/// Longest failure code of a program, in characters.
 const WORD: usize = 64;
 
-/// The result of a program that ended.
+/// Returns the result of a program that ended.
 pub(super) fn result(
     found: &CommandDescriptor,
     call: &Call,
@@ -50,7 +49,7 @@ pub(super) fn result(
     result
 }
 
-/// The program of an agent, with what it printed when that was asked for as JSON.
+/// Returns the result document of an agent program, with its output if JSON was requested.
 fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
     let given = |name: &str| {
         let mut values = call.args.iter().filter_map(|a| a.split_once('='));
@@ -84,7 +83,7 @@ fn wants_json(call: &Call) -> bool {
     values.any(|(name, value)| name == "parse-json" && wp_codebox_policy::is_true(value))
 }
 
-/// The program did not come to an exit of its own.
+/// Returns the error of a program that did not exit by itself.
 fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     if step.result.stopped {
         let message = format!(
@@ -105,7 +104,7 @@ fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
     }
 }
 
-/// The error of an end that is not exit status 0.
+/// Returns the error of a program that exited with a status other than 0.
 fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
     let body = |code, what: &str| ErrorBody::new(code, format!("{}: {what}", call.command));
     match stop_of(call, step, &[0]) {
@@ -122,7 +121,7 @@ fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
     }
 }
 
-/// What a program that exited by itself answered.
+/// Returns the error in the document of a program that exited by itself.
 fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> Option<ErrorBody> {
     let invalid = |what: &str| Some(failed_as(found.id, "output-invalid", what));
     if step.cut.stdout.is_some() {
@@ -150,8 +149,8 @@ fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> O
     }
 }
 
-/// The failure that a program tells. Two of our codes may come from a program, because they
-/// only say what the caller could have known; any other word is data.
+/// Returns the failure that a program reports. A program may use only two of the product's error
+/// codes, because these state nothing that the caller could not know; any other code becomes data.
 fn refused(command: &str, error: &Value) -> ErrorBody {
     let text = |name: &str, most: usize| {
         let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -182,9 +181,9 @@ fn failed_as(command: &str, reason: &str, what: &str) -> ErrorBody {
 fn last_line(text: &str) -> String {
     let line = text.trim_end().lines().last().unwrap_or_default();
     match line.trim() {
-        "" => "it said nothing on standard error".to_owned(),
+        "" => "its standard error was empty".to_owned(),
         line => format!(
-            "it said last: {}",
+            "its standard error ended with: {}",
             line.chars().take(SENTENCE).collect::<String>()
         ),
     }
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_must_name_its_schema() {
+    fn document_without_its_schema_is_rejected() {
         let good = r#"{"schema":"wp-codebox/wordpress-nonce/v1","nonce":"a"}"#;
         let fine = ended("wordpress.nonce", &[], 0, good);
         assert_eq!(
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_its_word_as_data() {
+    fn failure_code_of_program_becomes_data() {
         let told = |word: &str, code| {
             let text = json!({"error": {"code": word, "message": "m".repeat(5000)}}).to_string();
             ended("wordpress.nonce", &[], code, &text)
@@ -274,9 +273,9 @@ mod tests {
         let result = told("user-missing", 1);
         assert_eq!(reason(&result), "user-missing");
         assert!(result.error.unwrap().message.len() < 1100);
-        // It says so itself, whatever its exit status.
+        // The program's own code wins over its exit status.
         assert_eq!(reason(&told("user-missing", 0)), "user-missing");
-        // A guest cannot put words of ours into its mouth.
+        // A guest cannot use the product's error codes.
         for code in [
             ErrorCode::RunCancelled,
             ErrorCode::RunFailed,
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_the_caller_are_judged_by_their_exit() {
+    fn program_of_the_caller_fails_by_its_exit_status() {
         let fine = ended("wordpress.run-php", &["code=1"], 0, "no JSON");
         assert_eq!((fine.status, fine.json), (CommandStatus::Ok, None));
         let failed = ended("wordpress.run-php", &["code=1"], 3, "{}");

@@ -1,4 +1,4 @@
-//! A registry command in the working guest, whoever asks for it.
+//! Runs a registry command in the working guest for any kind of requester.
 
 use super::{Session, answer};
 use serde_json::{Value, json};
@@ -8,20 +8,20 @@ use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody,
 use wp_codebox_policy::{CommandDescriptor, Handler, assert_command};
 use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step, command_program};
 
-/// A command that came to an end.
+/// A command that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Commanded {
-    /// What ran in the guest; of a command that the runner carries out, what stands for it.
+    /// Call that ran in the guest; for a command that the runner executes, an equivalent call.
     pub call: Call,
-    /// How it ended.
+    /// How the call ended.
     pub step: Step,
-    /// Its result as everybody is told.
+    /// Result of the command for every audience.
     pub result: CommandResult,
 }
 
 impl Session<'_, '_> {
-    /// Runs one command to its end, at most for `timeout`. Judged by the policy first; an error
-    /// means that it did not run, or that our own record could not be written.
+    /// Runs one command to its end, at most for `timeout`. The policy is checked first; an error
+    /// means that the command did not run, or that the run's own record could not be written.
     pub(crate) fn command(
         &mut self,
         call: &CommandCall,
@@ -42,7 +42,7 @@ impl Session<'_, '_> {
                 self.carried_out(call, started, &done.document, done.error)
             }
             Handler::Mail(operation) => self.mail_command(call, operation),
-            // The policy's check refused them.
+            // The policy check above has rejected these.
             Handler::Right { .. } => {
                 let message = format!("{} is no command", call.command);
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
@@ -53,7 +53,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The call as it is recorded of a command that starts no program of its own.
+    /// Returns the call to record for a command that starts no program of its own.
     pub(super) fn standing(&self, call: &CommandCall) -> Call {
         Call {
             command: call.command.clone(),
@@ -66,7 +66,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Records a command that the runner itself carried out, as any other is recorded.
+    /// Records a command that the runner executed itself, in the form of any other command.
     pub(super) fn carried_out(
         &mut self,
         call: &CommandCall,
@@ -111,7 +111,7 @@ impl Session<'_, '_> {
         })
     }
 
-    /// When the guest must end.
+    /// Returns the deadline of the guest.
     pub(crate) fn deadline(&self) -> Instant {
         self.until
     }

@@ -1,5 +1,5 @@
-//! Files that a program left for the bundle: named by its document, read out of the guest in
-//! bounds, kept below `files/commands/<execution>/`.
+//! Files that a guest program produced for the bundle: listed in its result document, read from the
+//! guest within limits and stored below `files/commands/<execution>/`.
 
 use super::Session;
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use wp_codebox_contracts::{CommandResult, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
 use wp_codebox_runtime::{Bounds, Call, DIAGNOSTICS};
 
-/// Where programs leave them.
+/// Guest directory for such files.
 const DIRECTORY: &str = "/tmp/codebox-artifacts/";
-/// Files of one command.
+/// Largest number of files of one command.
 const MOST_FILES: usize = 16;
-/// Bytes of one file; what is beyond is not kept.
+/// Largest file in bytes; a larger file is not stored.
 const FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// Time to read one.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for reading one file.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Types that a bundle names; anything else is bytes.
+/// Media types that a bundle names; any other becomes `application/octet-stream`.
 const MEDIA: [&str; 6] = [
     "application/json",
     "application/zip",
@@ -30,8 +30,8 @@ const MEDIA: [&str; 6] = [
 ];
 
 impl Session<'_, '_> {
-    /// Keeps the files that the document of a result names, and refers to them in the result.
-    /// One that cannot be kept is a note of the result: the command itself did what it was asked.
+    /// Stores the files that the result document lists and adds their references to the result. A
+    /// file that cannot be stored adds a note: the command itself succeeded.
     pub(super) fn keep_left(
         &mut self,
         found: &CommandDescriptor,
@@ -43,7 +43,7 @@ impl Session<'_, '_> {
                 let rows = result.json.as_ref().and_then(|d| d.get("artifacts"));
                 rows.and_then(Value::as_array).cloned().unwrap_or_default()
             }
-            // PHP has standard output for itself; what it was told to record lies in a file.
+            // PHP uses standard output itself, so the recorded diagnostics are in a file.
             Handler::Program(GuestProgram::Direct)
                 if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
             {
@@ -68,7 +68,7 @@ impl Session<'_, '_> {
             let shown: String = path.chars().take(200).collect();
             if index >= MOST_FILES {
                 notes.push(format!(
-                    "{shown}: a command leaves at most {MOST_FILES} files"
+                    "{shown}: a command can add at most {MOST_FILES} files"
                 ));
                 continue;
             }
@@ -90,7 +90,7 @@ impl Session<'_, '_> {
         path: &str,
     ) -> Result<Result<Value, String>, ErrorBody> {
         let Some(name) = path.strip_prefix(DIRECTORY).filter(|n| is_name(n)) else {
-            return Ok(Err(format!("is no plain name below {DIRECTORY}")));
+            return Ok(Err(format!("is not a plain file name below {DIRECTORY}")));
         };
         let Some(bytes) = self.read_left(path)? else {
             return Ok(Err("cannot be read".to_owned()));
@@ -103,7 +103,7 @@ impl Session<'_, '_> {
             .into_iter()
             .find(|m| Some(*m) == asked)
             .unwrap_or("application/octet-stream");
-        // Text is redacted when it is written.
+        // Text is redacted when the bundle is written.
         let content = match String::from_utf8(bytes) {
             Ok(text) => ArtifactContent::Text(text),
             Err(error) => ArtifactContent::Bytes(error.into_bytes()),
@@ -125,7 +125,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The bytes of a file of the guest, at most one more than are kept.
+    /// Returns the bytes of a guest file, at most one more than the limit.
     fn read_left(&mut self, path: &str) -> Result<Option<Vec<u8>>, ErrorBody> {
         let most = FILE_BYTES + 1;
         let argv = ["head", "-c", &most.to_string(), "--", path];
@@ -141,7 +141,7 @@ impl Session<'_, '_> {
         let call = self.context.work_call(call);
         let bounds = Bounds {
             deadline: self.deadline(),
-            timeout: PATIENCE,
+            timeout: READ_TIMEOUT,
         };
         let runtime = self.guest.runtime.as_mut();
         let (step, bytes) = self.recorder.take(runtime, &call, bounds, most)?;
@@ -149,7 +149,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// One name, as a bundle takes it.
+/// Returns whether the name is a single plain file name.
 fn is_name(name: &str) -> bool {
     let first = name.as_bytes().first();
     name.len() <= 100

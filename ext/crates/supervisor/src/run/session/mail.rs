@@ -1,4 +1,4 @@
-//! Mail commands: the runner answers them from the mails that it captured.
+//! Mail commands, which the runner executes on the captured mails.
 
 use super::{Commanded, Session};
 use crate::run::mail::{self, Inspection};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode};
 use wp_codebox_policy::{MailOperation, arg_value};
 
-/// Most messages where no limit is given.
+/// Default limit of messages.
 const MESSAGES: usize = 20;
 
 impl Session<'_, '_> {
@@ -33,7 +33,7 @@ impl Session<'_, '_> {
         operation: MailOperation,
     ) -> Result<Value, (ErrorCode, String)> {
         let context = self.context;
-        // An empty list would say that no mail was sent.
+        // An empty list would wrongly state that no mail was sent.
         if let Some(why) = mail::notice(context.level) {
             return Err((ErrorCode::CommandUnsupported, why));
         }

@@ -1,8 +1,8 @@
-//! The guest that works, and what can be done in it: one place for commands of a request, steps
-//! of a recipe, an agent and whoever comes while the sandbox is held.
+//! Session: the working guest and all operations in it, for commands of a request, steps of a
+//! recipe, an agent and clients of a held sandbox.
 //!
-//! A session has one guest at a time. It may be replaced, by a fresh one or by one with a state
-//! that was kept; what the guests used in all is counted together.
+//! A session has one guest at a time. A fresh guest or one with a snapshot may replace it; resource
+//! usage is summed over all guests.
 
 mod answer;
 mod browser;
@@ -31,47 +31,47 @@ use sync::SyncProgram;
 use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{CapturedMounts, Runtime, Usage};
 
-/// A guest that lives, and its way out.
+/// A running guest and its egress bridge.
 pub(super) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
-    /// The kept state it began on; absent: its mounts' sources alone.
+    /// Snapshot that the guest started from; `None`: only its mounts' sources.
     pub base: Option<Arc<Base>>,
-    /// Its own upper directories.
+    /// Upper directories of the guest.
     pub uppers: Uppers,
-    /// Its web server, once somebody needed it.
+    /// Web server of the guest, once started.
     pub site: Option<SiteServer>,
-    /// Web servers that were started in it.
+    /// Number of web servers that were started in the guest.
     pub sites: u32,
-    /// The program that carries files, once somebody needed it.
+    /// Sync program of the guest, once started.
     pub syncing: Option<SyncProgram>,
-    /// How many of it were started.
+    /// Number of sync programs that were started in the guest.
     pub syncs: u32,
 }
 
-/// One session. Everything in it may be used at once, which is why its members are open.
+/// One session. Methods borrow several of its members at once, so the members are public.
 pub(super) struct Session<'s, 'r> {
     pub context: &'s RunContext<'s>,
     pub recorder: &'s mut Recorder<'r>,
     pub guest: WorkingGuest,
-    /// What the present guest's own probes saw.
+    /// Isolation that the current guest's probes observed.
     pub isolation: IsolationReport,
-    /// What was around the present guest's launcher.
+    /// Audit of the process wrapper around the current guest's launcher.
     pub outer: SandboxAudit,
-    /// Ways for visitors to the guest's site.
+    /// Previews of the guest's site.
     pub previews: Previews,
-    /// What guests before the present one used.
+    /// Resource usage of earlier guests.
     spent: Usage,
-    /// Guests before the present one.
+    /// Number of earlier guests.
     replaced: u32,
-    /// The kept state that the first guest began on: it stays as long as the session does, because
-    /// whoever makes the sandbox again begins on it again.
+    /// Snapshot that the first guest started from. Held until the session ends, because a later
+    /// reset starts from it again.
     _begun_on: Option<Arc<Base>>,
-    /// When the guest must end.
+    /// Deadline of the guest.
     until: Instant,
 }
 
-/// What a session leaves.
+/// Evidence of a session that has ended.
 pub(super) struct Ended {
     pub left: CapturedMounts,
     pub usage: Usage,
@@ -80,7 +80,7 @@ pub(super) struct Ended {
 }
 
 impl<'s, 'r> Session<'s, 'r> {
-    /// Starts a guest: a fresh one, or one with the stored state that the request names.
+    /// Starts a guest, fresh or from the snapshot that the request names.
     pub(super) fn begin(
         context: &'s RunContext<'s>,
         recorder: &'s mut Recorder<'r>,
@@ -88,7 +88,7 @@ impl<'s, 'r> Session<'s, 'r> {
         let base = state::asked(context)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
         let guest = start(context, base.clone(), 0)?;
-        let (isolation, outer) = seen(context, recorder, guest.runtime.as_ref())?;
+        let (isolation, outer) = record_isolation(context, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
             state::began(context, recorder, &snapshot)?;
         }
@@ -106,8 +106,8 @@ impl<'s, 'r> Session<'s, 'r> {
         })
     }
 
-    /// Starts another guest, then ends the present one. When it cannot be started the present one
-    /// goes on. One without a kept state gets its components again.
+    /// Starts another guest, then ends the current one. If the start fails, the current guest
+    /// continues. A guest without a snapshot gets its components activated again.
     pub(super) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
@@ -126,10 +126,10 @@ impl<'s, 'r> Session<'s, 'r> {
                 return Err(error);
             }
         }
-        let seen = seen(self.context, self.recorder, next.runtime.as_ref());
+        let seen = record_isolation(self.context, self.recorder, next.runtime.as_ref());
         let (isolation, outer) = match seen {
             Ok(seen) => seen,
-            // A journal that cannot be written: the present guest goes on.
+            // The journal cannot be written: the current guest continues.
             Err(error) => {
                 next.runtime.discard();
                 let _ = next.egress.close(GuestPhase::Work, self.recorder);
@@ -143,7 +143,7 @@ impl<'s, 'r> Session<'s, 'r> {
         last.egress.close(GuestPhase::Work, self.recorder)
     }
 
-    /// The present guest, for programs in it.
+    /// Returns the current guest for running programs in it.
     pub(super) fn guest_context(&mut self) -> GuestContext<'_, 'r> {
         GuestContext {
             run: self.context,
@@ -153,16 +153,15 @@ impl<'s, 'r> Session<'s, 'r> {
         }
     }
 
-    /// The guest stays: from now on it is this time that bounds what is done in it.
+    /// Keeps the guest for at most this time, which replaces the run's deadline.
     pub(super) fn stay(&mut self, at_most: Duration) {
-        // A little more: whoever holds it ends it in time, and orderly.
+        // The margin lets the holder end the guest in an orderly way first.
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its way out. What could not be recorded of that is told beside what
-    /// the guest left.
+    /// Ends the guest, then its bridge. Returns recording errors next to the evidence of the guest.
     pub(super) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
-        // Nobody looks at a guest that is captured.
+        // The preview must be closed before the guest is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
         let closed = closed.and(self.guest.egress.close(GuestPhase::Work, self.recorder));
@@ -184,7 +183,7 @@ fn added(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// A guest whose mounts show their sources, or a kept state over them.
+/// Starts a guest on its mounts' sources, or on a snapshot above them.
 fn start(
     context: &RunContext<'_>,
     base: Option<Arc<Base>>,
@@ -223,8 +222,8 @@ fn start(
     })
 }
 
-/// Records what the probes of a new guest saw.
-fn seen(
+/// Records the isolation report of a new guest.
+fn record_isolation(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &dyn Runtime,

@@ -1,7 +1,8 @@
-//! Files that a recipe names: read out of the guest, bounded, and judged before they are kept.
+//! Collects the files that a recipe declares: read from the guest within limits and checked before
+//! they are stored.
 //!
-//! What a guest hands out is untrusted. A file that looks like it holds a secret is not kept;
-//! one that is required and not there, or not of its kind, makes the run fail.
+//! The content is untrusted. A file that seems to contain a secret is not stored; a required file
+//! that is missing or of the wrong kind fails the run.
 
 use super::evidence::Evidence;
 use crate::run::session::Session;
@@ -13,25 +14,25 @@ use std::time::Duration;
 use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode, hex};
 use wp_codebox_runtime::{Bounds, Call};
 
-/// Largest file that is kept, bytes.
+/// Largest stored file in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
-/// Of all files together.
+/// Limit of all files together, in bytes.
 const ALL_BYTES: usize = 8 * 1024 * 1024;
-/// JSON that stands in the result itself.
+/// Largest JSON content that the result itself contains, in bytes.
 const SHOWN_BYTES: usize = 64 * 1024;
-/// Time to read one file.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for reading one file.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What was found at a path.
+/// Result of reading a path.
 enum Found {
     Missing,
     TooLarge,
-    /// It ended oddly, and so nothing of it is believed.
+    /// The reading program failed, so its output is ignored.
     Unreadable,
     Content(Vec<u8>),
 }
 
-/// Collects the files; answers why the run fails with them, if it does.
+/// Collects the files; returns why the run fails because of them, if it does.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     files: &[CollectedFile],
@@ -59,19 +60,19 @@ pub(super) fn run(
             )),
             Found::Content(bytes) if kept + bytes.len() > ALL_BYTES => Some((
                 "too-large",
-                format!("does not fit: all files together may have {ALL_BYTES} bytes"),
+                format!("exceeds the limit of {ALL_BYTES} bytes for all files together"),
             )),
             Found::Content(bytes) => {
                 kept += bytes.len();
                 row["size"] = json!(bytes.len());
                 row["sha256"] = json!(hex(&Sha256::digest(&bytes)));
-                judge(session, file, &bytes, &mut row, &mut content)
+                check_content(session, file, &bytes, &mut row, &mut content)
             }
         };
         row["status"] = json!(why.as_ref().map_or("collected", |(status, _)| status));
         if let Some((status, what)) = why {
             row["message"] = json!(what);
-            // A file that is withheld was there: its author did what was asked.
+            // A withheld file exists, so the requirement is met.
             if file.required && status != "sensitive" {
                 lacking.push(format!("{} {what}", file.name));
             }
@@ -105,7 +106,7 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
     let call = session.context.work_call(call);
     let bounds = Bounds {
         deadline: session.deadline(),
-        timeout: PATIENCE,
+        timeout: READ_TIMEOUT,
     };
     let runtime = session.guest.runtime.as_mut();
     let (step, bytes) = session.recorder.take(runtime, &call, bounds, most)?;
@@ -119,8 +120,8 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
 
 type Flaw = (&'static str, String);
 
-/// Looks at the content; what may be kept goes to `content`.
-fn judge(
+/// Checks the content; permitted content goes to `content`.
+fn check_content(
     session: &Session<'_, '_>,
     file: &CollectedFile,
     bytes: &[u8],
@@ -130,7 +131,7 @@ fn judge(
     let text = String::from_utf8_lossy(bytes);
     if session.recorder.clean(&text) != text {
         if let Some(row) = row.as_object_mut() {
-            // A digest of a guessable secret gives it away.
+            // A digest would reveal a guessable secret.
             row.remove("sha256");
         }
         let what = "looks like it holds a secret and was not kept".to_owned();
@@ -154,7 +155,7 @@ fn judge(
     if let Some(wanted) = file.typed.get("payloadSchema")
         && document.get("schema") != Some(wanted)
     {
-        let what = format!("does not say that its schema is {wanted}");
+        let what = format!("does not have the schema {wanted}");
         return Some(("invalid", what));
     }
     if bytes.len() <= SHOWN_BYTES {

@@ -1,7 +1,7 @@
-//! What the steps of a recipe leave for a reader: executions, failures, phases, probes, files.
+//! Evidence of a recipe's steps: executions, failures, phases, probes and files.
 //!
-//! Output arrives redacted; everything else is redacted when the whole is written. It is
-//! bounded: the bundle's logs hold the rest.
+//! Output arrives redacted; everything else is redacted when the document is written. The document
+//! is bounded; the bundle's logs contain the complete output.
 
 use crate::run::recorder::Recorder;
 use crate::run::session::Commanded;
@@ -12,19 +12,19 @@ use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, OnFailure, WorkflowStep};
 use wp_codebox_runtime::now_rfc3339;
 
-/// GuestPhase of probes.
+/// Phase name of probes.
 pub(super) const PROBE: &str = "probe";
-/// Longest JSON answer of a probe, bytes.
+/// Largest JSON result of a probe, in bytes.
 const RESULT_BYTES: usize = 64 * 1024;
-/// What a stream may always have, when the ones before it used up the room for output.
+/// Number of bytes that every stream may use, even if earlier ones used up the limit.
 const MIN_BYTES: usize = 1024;
 
-/// Why a step failed.
+/// Kind of a step's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Its own time was up.
+    /// The step exceeded its own time limit.
     Timeout,
-    /// Anything else.
+    /// Any other failure.
     Error,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Ran<'a> {
     pub step: &'a WorkflowStep,
     pub args: &'a [String],
     pub commanded: &'a Commanded,
-    /// What it came to in the guest; none where the runner carried it out.
+    /// Executions in the guest; empty if the runner executed the command itself.
     pub executions: &'a [ExecutionRecord],
 }
 
-/// A step that failed.
+/// A failed step.
 pub(super) struct Failure<'a> {
     pub step: &'a WorkflowStep,
     pub kind: Kind,
@@ -47,7 +47,7 @@ pub(super) struct Failure<'a> {
     pub continuation: Option<Value>,
 }
 
-/// A phase that is being gone through.
+/// The phase that is running.
 #[derive(Debug)]
 struct Open {
     name: &'static str,
@@ -57,7 +57,7 @@ struct Open {
     error: Option<Value>,
 }
 
-/// Everything so far.
+/// Evidence collected so far.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     executions: Vec<Value>,
@@ -72,7 +72,7 @@ pub(super) struct Evidence {
     bytes: usize,
 }
 
-/// The public name of what goes on in a phase.
+/// Returns the public name of a phase.
 fn phase_name(phase: &str) -> &'static str {
     match phase {
         "blueprint" => "run_blueprint_steps",
@@ -92,7 +92,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl Evidence {
-    /// A step of this phase begins.
+    /// Records the start of a step in this phase.
     pub(super) fn enter(&mut self, phase: &str) {
         let name = phase_name(phase);
         if self.open.as_ref().is_some_and(|open| open.name == name) {
@@ -108,7 +108,7 @@ impl Evidence {
         });
     }
 
-    /// The present phase is over.
+    /// Records the end of the current phase.
     pub(super) fn leave(&mut self) {
         let Some(open) = self.open.take() else {
             return;
@@ -128,7 +128,7 @@ impl Evidence {
         self.phases.push(row);
     }
 
-    /// A step that did not run.
+    /// Records a step that was skipped.
     pub(super) fn skip(&mut self, step: &WorkflowStep) {
         self.skipped += 1;
         if step.phase == PROBE {
@@ -137,17 +137,17 @@ impl Evidence {
         }
     }
 
-    /// Keeps a stream whole as long as there is room for it.
+    /// Adds a stream, complete while the total limit permits.
     fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: (&str, Option<u64>)) {
         let room = OUTPUT_BYTES.saturating_sub(self.bytes).max(MIN_BYTES);
         self.bytes += shown::insert(row, name, text, room);
     }
 
-    /// An execution came to an end.
+    /// Records an execution that ended.
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();
-        // Files that it left were read after it.
+        // The commands that read its files ran later, so the search starts from the end.
         let mut records = ran.executions.iter().rev();
         let own = records.find(|record| record.command == step.call.command);
         if let Some(record) = own.or(ran.executions.last()) {
@@ -200,14 +200,14 @@ impl Evidence {
         self.executions.push(Value::Object(row));
     }
 
-    /// A loop ended with the last execution.
+    /// Records the loop document of the last execution.
     pub(super) fn continued(&mut self, document: &Value) {
         if let Some(row) = self.executions.last_mut() {
             row["continuationEvidence"] = document.clone();
         }
     }
 
-    /// A step failed.
+    /// Records a failed step.
     pub(super) fn failed(&mut self, failure: Failure<'_>) {
         let step = failure.step;
         let (schema, list) = match step.on_failure {
@@ -257,7 +257,7 @@ impl Evidence {
         list.push(row);
     }
 
-    /// A step is through; probes have a row of their own.
+    /// Records the end of a step; a probe also gets a row of its own.
     pub(super) fn settled(
         &mut self,
         step: &WorkflowStep,
@@ -291,13 +291,13 @@ impl Evidence {
         self.probes.push(row);
     }
 
-    /// A file that the recipe names was looked for: what is said of it, and what it holds.
+    /// Records the row of a declared file and its content.
     pub(super) fn collected(&mut self, row: Value, content: Option<Value>) {
         self.contents.extend(content);
         self.files.push(row);
     }
 
-    /// The present phase failed for another reason than a step.
+    /// Records a failure of the current phase that no step caused.
     pub(super) fn phase_failed(&mut self, error: &ErrorBody) {
         if let Some(open) = &mut self.open {
             let error = json!({"code": error.code, "message": error.message});
@@ -305,7 +305,7 @@ impl Evidence {
         }
     }
 
-    /// Hands everything over.
+    /// Writes the document to the recorder.
     pub(super) fn write(mut self, recorder: &mut Recorder<'_>) {
         self.leave();
         let mut document = json!({
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_whole_while_there_is_room_and_its_ends_always_there() {
+    fn step_output_is_complete_below_the_limit_and_never_empty() {
         let mut evidence = Evidence::default();
         let mut stream = |text: &str| {
             let mut row = Map::new();

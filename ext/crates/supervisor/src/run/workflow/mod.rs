@@ -1,15 +1,15 @@
-//! The steps of a recipe, one after the other, in the session of their run.
+//! Runs the steps of a recipe in order, in the session of their run.
 //!
-//! A step that fails stops the run unless it says otherwise. Steps of the phase `after` run
-//! whatever came before them, as long as there is a guest; probes only when nothing failed.
-//! What came of every step is evidence, of those that were allowed to fail too.
+//! A failed step stops the run unless the step allows failure. Steps of the phase `after` run even
+//! after a failure, as long as the guest lives; probes run only if nothing failed. The result of
+//! every step is evidence, including steps that may fail.
 
 mod collect;
 mod evidence;
 mod rule;
 mod step;
 
-pub(super) use rule::judge_changes;
+pub(super) use rule::check_changes;
 
 use super::session::Session;
 use evidence::Evidence;
@@ -17,18 +17,18 @@ use step::Done;
 use wp_codebox_contracts::{ErrorBody, OnFailure, Workflow, WorkflowStep};
 use wp_codebox_runtime::Stop;
 
-/// GuestPhase that runs whatever came before it.
+/// Phase that runs regardless of earlier failures.
 const AFTER: &str = "after";
 
-/// Whether there still is a guest to run steps in.
+/// Whether the guest still lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guest {
     Alive,
     Gone,
 }
 
-/// Runs every step and collects the files that the recipe names. What stops the run is answered;
-/// what failed and was allowed to is in the evidence only.
+/// Runs every step and collects the files that the recipe declares. Returns the failure that stops
+/// the run; permitted failures appear only in the evidence.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     workflow: &Workflow,
@@ -44,15 +44,15 @@ pub(super) fn run(
         evidence.enter(&step.phase);
         let done = match step::run(session, step, &mut evidence) {
             Ok(done) => done,
-            // What came of the steps before it is evidence all the same.
+            // The results of earlier steps are evidence all the same.
             Err(error) => {
                 evidence.leave();
                 evidence.write(session.recorder);
                 return Err(error);
             }
         };
-        if let Some(stop) = judge(step, done, &mut guest) {
-            // The first failure is the one that says why.
+        if let Some(stop) = stop_after(step, done, &mut guest) {
+            // The first failure is the one to report.
             stopped.get_or_insert(stop);
         }
     }
@@ -69,8 +69,8 @@ pub(super) fn run(
     Ok(stopped)
 }
 
-/// What the end of a step means for the run.
-fn judge(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop> {
+/// Returns the effect of a step's end on the run.
+fn stop_after(step: &WorkflowStep, done: Done, guest: &mut Guest) -> Option<Stop> {
     match done {
         Done::Well => None,
         Done::Over(stop) => {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_fail_goes_on() {
+    fn run_continues_only_after_steps_that_may_fail() {
         let error = || ErrorBody::new(ErrorCode::StepFailed, "exited with 1");
         for (on_failure, stops) in [
             (OnFailure::Stop, true),
@@ -118,15 +118,15 @@ mod tests {
             (OnFailure::Advise, false),
         ] {
             let mut guest = Guest::Alive;
-            let stop = judge(
+            let stop = stop_after(
                 &step("steps", on_failure),
                 Done::Failed(error()),
                 &mut guest,
             );
             assert_eq!(stop.is_some(), stops, "{on_failure:?}");
             assert_eq!(guest, Guest::Alive);
-            // Nothing allows a run to go on whose guest is gone.
-            let stop = judge(
+            // Even a step that may fail stops the run when the guest is dead.
+            let stop = stop_after(
                 &step("steps", on_failure),
                 Done::Over(Stop::Timeout),
                 &mut guest,
@@ -136,13 +136,13 @@ mod tests {
         }
         let mut guest = Guest::Alive;
         assert_eq!(
-            judge(&step("steps", OnFailure::Stop), Done::Well, &mut guest),
+            stop_after(&step("steps", OnFailure::Stop), Done::Well, &mut guest),
             None
         );
     }
 
     #[test]
-    fn a_failure_names_its_step() {
+    fn failure_message_names_its_step() {
         let error = failed(&step("steps", OnFailure::Stop), "exited with 1");
         assert_eq!(error.code, ErrorCode::StepFailed);
         assert_eq!(

@@ -1,7 +1,7 @@
-//! The workspace policy of a recipe, held against what its guest changed.
+//! Checks the changes of a guest against the workspace policy of a recipe.
 //!
-//! Changes are judged, not what lay there before: a workspace is often larger than what may be
-//! touched of it.
+//! Only changes are checked, not existing files: a workspace is often larger than its writable
+//! part.
 
 use crate::run::context::RunContext;
 use crate::run::recorder::Recorder;
@@ -9,11 +9,11 @@ use crate::workspace::{self, Code, GitBacking, Rules, Violation};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure};
 
-/// Most violations that are listed.
+/// Largest number of listed violations.
 const LISTED: usize = 1000;
 
-/// Records the answer; the error is why the run fails with it, if it does.
-pub(in crate::run) fn judge_changes(
+/// Records the result; returns the error with which the run fails, if any.
+pub(in crate::run) fn check_changes(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     changes: &[Option<MountChanges>],
@@ -29,7 +29,7 @@ pub(in crate::run) fn judge_changes(
             let path = String::from_utf8_lossy(&entry.path);
             let shown = format!("{target}/{path}");
             let breach = if inside {
-                rules.judge(&path)
+                rules.check_path(&path)
             } else {
                 let message = "the change lies outside of every workspace";
                 Some(Violation::new(Code::PathOutsideWorkspace, &shown, message))
@@ -45,7 +45,7 @@ pub(in crate::run) fn judge_changes(
     let count = found.len();
     found.truncate(LISTED);
     let first = found.first().map(|v| v.path.clone());
-    // Of the rules alone: where a workspace lies in the guest is one of them.
+    // The digest covers the rules only; the guest path of the workspace is one of them.
     let document = workspace::document(
         &rules.sha256(&rule.workspaces.join(","), GitBacking::None),
         found,
@@ -56,7 +56,7 @@ pub(in crate::run) fn judge_changes(
     let first = first?;
     let error = ErrorBody::new(
         ErrorCode::StepFailed,
-        format!("{count} change(s) break the workspace policy, the first at {first}"),
+        format!("{count} change(s) violate the workspace policy, the first at {first}"),
     )
     .with("reason", "workspace-policy-failed");
     match rule.on_breach {
@@ -68,7 +68,7 @@ pub(in crate::run) fn judge_changes(
     }
 }
 
-/// Whether a path is a directory on the way to a writable root: made for what is in it.
+/// Returns whether a path is a parent directory of a writable root, created for its content.
 fn is_holder(rules: &Rules, entry: &wp_codebox_artifacts::EntryChange, path: &str) -> bool {
     use wp_codebox_artifacts::{Change, Node};
     matches!(&entry.change, Change::Added(Node::Directory)) && rules.leads_to_a_root(path)

@@ -1,4 +1,4 @@
-//! One step of a recipe: its executions, its bounded loop, what came of it.
+//! Runs one step of a recipe: its executions, its bounded loop and its result.
 
 use super::evidence::{Evidence, Failure, Kind, PROBE, Ran};
 use crate::run::session::{Commanded, Session};
@@ -10,17 +10,17 @@ use wp_codebox_runtime::{ExecutionEnd, Stop, now_rfc3339};
 /// How a step ended.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// It did what it was asked.
+    /// The step succeeded.
     Well,
-    /// It did not; the guest lives.
+    /// The step failed; the guest lives.
     Failed(ErrorBody),
-    /// The run is over with it: there is no guest any more.
+    /// The guest is dead, so the run ends.
     Over(Stop),
 }
 
 /// One execution.
 struct Attempt {
-    /// What ran; none when it could not be started.
+    /// The command that ran; `None` when it could not be started.
     commanded: Option<Commanded>,
     end: End,
 }
@@ -31,7 +31,7 @@ enum End {
     Over(Stop, String),
 }
 
-/// Runs a step to its end. An error means that our own record could not be written.
+/// Runs a step to its end. An error means that the run's own record could not be written.
 pub(super) fn run(
     session: &mut Session<'_, '_>,
     step: &WorkflowStep,
@@ -110,14 +110,14 @@ fn continuation(step: &WorkflowStep) -> Result<Option<Continuation>, ErrorBody> 
         })
 }
 
-/// What the loop is told.
+/// Returns the execution in the form of the loop's input.
 fn executed(attempt: &Attempt) -> Executed<'_> {
     let Some(commanded) = &attempt.commanded else {
         return Executed::Error;
     };
     let exit_code = match (&attempt.end, commanded.step.exit_code()) {
         (End::Well, Some(code)) => code,
-        // It says success and is none.
+        // The exit status is 0, but the step failed.
         (End::Failed(..), Some(0)) => 1,
         (End::Failed(..), Some(code)) => code,
         (End::Over(..), _) | (_, None) => return Executed::Error,
@@ -152,7 +152,7 @@ fn execute(
             end: ended(step, &commanded),
             commanded: Some(commanded),
         }),
-        // The guest or our own record is broken: nothing of this run can be trusted to go on.
+        // The guest or the run's own record is broken, so the run cannot continue.
         Err(error) if matches!(error.code, ErrorCode::RunFailed | ErrorCode::Internal) => {
             Err(error)
         }
@@ -171,7 +171,7 @@ fn timed_out(step: &WorkflowStep) -> End {
     End::Failed(Kind::Timeout, format!("took longer than its {most} ms"))
 }
 
-/// What the end of a program means for its step.
+/// Returns the effect of a program's end on its step.
 fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     let error = |what: String| End::Failed(Kind::Error, what);
     let result = &commanded.step.result;
@@ -185,8 +185,10 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
     match &result.end {
         ExecutionEnd::Exited { code: 0 } => answered(step, commanded),
-        // A program that says why it failed is believed in that.
-        ExecutionEnd::Exited { .. } if said(commanded).is_some() => answered(step, commanded),
+        // An error that the program itself reports takes precedence.
+        ExecutionEnd::Exited { .. } if reported_error(commanded).is_some() => {
+            answered(step, commanded)
+        }
         ExecutionEnd::Exited { code } => error(format!("exited with {code}{disk}")),
         ExecutionEnd::Signalled { signal } => error(format!("was ended by signal {signal}{disk}")),
         ExecutionEnd::NotStarted { error: why } => {
@@ -210,8 +212,8 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// The sentence of a program that told its failure.
-fn said(commanded: &Commanded) -> Option<&ErrorBody> {
+/// Returns the error that a program reported.
+fn reported_error(commanded: &Commanded) -> Option<&ErrorBody> {
     let error = commanded.result.error.as_ref()?;
     let told = matches!(
         error.code,
@@ -220,13 +222,13 @@ fn said(commanded: &Commanded) -> Option<&ErrorBody> {
     told.then_some(error)
 }
 
-/// A command that ended well must also say so, and print what its step expects.
+/// Checks that a command that exited with 0 reports success and prints what its step expects.
 fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     let result = &commanded.result;
     match (&result.status, &result.json) {
         (CommandStatus::Error, _) => {
             let why = result.error.as_ref().map_or("", |e| e.message.as_str());
-            End::Failed(Kind::Error, format!("answered that it failed: {why}"))
+            End::Failed(Kind::Error, format!("reported a failure: {why}"))
         }
         (CommandStatus::Ok, None) if step.expect_json => {
             End::Failed(Kind::Error, "printed no JSON".to_owned())
@@ -235,7 +237,7 @@ fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
 }
 
-/// What a failed step is called in the run's own error.
+/// Returns the run's error for a failed step.
 pub(super) fn failed(step: &WorkflowStep, what: &str) -> ErrorBody {
     let (reason, subject) = if step.phase == PROBE {
         let name = step.name.as_deref().unwrap_or("without a name");

@@ -1,4 +1,4 @@
-//! The bridge of a browser's guest.
+//! Egress bridge of a browser's guest.
 
 use crate::run::context::RunContext;
 use crate::run::egress::sentence;
@@ -21,17 +21,17 @@ use wp_codebox_proxy::egress::{
 };
 use wp_codebox_runtime::Runtime;
 
-/// Wait while the driver is busy with other messages.
+/// Retry delay while the driver is busy with other messages.
 const BUSY: Duration = Duration::from_millis(5);
-/// Different refusals that a notice names.
+/// Largest number of distinct refused requests in a notice.
 const NAMED: usize = 16;
-/// Requests to other hosts that a result lists.
+/// Largest number of requests to other hosts in a result.
 const LISTED: usize = 100;
 
-/// An open way out of a browser's guest.
+/// Running bridge of a browser's guest.
 pub(super) struct Gateway(Bridge);
 
-/// Asks the driver, which holds the working guest, for connections to the site.
+/// Connector that asks the driver, which owns the working guest, for connections to the site.
 struct Door(SyncSender<Wake>);
 
 impl SiteConnector for Door {
@@ -56,8 +56,8 @@ impl SiteConnector for Door {
     }
 }
 
-/// What pages may connect beside the site: never more than the run's policy, often less. TLS is
-/// passed through and nothing of the run's secrets is put into requests of a page.
+/// Returns the rules for pages: at most the run's policy, often less. TLS is tunnelled without
+/// interception, and the bridge adds no secret to a page's requests.
 fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
     let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, wp_codebox_browser::External::Deny) => {
@@ -80,7 +80,7 @@ fn unavailable(why: &str) -> ErrorBody {
 }
 
 impl Gateway {
-    /// Serves on the sockets of a guest in which nothing runs yet.
+    /// Starts serving on the sockets of a guest in which no program runs yet.
     pub(super) fn open(
         context: &RunContext<'_>,
         task: &Task,
@@ -94,7 +94,8 @@ impl Gateway {
             requests_per_minute: 3000,
             ..BridgeLimits::default()
         };
-        // A browser uses no secret; an answer that it gets may hold one all the same.
+        // The browser sends no secret, but a response may contain one, so the redactor knows them
+        // all.
         let secrets = context.prepared.secrets.swaps().into_iter();
         let secrets = secrets
             .map(|swap| SecretSwap {
@@ -117,9 +118,9 @@ impl Gateway {
         .map_err(|e| e.body())
     }
 
-    /// Ends the bridge of a dead guest. Requests to other hosts than the site's are evidence of
-    /// the run. A browser asks some of its maker by itself, whatever its switches say: what no
-    /// page asked for is told apart, and counts no less.
+    /// Stops the bridge of a dead guest. Requests to other hosts than the site's are evidence of
+    /// the run. A browser contacts its vendor regardless of its switches; requests that no page
+    /// made are reported separately and count the same.
     pub(super) fn close(
         self,
         id: &ExecutionId,

@@ -1,9 +1,9 @@
-//! Browser commands: a browser in a guest of its own looks at the working guest's site.
+//! Browser commands: a browser in a separate guest loads pages of the working guest's site.
 //!
-//! The browser's guest has nothing of the project and one way out: the two sockets of an egress
-//! bridge that this runner serves. Requests for the site's own origin go to the working guest's
-//! web server, one connection each, made here; everything else goes by the policy's rules, as
-//! the working guest's own requests do. Guest and bridge end with their command.
+//! The browser's guest contains no project files and has one exit: the two sockets of an egress
+//! bridge in this process. The bridge forwards requests for the site's origin to the working
+//! guest's web server, over one new connection each; all other requests follow the policy's rules,
+//! like the working guest's own. Guest and bridge end with the command.
 
 mod gateway;
 mod outcome;
@@ -29,7 +29,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{Bounds, ExecutionEnd, Launch, Runtime, Terminal};
 
-/// Time until the end of a guest is known whose browser is gone.
+/// Time limit for learning how a guest ended after its browser has gone.
 const DYING: Duration = Duration::from_secs(3);
 
 impl Session<'_, '_> {
@@ -75,7 +75,7 @@ impl Session<'_, '_> {
         })
     }
 
-    /// Starts a browser, does the task and ends everything that was started for it.
+    /// Starts a browser, performs the task and stops everything that was started for it.
     fn visit(
         &mut self,
         chromium: &Chromium,
@@ -132,7 +132,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// How the guest died; a browser that is gone may be the first that is seen of it.
+/// Returns how the guest died; a lost browser may be noticed before the guest's death.
 fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
     let until = Instant::now() + DYING;
     loop {
@@ -143,7 +143,7 @@ fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
     }
 }
 
-/// Why the guest is dead, when a limit ended it.
+/// Returns the error if a limit ended the guest.
 fn limit_of(end: ExecutionEnd) -> Option<ErrorBody> {
     match end {
         ExecutionEnd::LimitReached { error } => Some(error),
@@ -156,7 +156,7 @@ fn limit_of(end: ExecutionEnd) -> Option<ErrorBody> {
     }
 }
 
-/// Starts the browser in its guest and answers this side's ends of its streams.
+/// Starts the browser in its guest; returns the host ends of its streams.
 fn started(
     runtime: &mut dyn Runtime,
     chromium: &Chromium,
@@ -180,9 +180,9 @@ fn started(
     Ok((to_input, from_output, from_errors))
 }
 
-/// What the driver of a browser sees of the run.
+/// Access of the browser's driver to the run.
 struct Window<'w, 'r> {
-    /// The working guest.
+    /// Working guest that serves the site.
     site: &'w mut dyn Runtime,
     recorder: &'w mut Recorder<'r>,
     id: &'w ExecutionId,
@@ -196,7 +196,7 @@ impl Host for Window<'_, '_> {
             .map_err(|error| io::Error::other(error.message))
     }
 
-    /// Visitors of a preview wait for the working guest as well.
+    /// Serves preview visitors, who wait for the working guest as well.
     fn pause(&mut self) {
         self.site.listen();
     }
@@ -215,7 +215,7 @@ impl Host for Window<'_, '_> {
     }
 }
 
-/// Does the task, and keeps what there is to keep however it ended.
+/// Performs the task and stores its files, even if it failed.
 fn driven(
     wire: Wire<'_>,
     task: &Task,

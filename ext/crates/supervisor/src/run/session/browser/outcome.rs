@@ -1,4 +1,4 @@
-//! What a browser command came to, in the words of every command.
+//! Builds the result of a browser command in the form of every command's result.
 
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
@@ -8,29 +8,29 @@ use wp_codebox_browser::{Failure, Report, Task, Work};
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 
-/// Schema of what a page load prints.
+/// Schema id of the result of a page load.
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
 
-/// Everything that is known of a visit.
+/// All facts about one visit.
 pub(super) struct Visit {
     pub failure: Option<Failure>,
-    /// The limit that ended the browser's guest.
+    /// Limit that ended the browser's guest.
     pub limit: Option<ErrorBody>,
     pub report: Report,
     pub observations: Value,
     pub final_url: String,
     pub title: String,
-    /// From nothing to a page that can be driven.
+    /// Time from the start until the page could be driven.
     pub start: Option<Duration>,
     pub peak_memory_bytes: u64,
-    /// Hosts that the page asked.
+    /// Hosts that the page requested.
     pub hosts: BTreeSet<String>,
     /// Requests to other hosts than the site's.
     pub external: Value,
 }
 
 impl Visit {
-    /// A visit of which nothing is known but why it failed.
+    /// Creates a failed visit about which only the failure is known.
     pub(super) fn failed(failure: Failure) -> Self {
         Self {
             failure: Some(failure),
@@ -47,7 +47,7 @@ impl Visit {
     }
 }
 
-/// How the time went.
+/// Task and timing of a visit.
 #[derive(Clone, Copy)]
 pub(super) struct End<'t> {
     pub task: &'t Task,
@@ -56,7 +56,7 @@ pub(super) struct End<'t> {
     pub cancelled: bool,
 }
 
-/// Keeps the files and makes step and result.
+/// Stores the files and builds step and result.
 pub(super) fn settle(
     command: &str,
     mut visit: Visit,
@@ -145,7 +145,7 @@ fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
     made(ErrorCode::CommandFailed, "assertion-failed", why)
 }
 
-/// The caller's own time for the step was over before the command's.
+/// Returns whether the caller's deadline for the step was before the command's.
 fn is_stopped(visit: &Visit, end: End<'_>) -> bool {
     matches!(visit.failure, Some(Failure::Timeout { .. })) && end.elapsed >= end.bounds.timeout
 }

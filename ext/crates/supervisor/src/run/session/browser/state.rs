@@ -1,4 +1,4 @@
-//! Who a browser is: cookies and local storage from a session of the working guest.
+//! Login state of a browser: cookies and local storage from a session of the working guest.
 
 use crate::run::session::Session;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use wp_codebox_browser::{Auth, StorageState, Task};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Bounds, Call};
 
-/// The program that makes a session, or reads one.
+/// Guest program that creates a session or reads one.
 const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
-/// Bytes of a storage state.
+/// Largest storage state in bytes.
 const MOST: u64 = 1024 * 1024;
 
 impl Session<'_, '_> {
-    /// What the browser begins with. Values of cookies go from guest to guest and stay out of
-    /// every record.
+    /// Returns the initial state of the browser. Cookie values pass from guest to guest and appear
+    /// in no record.
     pub(super) fn browser_state(
         &mut self,
         task: &Task,

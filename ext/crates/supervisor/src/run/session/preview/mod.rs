@@ -1,10 +1,9 @@
-//! The preview of a held sandbox: its guest's site, on an address of the host.
+//! Preview of a held sandbox: the guest's site on an address of the host.
 //!
-//! It is open while the sandbox is held, by the run's own request or because somebody asked for
-//! it meanwhile, and closed before the guest ends. What visitors do there happens in the guest: what
-//! it changes in captured mounts is part of the run's change as everything else that is; what it
-//! changes in the database never is. Every preview leaves a record: where it was and when, how many
-//! requests there were, how it ended; never its token.
+//! The run request or a later request opens the preview while the sandbox is held; it closes before
+//! the guest ends. Visitors act inside the guest: their changes in captured mounts are part of the
+//! run's change, their changes in the database never are. Each preview has a record with address,
+//! times, number of requests and end, but without its token.
 
 mod requests;
 mod server;
@@ -21,15 +20,15 @@ use wp_codebox_proxy::preview::{
     Counts, Forwarder, LOGIN_PARAMETER, ListenAddress, Logins, PARAMETER, Reservation, Token,
 };
 
-/// What the site is served by.
+/// Web server of the site.
 const SERVER: &str = "php-built-in";
 
 /// How a preview ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum PreviewEnd {
-    /// Somebody closed it, or the sandbox it shows.
+    /// A client closed the preview or its sandbox.
     Closed,
-    /// Its time was up.
+    /// The deadline of the preview passed.
     Expired,
 }
 
@@ -42,7 +41,7 @@ impl PreviewEnd {
     }
 }
 
-/// The previews of a session: at most one is open.
+/// Previews of a session, of which at most one is open.
 #[derive(Default)]
 pub(in crate::run) struct Previews {
     visitors: Visitors,
@@ -50,7 +49,7 @@ pub(in crate::run) struct Previews {
     records: Vec<Value>,
 }
 
-/// One that is open.
+/// An open preview.
 struct Open {
     forwarder: Forwarder,
     _reservation: Option<Reservation>,
@@ -66,7 +65,7 @@ struct Open {
 }
 
 impl Open {
-    /// The record of it. `state` is `open`, `closed` or `expired`.
+    /// Returns the record of the preview. `state` is `open`, `closed` or `expired`.
     fn record(&self, state: &str, counts: Counts) -> Map<String, Value> {
         let mut record = Map::new();
         record.insert("schema".to_owned(), json!(schema_id::PREVIEW));
@@ -95,7 +94,7 @@ impl Open {
         record
     }
 
-    /// Offers a link that signs in; only the answer to this request has it.
+    /// Adds a link that signs a visitor in; only the reply to this request contains it.
     fn offer_login(&self, login: Option<(Token, String)>) -> Value {
         let mut answer = self.answer();
         if let Some((key, user)) = login {
@@ -107,7 +106,7 @@ impl Open {
         answer
     }
 
-    /// The record for whoever owns the sandbox: with the link that lets a visitor in.
+    /// Returns the record for the owner of the sandbox, including the access link.
     fn answer(&self) -> Value {
         let mut answer = self.record("open", self.forwarder.counts());
         if let Some(token) = &self.token {
@@ -119,12 +118,13 @@ impl Open {
 }
 
 impl Previews {
-    /// Whether something has to be done for a visitor, or the preview's time was up.
+    /// Returns whether a preview is open, so that visitors or its deadline may need attention.
     pub(in crate::run) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// What the bundle says of them: the last one, and all when there were several.
+    /// Returns the preview record of the bundle: the last preview, and a list if there were
+    /// several.
     pub(in crate::run) fn into_record(self) -> Option<Value> {
         let mut last = self.records.last().cloned()?;
         if self.records.len() > 1 {

@@ -1,4 +1,4 @@
-//! What a session does about its preview: opens it, serves its visitors, closes it.
+//! Opens, serves and closes the preview of a session.
 
 use super::{Open, PreviewEnd};
 use crate::run::preview_request::Wanted;
@@ -13,17 +13,17 @@ use wp_codebox_proxy::preview::{
 };
 use wp_codebox_runtime::{Stop, now_rfc3339, rfc3339};
 
-/// Connections opened before the thread that owns the guest does something else.
+/// Largest number of connections opened before the owner thread does other work.
 const ROUND: usize = 32;
 
 impl Session<'_, '_> {
-    /// The event counter that wakes this session's owner when a visitor comes.
+    /// Sets the event counter that wakes the session's owner thread when a visitor arrives.
     pub(in crate::run) fn ring_for_visitors(&mut self, bell: OwnedFd) {
         self.previews.visitors.ring_with(bell);
     }
 
-    /// Opens the preview that the run's own request asks for, until `until` at the latest. A run
-    /// whose preview cannot be opened ends as failed, with what it did.
+    /// Opens the preview of the run request, until `until` at the latest. If that fails, the run
+    /// fails and its evidence is preserved.
     pub(in crate::run) fn open_requested_preview(
         &mut self,
         request: &PreviewRequest,
@@ -40,8 +40,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Carries out a request about the preview; the answer is `preview/v1`. `until` is when the
-    /// sandbox ends as things stand.
+    /// Handles a preview request; the reply is `preview/v1`. `until` is the current deadline of the
+    /// sandbox.
     pub(in crate::run) fn preview(
         &mut self,
         request: &PreviewRequest,
@@ -56,14 +56,15 @@ impl Session<'_, '_> {
                 Ok(self.preview_status())
             }
             other => {
-                let message = format!("there is no action {other:?} of a preview");
+                let message =
+                    format!("unknown preview action {other:?}: use open, status or close");
                 Err(ErrorBody::new(ErrorCode::InputInvalid, message)
                     .hint("open, status and close are"))
             }
         }
     }
 
-    /// The open preview, else the last one, else that there was none.
+    /// Returns the open preview, else the last one, else a record that there was none.
     pub(in crate::run) fn preview_status(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => open.answer(),
@@ -72,7 +73,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The same for everybody: no token is in it. Null when there was none.
+    /// Returns the public record without the token; null when there was no preview.
     pub(in crate::run) fn preview_shown(&self) -> Value {
         match (&self.previews.open, self.previews.records.last()) {
             (Some(open), _) => Value::Object(open.record("open", open.forwarder.counts())),
@@ -88,9 +89,9 @@ impl Session<'_, '_> {
     ) -> Result<Value, ErrorBody> {
         let wanted = Wanted::read(request)?;
         if let Some(open) = &mut self.previews.open {
-            // Asked again it may live longer; it does not move.
+            // A second request can extend the preview but not move it to another address.
             if wanted.place.port.is_some() && wanted.place != open.place {
-                let message = format!("a preview is open at {} already", open.url);
+                let message = format!("a preview is already open at {}", open.url);
                 return Err(
                     ErrorBody::new(ErrorCode::PreviewUnavailable, message).hint("close it first")
                 );
@@ -147,7 +148,7 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// The sandbox lives until then: a preview without a time of its own does, too.
+    /// Extends a preview without a deadline of its own to the new deadline of the sandbox.
     pub(in crate::run) fn preview_until(&mut self, until: Instant) {
         if let Some(open) = &mut self.previews.open
             && open.ttl.is_none()
@@ -157,10 +158,10 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Opens connections for visitors who wait, and writes down a preview whose time was up. To
-    /// be called whenever the bell rang, and now and then. Whether somebody came.
+    /// Opens connections for waiting visitors and closes an expired preview. To be called when the
+    /// event counter fires and periodically. Returns whether a visitor arrived.
     pub(in crate::run) fn serve_visitors(&mut self) -> Result<bool, ErrorBody> {
-        let came = self.previews.visitors.came();
+        let came = self.previews.visitors.take_arrivals();
         for _ in 0..ROUND {
             let Some(reply) = self.previews.visitors.next() else {
                 break;
@@ -173,7 +174,7 @@ impl Session<'_, '_> {
                     "it is closed",
                 ))
             };
-            // A visitor who went away wants none.
+            // Fails if the visitor has disconnected.
             let _ = reply.send(answer);
         }
         self.settle_preview()?;
@@ -188,7 +189,7 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// Closes the preview, if one is open, and writes it down. Its port is free afterwards.
+    /// Closes the preview, if one is open, and records it. The port is free afterwards.
     pub(in crate::run) fn close_preview(&mut self, end: PreviewEnd) -> Result<(), ErrorBody> {
         let Some(mut open) = self.previews.open.take() else {
             return Ok(());
@@ -224,7 +225,7 @@ fn within(ttl: Option<Duration>, until: Instant) -> Instant {
     own.map_or(until, |own| own.min(until))
 }
 
-/// An instant of the future as a time of day.
+/// Converts a future instant to a timestamp.
 fn at(when: Instant) -> String {
     let left = when.saturating_duration_since(Instant::now());
     let since = SystemTime::now()

@@ -1,8 +1,8 @@
-//! The guest's own web server: PHP's built-in one, in front of the guest's WordPress.
+//! Web server of the guest: PHP's built-in server for the guest's WordPress.
 //!
-//! It is a launched program of the working guest, listens on the guest's 127.0.0.1 and dies with
-//! the guest. What it prints is the guest's word; its end is kept for whoever asks why it is not
-//! there. Whoever needs the site calls [`Session::site_server`], which starts it when it does not run.
+//! The server is a program in the working guest, listens on the guest's 127.0.0.1 and dies with the
+//! guest. Its output is untrusted; the end of the output is stored to explain a failure.
+//! [`Session::site_server`] starts the server when it is needed and does not run.
 
 use crate::run::recorder::Recorder;
 use rustix::fs::{Mode, OFlags};
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
 use wp_codebox_runtime::{Launch, Runtime, Terminal};
 
-/// Where it listens, on the guest's own 127.0.0.1.
+/// Port on the guest's 127.0.0.1.
 pub(in crate::run) const SITE_PORT: u16 = 8080;
-/// Its router.
+/// Router script.
 const ROUTER: &str = "/opt/codebox/guest/preview-router.php";
-/// What WordPress's directory is.
+/// Document root: the directory of WordPress.
 const ROOT: &str = "/wordpress";
-/// Processes that answer requests.
+/// Number of PHP worker processes.
 const WORKERS: &str = "4";
-/// Time until it answers.
+/// Time limit for the server to become ready.
 const READY: Duration = Duration::from_secs(15);
-/// Wait between two attempts.
+/// Delay between two connection attempts.
 const PAUSE: Duration = Duration::from_millis(40);
-/// End of its output that is kept, bytes.
+/// Number of bytes stored from the end of the server's output.
 const TAIL: usize = 8 * 1024;
 
-/// A server that was started.
+/// A started server.
 #[derive(Debug)]
 pub(in crate::run) struct SiteServer {
     pub(super) id: ExecutionId,
@@ -40,7 +40,7 @@ pub(in crate::run) struct SiteServer {
 }
 
 impl SiteServer {
-    /// Starts the server with this number in a guest; its programs hold `secrets`.
+    /// Starts server number `number` in a guest; its processes get `secrets`.
     pub(super) fn start(
         number: u32,
         secrets: BTreeMap<String, String>,
@@ -80,7 +80,7 @@ impl SiteServer {
         }
     }
 
-    /// Until it answers with what only it was told.
+    /// Waits until the server answers with its nonce, which only it knows.
     fn wait(&self, runtime: &mut dyn Runtime) -> Result<(), String> {
         let until = Instant::now() + READY;
         loop {
@@ -114,7 +114,7 @@ fn nonce() -> Result<String, ErrorBody> {
 fn program() -> Vec<String> {
     let mut argv = vec!["php".to_owned()];
     for setting in [
-        // Errors belong into its own output, not into a visitor's page.
+        // PHP errors go to the server's own output and not into a visitor's page.
         "display_errors=0",
         "log_errors=1",
         "max_execution_time=110",
@@ -139,7 +139,8 @@ fn variables(nonce: &str) -> BTreeMap<String, String> {
 
 type Printed = Arc<Mutex<Vec<u8>>>;
 
-/// Nothing to read, and a pipe whose end is kept: a server that nobody reads would stand still.
+/// Creates empty standard input and an output pipe that a thread reads: the server would block on a
+/// full pipe.
 fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     let unable = |error: std::io::Error| {
         let message = format!("the site of the sandbox cannot be served: {error}");
@@ -158,7 +159,7 @@ fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
     Ok(([null, write, other], printed))
 }
 
-/// Until the last writer is gone, which is the guest's end at the latest.
+/// Reads until the last writer has closed the pipe, at the latest when the guest ends.
 fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     let mut from = std::fs::File::from(from);
     let mut piece = [0_u8; 4096];
@@ -173,7 +174,7 @@ fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
     }
 }
 
-/// Whether the server at the other end knows the nonce.
+/// Returns whether the server at the other end knows the nonce.
 fn answers(connection: OwnedFd, nonce: &str, until: Instant) -> std::io::Result<bool> {
     let mut stream = TcpStream::from(connection);
     stream.set_nonblocking(false)?;
@@ -204,7 +205,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn only_a_server_that_knows_the_nonce_is_ours() {
+    fn server_without_the_nonce_is_not_accepted() {
         for (said, expected) in [
             (&b"HTTP/1.0 200 OK\r\n\r\nabc\n"[..], true),
             (&b"HTTP/1.0 200 OK\r\n\r\nabd"[..], false),
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_it_prints_is_kept() {
+    fn end_of_server_output_is_stored() {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let tail = Printed::default();
         let kept = Arc::clone(&tail);

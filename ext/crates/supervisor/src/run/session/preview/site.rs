@@ -1,4 +1,4 @@
-//! The guest's web server, for whoever needs the site.
+//! Access to the guest's web server.
 
 use super::server::{SITE_PORT, SiteServer};
 use crate::run::session::Session;
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use wp_codebox_contracts::{ErrorBody, GuestPhase};
 
 impl Session<'_, '_> {
-    /// The port of the guest's web server, which answers there now.
+    /// Returns the port of the guest's running web server; starts the server if necessary.
     pub(in crate::run) fn site_server(&mut self) -> Result<u16, ErrorBody> {
         if self.guest.site.is_none() {
-            // A guest that nobody can reach gets no server.
+            // A guest without a connector gets no server, because nothing could reach it.
             let way = self.guest.runtime.connector()?;
             self.guest.sites += 1;
             let secrets = self.context.prepared.secrets.environment(GuestPhase::Work);
@@ -21,7 +21,7 @@ impl Session<'_, '_> {
         Ok(SITE_PORT)
     }
 
-    /// A connection to the guest's web server. One that does not answer is started again, once.
+    /// Connects to the guest's web server. If it does not answer, restarts it once.
     pub(in crate::run) fn site_connection(&mut self) -> Result<OwnedFd, ErrorBody> {
         let port = self.site_server()?;
         match self.guest.runtime.connect(port) {
@@ -34,8 +34,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Ends what serves the session itself in the guest, web server and sync, e.g. because the
-    /// state of the guest is to be kept. Whoever needs it next starts it again.
+    /// Stops the session's own programs in the guest, web server and sync program, for example
+    /// before a snapshot. The next use starts them again.
     pub(in crate::run) fn stop_site_server(&mut self) {
         self.end_site_server();
         self.stop_sync_program();
@@ -44,7 +44,7 @@ impl Session<'_, '_> {
     fn end_site_server(&mut self) {
         self.previews.visitors.shut();
         if let Some(server) = self.guest.site.take() {
-            // A guest that is gone has no server.
+            // Fails if the guest is dead, and then the server is dead, too.
             let _ = self.guest.runtime.stop(&server.id);
         }
     }

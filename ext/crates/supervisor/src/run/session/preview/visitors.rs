@@ -1,9 +1,10 @@
-//! Connections that visitors wait for, between the forwarder's thread and the guest's.
+//! Queue of visitors that wait for a connection, between the forwarder's thread and the guest's
+//! owner thread.
 //!
-//! While the guest's server is up the guest is asked at once, whatever its owner waits for: what a
-//! command writes while a page is read is as on any site. Without a server, or when the guest
-//! refuses, a visitor waits for the owner, who starts one; so does one who comes while the state of
-//! the guest is kept, for which its server is ended first.
+//! While the guest's server runs, the forwarder connects at once, even while the owner thread waits
+//! for a command: concurrent reads and writes are normal for a website. Without a server, or if the
+//! guest refuses the connection, the visitor waits for the owner thread, which starts a server.
+//! Visitors also wait during a snapshot, for which the server is stopped.
 
 use super::SITE_PORT;
 use std::collections::VecDeque;
@@ -14,13 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_proxy::preview::{ConnectReply, GuestConnector};
 use wp_codebox_runtime::Connector;
 
-/// Most that wait; the forwarder asks for no more than its own rooms.
+/// Largest number of waiting visitors; equals the forwarder's own limit.
 const MOST: usize = 64;
 
-/// The way to the guest's server.
+/// Connector to the guest's server.
 type Way = Option<Arc<dyn Connector>>;
 
-/// Those who wait, in order of arrival.
+/// Waiting visitors in order of arrival.
 #[derive(Clone, Default)]
 pub(super) struct Visitors(Arc<Inner>);
 
@@ -43,22 +44,22 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Visitors {
-    /// The event counter that wakes the thread that owns the guest.
+    /// Sets the event counter that wakes the owner thread of the guest.
     pub(super) fn ring_with(&self, bell: OwnedFd) {
         *held(&self.0.bell) = Some(bell);
     }
 
-    /// The guest's server is up and is reached this way.
+    /// Publishes the connector of the running server.
     pub(super) fn open(&self, way: Arc<dyn Connector>) {
         *held(&self.0.way) = Some(way);
     }
 
-    /// It is not: whoever comes waits for the guest's owner.
+    /// Withdraws the connector: new visitors wait for the owner thread.
     pub(super) fn shut(&self) {
         *held(&self.0.way) = None;
     }
 
-    /// The next one who still waits.
+    /// Removes and returns the next visitor that still waits.
     pub(super) fn next(&self) -> Option<ConnectReply> {
         let mut waiting = held(&self.0.waiting);
         while let Some(reply) = waiting.pop_front() {
@@ -69,8 +70,8 @@ impl Visitors {
         None
     }
 
-    /// Whether somebody came since this was asked last.
-    pub(super) fn came(&self) -> bool {
+    /// Returns whether a visitor arrived since the last call.
+    pub(super) fn take_arrivals(&self) -> bool {
         self.0.came.swap(false, Ordering::Relaxed)
     }
 }
@@ -90,7 +91,7 @@ impl Inner {
 
     fn ring(&self) {
         if let Some(bell) = held(&self.bell).as_ref() {
-            // A counter that is full wakes as well.
+            // A full event counter (EAGAIN) wakes the thread as well.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
     }
@@ -103,14 +104,14 @@ impl GuestConnector for Visitors {
         let Some(way) = way else {
             return self.0.wait(reply);
         };
-        // Whoever owns the guest knows that it is used.
+        // Tells the owner thread that the guest is in use.
         self.0.ring();
         let inner = Arc::clone(&self.0);
         way.ask(
             SITE_PORT,
             Box::new(move |made| match made {
                 Ok(connection) => {
-                    // A visitor who went away wants none.
+                    // Fails if the visitor has disconnected.
                     let _ = reply.send(Ok(connection));
                 }
                 Err(_) => inner.wait(reply),

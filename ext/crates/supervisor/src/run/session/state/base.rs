@@ -1,4 +1,4 @@
-//! A kept state that a guest begins on.
+//! Snapshot that a guest starts from.
 
 use super::facts::{self, layer_name};
 use crate::run::context::RunContext;
@@ -9,16 +9,16 @@ use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, SandboxSnapshot};
 use wp_codebox_runtime::{OpenSnapshot, SnapshotScope, SnapshotStore};
 
-/// A verified state, held for as long as a guest lies on it.
+/// A verified snapshot, locked while a guest uses it as lower layers.
 #[derive(Debug)]
 pub(in crate::run) struct Base {
     open: OpenSnapshot,
-    /// Where its layers lie, by index.
+    /// Directories of its layers, by layer index.
     places: BTreeMap<u32, HostSource>,
 }
 
 impl Base {
-    /// Verifies a kept state and that it belongs to this run's WordPress and mounts.
+    /// Verifies a snapshot and that it matches this run's WordPress and mounts.
     pub(in crate::run) fn open(
         context: &RunContext<'_>,
         shelf: &SnapshotStore,
@@ -44,22 +44,22 @@ impl Base {
         Ok(Self { open, places })
     }
 
-    /// Its document.
+    /// Returns the snapshot's document.
     pub(in crate::run) fn snapshot(&self) -> &SandboxSnapshot {
         &self.open.snapshot
     }
 
-    /// Where the layer of an index lies.
+    /// Returns the directory of a layer.
     pub(in crate::run) fn place(&self, index: u32) -> Option<HostSource> {
         self.places.get(&index).cloned()
     }
 
-    /// Where the layer over `wp-content` lies.
+    /// Returns the directory of the layer above `wp-content`.
     pub(in crate::run) fn content(&self) -> Vec<HostSource> {
         self.place(WP_CONTENT_LAYER).into_iter().collect()
     }
 
-    /// The layer of an index.
+    /// Returns the open directory of a layer.
     pub(in crate::run) fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.open
             .layer(&layer_name(index))
@@ -67,7 +67,7 @@ impl Base {
     }
 }
 
-/// The layers a guest of this run has.
+/// Returns the layer indexes of this run's guests.
 fn indexes(context: &RunContext<'_>) -> Vec<u32> {
     let writable = context
         .mounts

@@ -1,4 +1,4 @@
-//! Whether a session can begin on a kept state, and on which.
+//! Selects the snapshot that a session starts from, and checks that it can.
 
 use super::base::Base;
 use crate::run::context::RunContext;
@@ -8,21 +8,20 @@ use std::sync::Arc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot};
 use wp_codebox_runtime::{SnapshotStore, Stop};
 
-/// The stored state that the request wants to begin on.
+/// Opens the snapshot that the request names, if any.
 pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
     let prepared = context.prepared;
     let hold = prepared.request.hold.as_ref();
     let Some(reference) = hold.and_then(|hold| hold.snapshot.as_deref()) else {
         return Ok(None);
     };
-    keepable(context.level)?;
-    let shelf =
-        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
+    require_layers(context.level)?;
+    let shelf = SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
-/// Components that could not be loaded make a guest useless.
+/// Fails if the components could not be loaded, because the guest is useless then.
 pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     match stop {
         None => Ok(()),
@@ -39,18 +38,18 @@ pub(in crate::run) fn ready(stop: Option<Stop>) -> Result<(), ErrorBody> {
     }
 }
 
-/// Refuses where there are no layers to keep.
-pub(super) fn keepable(level: IsolationLevel) -> Result<(), ErrorBody> {
+/// Fails at an isolation level without overlay layers, which cannot be stored.
+pub(super) fn require_layers(level: IsolationLevel) -> Result<(), ErrorBody> {
     match level {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,
-            "states are kept at isolation level full only: at reduced a guest works in plain copies",
+            "snapshots need isolation level full: at level reduced a guest works in plain copies",
         )),
     }
 }
 
-/// Says that a session began on a stored state.
+/// Records that a session started from a snapshot.
 pub(in crate::run) fn began(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,

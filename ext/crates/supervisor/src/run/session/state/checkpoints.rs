@@ -1,4 +1,4 @@
-//! Checkpoints: states of a run that are kept in its scratch and end with it.
+//! Checkpoints: snapshots of a run in its scratch directory, which are removed with the run.
 
 use super::base::Base;
 use super::requests::check_request;
@@ -13,20 +13,20 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::arg_value;
 use wp_codebox_runtime::{SnapshotError, SnapshotScope, SnapshotStore};
 
-/// Checkpoints one run may hold: each is a copy of what was written.
+/// Largest number of checkpoints of a run: each is a copy of the written files.
 const MOST: usize = 16;
-/// Who stands in their documents.
+/// Actor in the documents of checkpoints.
 const ACTOR: &str = "run";
 
-/// What a checkpoint command came to, as it is printed.
+/// Result of a checkpoint command.
 pub(in crate::run) struct Checkpointed {
     /// `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
     pub document: Value,
-    /// Why it did not do what it was asked.
+    /// Error of a command that failed.
     pub error: Option<ErrorBody>,
 }
 
-/// What a command does.
+/// Checkpoint operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Create,
@@ -54,14 +54,14 @@ impl Operation {
 }
 
 impl Session<'_, '_> {
-    /// Carries a checkpoint command out. An error means that our own record could not be written,
-    /// or that the command is none of these.
+    /// Runs a checkpoint command. An error means that the run's own record could not be written, or
+    /// that the command is not a checkpoint command.
     pub(in crate::run) fn checkpoint(
         &mut self,
         call: &CommandCall,
     ) -> Result<Checkpointed, ErrorBody> {
         let operation = Operation::of(&call.command).ok_or_else(|| {
-            let message = format!("{} is no command for checkpoints", call.command);
+            let message = format!("{} is not a checkpoint command", call.command);
             ErrorBody::new(ErrorCode::CommandUnknown, message)
         })?;
         let name = arg_value(call, "name").unwrap_or_default().to_owned();
@@ -100,12 +100,12 @@ impl Session<'_, '_> {
         let refused = |what: String| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
         if made.iter().any(|one| one.name == name) {
             return refused(format!(
-                "there is a checkpoint {name:?} already; give another name"
+                "a checkpoint {name:?} already exists; use another name"
             ));
         }
         if made.len() >= MOST {
             return refused(format!(
-                "the run has {MOST} checkpoints already, which is the most"
+                "the run already has {MOST} checkpoints, which is the limit"
             ));
         }
         let kept = self.keep(shelf, &request, ACTOR, &[], Durability::Unsynced)?;
@@ -134,7 +134,7 @@ fn supported(level: IsolationLevel) -> Result<(), ErrorBody> {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,
-            "checkpoints need isolation level full: at reduced a guest works in plain copies",
+            "checkpoints need isolation level full: at level reduced a guest works in plain copies",
         )),
     }
 }
@@ -144,7 +144,7 @@ fn request(call: &CommandCall, name: &str) -> Result<SnapshotRequest, ErrorBody>
     let filter = call.args.iter().find(|arg| arg.starts_with("snapshot-"));
     if let Some((filter, _)) = filter.and_then(|arg| arg.split_once('=')) {
         return refused(format!(
-            "{filter} is not supported: a checkpoint holds all of the files and the database; leave it out"
+            "{filter} is not supported: remove it; a checkpoint always contains all files and the database"
         ));
     }
     let metadata = match arg_value(call, "metadata-json").map(serde_json::from_str) {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_checkpoint_cannot_leave_out_is_refused() {
+    fn checkpoint_with_file_or_database_filter_is_rejected() {
         let fine = call(&["name=a", r#"metadata-json={"k":1}"#]);
         assert_eq!(request(&fine, "a").unwrap().metadata["k"], 1);
         for args in [
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_their_own_words() {
+    fn checkpoint_failures_have_distinct_codes() {
         for (code, status, supported) in [
             (ErrorCode::CommandUnsupported, "unsupported", false),
             (ErrorCode::SnapshotNotFound, "not-found", true),

@@ -1,7 +1,7 @@
-//! A guest that began on a kept state: what it leaves is told against the mounts' sources.
+//! Capture of a guest that started from a snapshot, relative to its mounts' sources.
 //!
-//! Its upper directories hold only what came after the state. Whoever looks at it, or takes what
-//! it left, gets both merged in a directory of the run's scratch.
+//! The guest's upper directories contain only later changes. For inspection and capture, snapshot
+//! layers and upper directories are merged into a directory of the run's scratch.
 
 use super::base::Base;
 use super::facts::layer_name;
@@ -20,19 +20,20 @@ use wp_codebox_runtime::{
     ExecutionResult, Launch, LaunchedEnd, RunDir, Runtime, Usage,
 };
 
-/// The upper directories of a guest, by layer index.
+/// Upper directories of a guest, by layer index.
 pub(in crate::run) type Uppers = BTreeMap<u32, OwnedFd>;
 
-/// The upper directories of a guest that was just started. They stay what they are while it lives.
+/// Returns the upper directories of a guest that was just started. They do not change while the
+/// guest lives.
 pub(in crate::run) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
     match runtime.look()? {
         CapturedMounts::Layers(layers) => Ok(layers),
-        // Nothing of it can be kept, and `keep` says so.
+        // Plain copies cannot become a snapshot; the snapshot request returns that error.
         CapturedMounts::Trees(_) => Ok(Uppers::new()),
     }
 }
 
-/// Puts the state that a guest began on behind what it leaves.
+/// Adds the snapshot that a guest started from to the directories for its capture.
 pub(in crate::run) fn continued(
     run_dir: &RunDir,
     inner: Box<dyn Runtime>,
@@ -110,23 +111,23 @@ impl Runtime for Continued {
     fn destroy(self: Box<Self>) -> Destroyed {
         let Destroyed { left, usage } = self.inner.destroy();
         let left = match left {
-            // A layer that is not there is one that cannot be captured, and the run says so.
-            CapturedMounts::Layers(layers) => CapturedMounts::Layers(
-                merged(&self.scratch, &self.base, &layers).unwrap_or_default(),
-            ),
+            // A missing layer is reported as one that cannot be captured.
+            CapturedMounts::Layers(layers) => {
+                CapturedMounts::Layers(merged(&self.scratch, &self.base, &layers).unwrap_or_default())
+            }
             trees @ CapturedMounts::Trees(_) => trees,
         };
         Destroyed { left, usage }
     }
 }
 
-/// Each layer over the kept one, in a directory of its own. What was merged before is given up.
+/// Merges each layer with its snapshot layer into a new directory and removes earlier merges.
 fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorBody> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
     let unable = |e: std::io::Error| failed(format!("layers cannot be merged: {e}"));
     for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
-        // Whoever still reads it holds it open.
+        // A reader of the old directory has it open, so removing it is safe.
         let _ = remove_tree(&old.path());
     }
     let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());

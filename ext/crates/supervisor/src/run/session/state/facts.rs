@@ -1,4 +1,4 @@
-//! What a kept state lies on, and whether that is what is there.
+//! Facts about the base of a snapshot, and the check that the present sandbox has the same base.
 
 use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::SnapshotFacts;
 
-/// Whether a mount has a layer that is kept.
+/// Returns whether a mount has a layer in snapshots.
 pub(super) fn is_kept(mount: &Materialised) -> bool {
     match mount.mount.request.mode {
         MountAccess::Readwrite => true,
@@ -17,7 +17,7 @@ pub(super) fn is_kept(mount: &Materialised) -> bool {
     }
 }
 
-/// What a state of this run lies on.
+/// Returns the base facts of a snapshot of this run.
 pub(super) fn of(
     context: &RunContext<'_>,
     request: &SnapshotRequest,
@@ -51,7 +51,7 @@ fn mount(mount: &Materialised) -> Result<SnapshotMount, ErrorBody> {
     let stat = rustix::fs::fstat(&mount.mount.source).map_err(|e| {
         ErrorBody::new(
             ErrorCode::MountUnreadable,
-            format!("the source of mount {target} cannot be looked at: {e}"),
+            format!("the source of mount {target} cannot be read: {e}"),
         )
     })?;
     Ok(SnapshotMount {
@@ -66,7 +66,7 @@ fn mount(mount: &Materialised) -> Result<SnapshotMount, ErrorBody> {
     })
 }
 
-/// Refuses a state of another site, WordPress or PHP, or of other mounts.
+/// Rejects a snapshot of another site, WordPress or PHP, or of other mounts.
 pub(super) fn check(context: &RunContext<'_>, snapshot: &SandboxSnapshot) -> Result<(), ErrorBody> {
     let mounts = context
         .mounts
@@ -90,7 +90,7 @@ struct Here<'h> {
     mounts: &'h [SnapshotMount],
 }
 
-/// What is different, in a clause.
+/// Returns the first difference as a clause.
 fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     if snapshot.site.as_str() != here.site {
         return Some("it belongs to another site".to_owned());
@@ -104,7 +104,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
     }
     if snapshot.mounts.len() != here.mounts.len() {
         return Some(format!(
-            "it has {} mounts, this sandbox {}",
+            "it has {} mounts, but this sandbox has {}",
             snapshot.mounts.len(),
             here.mounts.len()
         ));
@@ -131,7 +131,7 @@ fn differs(here: &Here<'_>, snapshot: &SandboxSnapshot) -> Option<String> {
         })
 }
 
-/// Name of a kept layer.
+/// Returns the name of a snapshot layer.
 pub(super) fn layer_name(index: u32) -> String {
     if index == WP_CONTENT_LAYER {
         "content".to_owned()
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_something_else_is_refused_and_says_of_what() {
+    fn snapshot_of_another_base_is_rejected_with_the_difference() {
         assert_eq!(judged(|_| {}), None);
         type Change = fn(&mut Value);
         let changes: [(Change, &str); 7] = [

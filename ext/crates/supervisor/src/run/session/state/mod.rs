@@ -1,11 +1,11 @@
-//! The state of the working guest: kept, brought back, thrown away.
+//! Snapshots of the working guest: create, restore, reset.
 //!
-//! State is what the captured mounts and `wp-content` (with the database) hold; `/tmp` and the
-//! home directory are no part of it. A guest with a state begins on kept layers that lie directly
-//! on its mounts' sources, so what a run changed is still told against those.
+//! A snapshot contains the captured mounts and `wp-content` (with the database); `/tmp` and the
+//! home directory are not part of it. A guest from a snapshot has the snapshot layers directly
+//! above its mounts' sources, so changes are still relative to these sources.
 //!
-//! Order matters: a state is verified before the guest that is there is given up, and the guest
-//! that takes its place is alive before that one ends. Whatever fails, one of them goes on.
+//! The order matters: a snapshot is verified before the current guest is given up, and the new
+//! guest runs before the current one ends. After any failure one of the two continues.
 
 mod base;
 mod begin;

@@ -1,7 +1,7 @@
-//! The database is brought to rest before it is copied.
+//! Checkpoints the database before it is copied.
 //!
-//! A program in the guest writes what is in the log into the database and checks it. Its answer
-//! is the guest's word: it can only keep a state from being kept.
+//! A guest program writes the write-ahead log into the database and checks the database. Its report
+//! is untrusted: it can only prevent a snapshot.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ const PROGRAM: &str = "/opt/codebox/guest/settle-database.php";
 const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER: u64 = 64 * 1024;
 
-/// Settles the database of the guest.
+/// Checkpoints and checks the database of the guest.
 pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(), ErrorBody> {
     let internal = |e: String| ErrorBody::new(ErrorCode::Internal, e);
     let now = Instant::now();
@@ -36,16 +36,16 @@ pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(),
     match done.end {
         ExecutionEnd::Exited { code: 0 } => settled(&output),
         ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => Err(error),
-        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => Err(damaged(
-            "the program that settles it did not come to its end",
-        )),
+        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
+            Err(damaged("the program that checkpoints it did not finish"))
+        }
         ExecutionEnd::GuestDied { death } => Err(death.attach_to(ErrorBody::new(
             ErrorCode::RunFailed,
-            format!("the sandbox was lost while its state was to be kept: {death}"),
+            format!("the sandbox was lost before its snapshot was complete: {death}"),
         ))),
         ExecutionEnd::TimedOut | ExecutionEnd::Cancelled => Err(ErrorBody::new(
             ErrorCode::RunFailed,
-            "the sandbox ended while its state was to be kept",
+            "the sandbox ended before its snapshot was complete",
         )),
     }
 }
@@ -64,7 +64,7 @@ fn settled(output: &[u8]) -> Result<(), ErrorBody> {
 }
 
 fn damaged(why: &str) -> ErrorBody {
-    let message = format!("the database of the sandbox cannot be kept: {why}");
+    let message = format!("the database of the sandbox cannot be stored: {why}");
     ErrorBody::new(ErrorCode::RunFailed, message)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_settled_database_is_kept() {
+    fn database_is_stored_only_after_a_clean_checkpoint() {
         settled(br#"{"database":"settled"}"#).unwrap();
         settled(br#"{"database":"absent"}"#).unwrap();
         let code = |output: &[u8]| settled(output).unwrap_err().code;

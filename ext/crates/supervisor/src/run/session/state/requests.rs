@@ -1,7 +1,7 @@
-//! Requests about the state of the working guest.
+//! Handles requests about snapshots of the working guest.
 
 use super::base::Base;
-use super::begin::{event, keepable};
+use super::begin::{event, require_layers};
 use super::facts::{self, layer_name};
 use super::quiet;
 use crate::run::session::Session;
@@ -16,15 +16,15 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{LayerSource, SnapshotScope, SnapshotStore};
 
-/// Snapshots one sandbox may make.
+/// Largest number of snapshots of one sandbox.
 const MOST: usize = 64;
-/// Longest name, bytes.
+/// Longest name in bytes.
 const NAME: usize = 128;
-/// Largest free data, bytes of JSON.
+/// Largest metadata in bytes of JSON.
 const METADATA: usize = 64 * 1024;
 
 impl Session<'_, '_> {
-    /// A request about the state, from whoever may ask. `running` names what runs in the guest.
+    /// Handles a snapshot request of a client. `running` lists the programs that run in the guest.
     pub(in crate::run) fn state_request(
         &mut self,
         request: &LiveRequest,
@@ -57,8 +57,9 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Keeps the present state in the site's store, for this sandbox and later ones. `running`
-    /// names what runs in the guest; the caller pauses what it may pause, such as a preview.
+    /// Stores the current state in the site's snapshot store, for this sandbox and later ones.
+    /// `running` lists the programs that run in the guest; the caller pauses what it can, such as a
+    /// preview.
     pub(in crate::run) fn snapshot(
         &mut self,
         request: &SnapshotRequest,
@@ -73,14 +74,14 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// The snapshots of this sandbox, oldest first.
+    /// Returns the snapshots of this sandbox, oldest first.
     pub(in crate::run) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
         let run_id = &self.context.prepared.request.run_id;
         Ok(self.shelf()?.list(SnapshotScope::Run(run_id)))
     }
 
-    /// Replaces the guest by one with the state of a snapshot: of this sandbox by its name, of any
-    /// of the site by its id.
+    /// Replaces the guest by one with the state of a snapshot: one of this sandbox by name, or any
+    /// of the site by id.
     pub(in crate::run) fn restore(
         &mut self,
         reference: &str,
@@ -88,7 +89,7 @@ impl Session<'_, '_> {
         running: &[String],
     ) -> Result<SandboxSnapshot, ErrorBody> {
         free(running)?;
-        keepable(self.context.level)?;
+        require_layers(self.context.level)?;
         let shelf = self.shelf()?;
         let run_id = &self.context.prepared.request.run_id;
         let named = shelf.find(reference, SnapshotScope::Run(run_id));
@@ -102,7 +103,7 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// Replaces the guest by a fresh one, set up as the sandbox's profile says.
+    /// Replaces the guest by a fresh one and runs the setup of the sandbox's profile.
     pub(in crate::run) fn reset(
         &mut self,
         actor: &str,
@@ -150,8 +151,8 @@ impl Session<'_, '_> {
     ) -> Result<SandboxSnapshot, ErrorBody> {
         check_request(request)?;
         free(running)?;
-        keepable(self.context.level)?;
-        // It comes back when somebody looks at the site again.
+        require_layers(self.context.level)?;
+        // The next request to the site starts the server again.
         self.stop_site_server();
         let deadline = self.deadline();
         quiet::settle(self.guest.runtime.as_mut(), deadline)?;
@@ -184,24 +185,25 @@ impl Session<'_, '_> {
 
 fn check_room(made: &[SandboxSnapshot], name: &str) -> Result<(), ErrorBody> {
     if made.iter().any(|snapshot| snapshot.name == name) {
-        let message = format!("this sandbox has a snapshot {name:?} already; give another name");
+        let message = format!("this sandbox already has a snapshot {name:?}; use another name");
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
     if made.len() >= MOST {
-        let message = format!("this sandbox has {MOST} snapshots already, which is the most");
+        let message = format!("this sandbox already has {MOST} snapshots, which is the limit");
         return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
     }
     Ok(())
 }
 
-/// Refuses when a program runs.
+/// Fails if a program runs.
 fn free(running: &[String]) -> Result<(), ErrorBody> {
     if running.is_empty() {
         return Ok(());
     }
     let names = running.join(", ");
-    let message =
-        format!("programs run in the sandbox: {names}; wait until they have ended, or stop them");
+    let message = format!(
+        "programs are running in the sandbox: {names}; end them or wait until they have ended"
+    );
     Err(ErrorBody::new(ErrorCode::SandboxInUse, message).with("running", running.to_vec()))
 }
 
@@ -211,10 +213,10 @@ pub(super) fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> 
     if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
         return refused("the name of a snapshot is 1 to 128 bytes without control characters");
     }
-    // A reference that looks like an id means one, also after that snapshot is gone.
+    // A reference with the prefix of ids is an id, even if that snapshot no longer exists.
     if name.starts_with("snap_") {
         return refused(
-            "the name of a snapshot does not begin with snap_, as ids do; give another name",
+            "a snapshot name must not begin with snap_, the prefix of snapshot ids; use another name",
         );
     }
     let metadata = serde_json::to_string(&request.metadata).unwrap_or_default();
@@ -230,7 +232,7 @@ mod tests {
     use serde_json::Map;
 
     #[test]
-    fn names_and_data_are_bounded() {
+    fn snapshot_names_and_metadata_are_bounded() {
         let request = |name: &str| SnapshotRequest {
             name: name.to_owned(),
             metadata: Map::new(),
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_runs_is_named() {
+    fn snapshot_while_programs_run_is_rejected_with_their_names() {
         free(&[]).unwrap();
         let error = free(&["exec-3 (sleep)".to_owned()]).unwrap_err();
         assert_eq!(error.code, ErrorCode::SandboxInUse);

@@ -1,4 +1,4 @@
-//! Files into a held sandbox and out of it.
+//! Transfers files into a held sandbox and out of it.
 
 mod program;
 mod requests;

@@ -1,7 +1,7 @@
-//! The guest program that carries files in and out: started once, asked many times.
+//! Client of the guest program that transfers files: started once, used for many requests.
 //!
-//! Whatever it says is the guest's word: amounts and times are bounded, and one that speaks
-//! nonsense is ended.
+//! Its replies are untrusted: sizes and times are bounded, and a program that sends an invalid
+//! reply is killed.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, MountAccess};
 use wp_codebox_runtime::{GuestMount, Launch, Runtime, Terminal};
 
-/// Where it is.
+/// Path of the guest program.
 const PROGRAM: &str = "/opt/codebox/guest/sync.php";
-/// Time for one answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest line of an answer, bytes.
+/// Time limit for one reply.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest line of a reply, in bytes.
 const LINE: usize = 8 * 1024 * 1024;
 
-/// One that runs.
+/// A running sync program.
 #[derive(Debug)]
 pub(in crate::run) struct SyncProgram {
     pub(super) id: ExecutionId,
@@ -30,7 +30,7 @@ pub(in crate::run) struct SyncProgram {
     heard: Vec<u8>,
 }
 
-/// What it answered, and the bytes behind.
+/// Reply of the program, and the file bytes that follow it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub members: Map<String, Value>,
@@ -38,7 +38,7 @@ pub(super) struct Answer {
 }
 
 impl SyncProgram {
-    /// Starts the program with this number in a guest with these mounts.
+    /// Starts sync program number `number` in a guest with these mounts.
     pub(super) fn start(
         number: u32,
         mounts: &[GuestMount],
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_their_bytes_are_told_apart() {
+    fn replies_are_separated_from_following_file_bytes() {
         let (mut program, thread) =
             with(b"{\"ok\":true,\"length\":3}\na\nb{\"ok\":false,\"code\":\"io\"}\n");
         let one = program
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_speaks_nonsense_or_nothing_is_an_error() {
+    fn invalid_reply_and_missing_reply_are_errors() {
         for said in [
             &b"nonsense\n"[..],
             b"{\"ok\":true,\"length\":4}\nabcd",

@@ -1,12 +1,12 @@
-//! Files into a held sandbox and out of it.
+//! Handles sync requests: files into a held sandbox and out of it.
 //!
-//! In: a program in the guest writes, as the guest's own user. What a hostile guest makes of the
-//! directories meanwhile leads nowhere but into the guest; nothing of the host is opened for
-//! writing. Out: what differs from the mounts' sources is looked at from outside, as the
-//! capture at the end does it; whole trees and single files come from the program, and
-//! what it says of them is the guest's word. Every file that was carried is an event.
+//! In: a guest program writes the files as the guest's own user. If hostile code in the guest
+//! changes directories meanwhile, paths still resolve inside the guest; no host file is opened for
+//! writing. Out: differences from the mounts' sources are read on the host, like the final capture;
+//! whole trees and single files come from the guest program and are untrusted. Every transferred
+//! file is an event.
 
-use super::program::{Answer, PATIENCE, SyncProgram};
+use super::program::{Answer, REPLY_TIMEOUT, SyncProgram};
 use crate::run::captured::look;
 use crate::run::session::Session;
 use base64::Engine;
@@ -19,15 +19,15 @@ use wp_codebox_contracts::{
     schema_id,
 };
 
-/// Largest file that is carried, bytes: with base64 and its frame it fits a line.
+/// Largest file in bytes: base64-encoded and with its frame it fits a line.
 pub const FILE_BYTES: usize = 1_408 * 1024;
-/// Most files of one tree.
+/// Largest number of files in a tree.
 const TREE_FILES: u64 = 50_000;
-/// Longest answer, bytes.
+/// Longest reply in bytes.
 const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
-    /// Writes or deletes one file; at most for `left`, which is what the sandbox still has.
+    /// Writes or deletes one file within `left`, the remaining lifetime of the sandbox.
     pub(in crate::run) fn sync_in(
         &mut self,
         request: &SyncIn,
@@ -81,7 +81,7 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// What the sandbox holds, likewise.
+    /// Returns files of the sandbox within the same time limit.
     pub(in crate::run) fn sync_out(
         &mut self,
         request: &SyncOut,
@@ -107,7 +107,7 @@ impl Session<'_, '_> {
             },
             (None, true, _) => {
                 return Err(invalid(
-                    "content is carried file by file: name the path of one",
+                    "content can be requested for one file only: set its path",
                 ));
             }
             (_, false, true) => {
@@ -129,7 +129,7 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// Writable mounts, by the names under which files of them are reported.
+    /// Returns the writable mounts, by the paths under which their files are reported.
     fn places(&self) -> Vec<&GuestPath> {
         let mounts = self.context.guest_mounts.iter();
         mounts
@@ -138,7 +138,7 @@ impl Session<'_, '_> {
             .collect()
     }
 
-    /// The path by its mount's working name.
+    /// Returns the path below its mount's reported path.
     fn writable(&self, path: &GuestPath) -> Result<GuestPath, ErrorBody> {
         for mount in &self.context.guest_mounts {
             if mount.access != MountAccess::Readwrite {
@@ -153,11 +153,11 @@ impl Session<'_, '_> {
             }
         }
         let places: Vec<&str> = self.places().iter().map(|path| path.as_str()).collect();
-        Err(invalid(&format!("{path} is below no writable mount"))
+        Err(invalid(&format!("{path} is not below a writable mount"))
             .hint(format!("there are: {}", places.join(", "))))
     }
 
-    /// One file with its content; none when there is no file of this name.
+    /// Returns one file with its content; `None` when it does not exist.
     fn one_file(
         &mut self,
         path: &GuestPath,
@@ -183,7 +183,7 @@ impl Session<'_, '_> {
         })))
     }
 
-    /// What there is, as the guest says.
+    /// Returns the file tree as the guest reports it.
     fn tree(&mut self, below: Option<&GuestPath>, until: Instant) -> Result<Tree, ErrorBody> {
         let tops: Vec<GuestPath> = match below {
             Some(path) => vec![path.clone()],
@@ -204,7 +204,7 @@ impl Session<'_, '_> {
         Ok(tree)
     }
 
-    /// What differs from the mounts' sources, looked at from outside.
+    /// Returns the differences from the mounts' sources, read on the host.
     fn changes(&mut self, below: Option<&GuestPath>) -> Result<Vec<Value>, ErrorBody> {
         let seen = look(self.context, self.guest.runtime.as_ref())?;
         let mut rows = Vec::new();
@@ -227,15 +227,15 @@ impl Session<'_, '_> {
 }
 
 impl Session<'_, '_> {
-    /// Asks the program, which is started when it does not run. One that breaks off is ended; the
-    /// next question starts another.
+    /// Sends a request to the sync program, which is started if necessary. A program that fails is
+    /// killed; the next request starts another.
     fn ask_sync(
         &mut self,
         question: &Value,
         bytes: &[u8],
         until: Instant,
     ) -> Result<Answer, ErrorBody> {
-        let until = until.min(Instant::now() + PATIENCE);
+        let until = until.min(Instant::now() + REPLY_TIMEOUT);
         let mut program = match self.guest.syncing.take() {
             Some(program) => program,
             None => {
@@ -257,8 +257,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Ends the program, e.g. because the state of the guest is to be kept. The next sync starts
-    /// it again.
+    /// Stops the program, for example before a snapshot. The next sync starts it again.
     pub(in crate::run) fn stop_sync_program(&mut self) {
         if let Some(program) = self.guest.syncing.take() {
             let _ = self.guest.runtime.stop(&program.id);
@@ -266,16 +265,16 @@ impl Session<'_, '_> {
     }
 }
 
-/// A whole tree.
+/// File tree of the guest.
 #[derive(Debug, Default)]
 struct Tree {
-    /// Every regular file.
+    /// All regular files.
     files: Vec<Value>,
-    /// What there is besides, and why it cannot be carried.
+    /// Other entries, with the reason why they cannot be transferred.
     left_out: Vec<Value>,
 }
 
-/// A row of the guest, unless it is none.
+/// Validates a file row of the guest; `None` when it is invalid.
 fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
     let path = GuestPath::new(file.get(0)?.as_str()?).ok()?;
     let digest = file.get(1)?.as_str()?;
@@ -288,7 +287,7 @@ fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
     })
 }
 
-/// What cannot be carried, likewise. Its name may be one that no path of ours can have.
+/// Validates a row about an entry that cannot be transferred. Its name may be invalid as a path.
 fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
     let path = row.get(0)?.as_str()?;
     let below = path.strip_prefix(top.as_str())?;
@@ -301,7 +300,7 @@ fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
     (below.is_empty() || below.starts_with('/')).then(|| json!({"path": path, "reason": reason}))
 }
 
-/// A change as a row; directories are made by their files.
+/// Returns a change as a row; `None` for directories, which their files imply.
 fn change_row(path: &GuestPath, entry: &EntryChange) -> Option<Value> {
     let status = match entry.change {
         Change::Added(_) => "added",
@@ -335,7 +334,7 @@ fn change_row(path: &GuestPath, entry: &EntryChange) -> Option<Value> {
     (files > 0).then_some(Value::Object(row))
 }
 
-/// The answer, unless it is a refusal.
+/// Returns the reply unless it is a refusal.
 fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<Answer, ErrorBody> {
     if answer.members.get("ok") == Some(&Value::Bool(true)) {
         return Ok(answer);
@@ -351,7 +350,7 @@ fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<
     match text("code") {
         "changed" => {
             let found: String = text("found").chars().take(64).collect();
-            let message = format!("{path} is not what was synced last");
+            let message = format!("{path} differs from its last synced version");
             Err(ErrorBody::new(ErrorCode::SyncConflict, message)
                 .hint("look at both files, then say which one counts")
                 .with("path", path.as_str())
@@ -366,7 +365,7 @@ fn accepted(answer: Answer, path: &GuestPath, expected: Option<&str>) -> Result<
 fn too_large(path: &str) -> ErrorBody {
     let most = FILE_BYTES / 1024;
     invalid(&format!(
-        "{path} has more than {most} KiB, which is the most that a sync carries"
+        "{path} is larger than {most} KiB, the limit of a sync"
     ))
     .hint("mount it, or stage it when the sandbox is started")
 }
@@ -380,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_the_guest_names_nothing_outside_of_what_was_asked_for() {
+    fn guest_rows_outside_the_requested_path_are_dropped() {
         let top = GuestPath::new("/workspace/x").unwrap();
         let digest = "0".repeat(64);
         let row = |path: &str, digest: &str| tree_row(&top, &json!([path, digest, 3, true]));

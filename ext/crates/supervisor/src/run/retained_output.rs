@@ -1,8 +1,8 @@
-//! What is kept of the output of one execution: all of it up to the run's output limit; of more,
-//! beginning and end with a mark between.
+//! Bounded output of one execution: complete up to the run's output limit; beyond it, beginning and
+//! end with a truncation mark in between.
 //!
-//! Input is redacted. The journal gets output at once up to the limit, later the end. Memory is
-//! bounded by twice the limit however much comes.
+//! Input is already redacted. The journal receives output at once up to the limit and the end of
+//! the output later. Memory is bounded by twice the limit for any amount of output.
 
 use super::shown::equal_share;
 use std::collections::VecDeque;
@@ -10,10 +10,10 @@ use wp_codebox_artifacts::left_out;
 use wp_codebox_contracts::OutputStream;
 use wp_codebox_runtime::Cut;
 
-/// Bytes of the end of a stream that are kept without room for more.
+/// Number of bytes at the end of a stream that are stored when the memory limit is used up.
 const SMALL_END: usize = 4 * 1024;
 
-/// Whether there is room in memory for the beginning of a stream.
+/// Whether memory for the beginning of a stream is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Memory {
     Free,
@@ -22,9 +22,9 @@ pub(super) enum Memory {
 
 /// Output of one execution while it runs.
 #[derive(Debug)]
-pub(super) struct KeptOutput {
+pub(super) struct RetainedOutput {
     limit: usize,
-    /// Bytes that the journal takes before the end.
+    /// Number of bytes that the journal still accepts before the end part.
     left: usize,
     tail_room: usize,
     stdout: Stream,
@@ -45,12 +45,12 @@ pub(super) struct Ended {
     pub stdout: String,
     pub stderr: String,
     pub cut: Cut,
-    /// What the journal does not have yet: mark and end of each stream.
+    /// Output that the journal has not received: truncation mark and end of each stream.
     pub rest: Vec<(OutputStream, Option<String>, Vec<u8>)>,
 }
 
-impl KeptOutput {
-    /// Of both streams together at most so many bytes are kept.
+impl RetainedOutput {
+    /// Creates the buffer; both streams together store at most `limit` bytes.
     pub(super) fn new(limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Self {
@@ -62,7 +62,7 @@ impl KeptOutput {
         }
     }
 
-    /// Takes more output. Answers what of it the journal gets now.
+    /// Adds output and returns the part that the journal receives now.
     pub(super) fn push<'b>(
         &mut self,
         stream: OutputStream,
@@ -75,7 +75,7 @@ impl KeptOutput {
         };
         let at = border(bytes, self.left.min(bytes.len()));
         let (now, later) = bytes.split_at(at);
-        // What comes after the first byte that is left out is not part of the beginning.
+        // Output after the first dropped byte is not part of the beginning.
         self.left = if later.is_empty() { self.left - at } else { 0 };
         own.total += bytes.len() as u64;
         own.journalled += at as u64;
@@ -88,7 +88,8 @@ impl KeptOutput {
         now
     }
 
-    /// Drops the oldest bytes of the longer end: a short message beside a flood stays.
+    /// Drops the oldest bytes of the longer end part, so that a short message survives next to a
+    /// long stream.
     fn trim(&mut self) {
         let (room, half) = (self.tail_room, self.tail_room / 2);
         let (stdout, stderr) = (&mut self.stdout.tail, &mut self.stderr.tail);
@@ -99,7 +100,7 @@ impl KeptOutput {
         }
     }
 
-    /// Bytes in memory.
+    /// Number of bytes in memory.
     pub(super) fn held(&self) -> usize {
         [&self.stdout, &self.stderr]
             .iter()
@@ -107,7 +108,7 @@ impl KeptOutput {
             .sum()
     }
 
-    /// Nothing more comes.
+    /// Ends the output and returns the stored parts.
     pub(super) fn finish(self) -> Ended {
         let sizes = [&self.stdout, &self.stderr].map(|s| s.head.len() + s.tail.len());
         let share = equal_share(sizes.to_vec(), self.limit);
@@ -151,7 +152,8 @@ impl Stream {
         if whole && held.len() <= share {
             return (String::from_utf8_lossy(&held).into_owned(), None);
         }
-        // Of what is contiguous, beginning and end may be taken from anywhere.
+        // If no byte was dropped, beginning and end form one contiguous text that can be split
+        // anywhere.
         let (first, last) = match whole {
             true => (share - share / 3, share / 3),
             false => (
@@ -173,17 +175,17 @@ impl Stream {
     }
 }
 
-/// The last place up to `at` that is not inside of a character.
+/// Returns the last UTF-8 character boundary at or before `at`.
 pub(super) fn border(bytes: &[u8], at: usize) -> usize {
     let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    // A character has at most three such bytes; more are no text.
+    // A UTF-8 character has at most three continuation bytes; more are not text.
     (at.saturating_sub(3)..=at)
         .rev()
         .find(|at| !inside(*at))
         .unwrap_or(at)
 }
 
-/// Where the first character begins that is there from its first byte.
+/// Returns the offset of the first complete UTF-8 character.
 fn begin(bytes: &[u8]) -> usize {
     (0..=bytes.len().min(3))
         .find(|at| bytes.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80))
@@ -196,7 +198,7 @@ mod tests {
     use OutputStream::{Stderr, Stdout};
 
     fn ended(limit: u64, pieces: &[(OutputStream, &[u8])]) -> (Ended, Vec<u8>) {
-        let mut kept = KeptOutput::new(limit);
+        let mut kept = RetainedOutput::new(limit);
         let mut live = Vec::new();
         for (stream, bytes) in pieces {
             live.extend_from_slice(kept.push(*stream, bytes, Memory::Free));
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn output_up_to_the_limit_is_whole_and_live() {
+    fn output_below_the_limit_is_complete_and_journalled_at_once() {
         let (ended, live) = ended(9, &[(Stdout, b"12345"), (Stderr, b"6"), (Stdout, b"789")]);
         assert_eq!(
             (ended.stdout.as_str(), ended.stderr.as_str()),
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn output_beyond_the_limit_keeps_beginning_and_end() {
+    fn output_beyond_the_limit_retains_beginning_and_end() {
         let (one_more, _) = ended(9, &[(Stdout, b"0123456789")]);
         assert_eq!(one_more.stdout, "012345\n[… 1 bytes left out …]\n789");
         assert!(one_more.rest == [(Stdout, None, b"9".to_vec())]);
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stream_beside_a_flood_is_whole() {
+    fn short_stream_is_complete_next_to_a_long_one() {
         let flood = [b'x'; 1000];
         let pieces: [(OutputStream, &[u8]); 3] =
             [(Stdout, &flood), (Stderr, b"why"), (Stdout, &flood)];
@@ -251,12 +253,12 @@ mod tests {
     }
 
     #[test]
-    fn no_character_is_cut_in_two() {
+    fn truncation_splits_no_utf8_character() {
         let text = "aé€😀".repeat(20);
         for limit in 0..60 {
             for size in 1..12 {
                 let chars: Vec<char> = text.chars().collect();
-                let mut kept = KeptOutput::new(limit);
+                let mut kept = RetainedOutput::new(limit);
                 for piece in chars.chunks(size) {
                     let piece: String = piece.iter().collect();
                     let now = kept.push(Stdout, piece.as_bytes(), Memory::Free);
@@ -279,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_for_endless_output() {
-        let mut kept = KeptOutput::new(3000);
+    fn memory_is_bounded_for_unlimited_output() {
+        let mut kept = RetainedOutput::new(3000);
         for _ in 0..10_000 {
             kept.push(Stdout, &[b'x'; 100], Memory::Free);
             kept.push(Stderr, &[b'y'; 100], Memory::Free);
@@ -299,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_gets_what_memory_has_no_room_for() {
-        let mut kept = KeptOutput::new(90);
+    fn journal_gets_output_that_memory_does_not_retain() {
+        let mut kept = RetainedOutput::new(90);
         assert_eq!(kept.push(Stdout, b"first ", Memory::Free), b"first ");
         assert_eq!(kept.push(Stdout, b"second", Memory::Full), b"second");
         let ended = kept.finish();
