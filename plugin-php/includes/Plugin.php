@@ -38,7 +38,7 @@ final class Plugin {
 	private static SchemaStore $schemas;
 
 	/**
-	 * Wires the plugin.
+	 * Creates the plugin with its dependencies.
 	 *
 	 * @param string $file Main file of the plugin.
 	 */

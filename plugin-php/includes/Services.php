@@ -110,8 +110,8 @@ final class Services {
 	/**
 	 * Wires everything.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
-	 * @param SchemaStore   $schemas Schemas.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
 	 */
 	public function __construct( public readonly ExtensionGate $gate, public readonly SchemaStore $schemas ) {
 		$this->code      = new InstalledCode();

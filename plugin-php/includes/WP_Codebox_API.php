@@ -45,7 +45,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Hands the approved files of a verified bundle to the plugin of this site that applies changes.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function apply_approved_artifact( array $input = [] ): array|WP_Error {
@@ -54,7 +54,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
@@ -63,7 +63,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function browser_connector_request( array $input = [] ): array|WP_Error {
@@ -72,7 +72,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Asks a run to stop; what it has changed so far is kept as a bundle.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function cancel_run( array $input = [] ): array|WP_Error {
@@ -81,7 +81,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Deletes a bundle for good, a broken one too.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function discard_artifact( array $input = [] ): array|WP_Error {
@@ -90,7 +90,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Has a provider adapter of this site carry a request out: the older way, for callers that need its answer's shape. Use browser-connector-request instead.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function execute_browser_provider_request( array $input = [] ): array|WP_Error {
@@ -99,7 +99,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Gives a bundle out as a deterministic archive.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function export_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -108,7 +108,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Shows the patch of each changed file of a bundle that verifies.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_artifact_diff( array $input = [] ): array|WP_Error {
@@ -117,7 +117,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads one bundle: what changed, the review summary and the results of the checks.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_artifact( array $input = [] ): array|WP_Error {
@@ -126,7 +126,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads one run and, when it has ended, what it came to.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_run( array $input = [] ): array|WP_Error {
@@ -135,7 +135,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function import_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -144,7 +144,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads one bundle and verifies it: hashes, identity, listed files and signature.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function inspect_artifact( array $input = [] ): array|WP_Error {
@@ -153,7 +153,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Lists the bundles that runs on this site left, newest first.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_artifacts( array $input = [] ): array|WP_Error {
@@ -162,7 +162,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads the audit log of this site and says whether its hash chain is whole.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_audit_records( array $input = [] ): array|WP_Error {
@@ -171,7 +171,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_run_events( array $input = [] ): array|WP_Error {
@@ -180,7 +180,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Lists runs of this site, newest first: your own, or all of them if you may review.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_runs( array $input = [] ): array|WP_Error {
@@ -189,7 +189,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Takes a known bundle in again and replaces a copy that is no longer intact.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function reimport_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -198,7 +198,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function replay_artifact( array $input = [] ): array|WP_Error {
@@ -207,7 +207,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function review_artifact( array $input = [] ): array|WP_Error {
@@ -216,7 +216,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task_batch( array $input = [] ): array|WP_Error {
@@ -225,7 +225,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task_fanout( array $input = [] ): array|WP_Error {
@@ -234,7 +234,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task( array $input = [] ): array|WP_Error {
@@ -243,7 +243,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function stage_artifact_apply( array $input = [] ): array|WP_Error {
@@ -256,7 +256,7 @@ final class WP_Codebox_API {
 	 * Runs any ability of this plugin.
 	 *
 	 * @param string               $name  With or without the leading `wp-codebox/`.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when there is none of this name.
 	 */
 	public static function execute_ability( string $name, array $input = [] ): array|WP_Error {

@@ -33,7 +33,7 @@ function question(): array {
  * Leaves the answer; it replaces an earlier one.
  *
  * @param array<string, mixed> $question The question.
- * @param array<string, mixed> $answer   The answer.
+ * @param array<string, mixed> $answer   Result to print.
  * @return bool False when it is too large or cannot be written as JSON.
  */
 function answer( array $question, array $answer ): bool {
@@ -41,7 +41,7 @@ function answer( array $question, array $answer ): bool {
 	if ( ! is_string( $json ) || strlen( $json ) > ANSWER_BYTES ) {
 		return false;
 	}
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	return strlen( $json ) === file_put_contents( getenv( 'CODEBOX_ROOT' ) . $question['answer'], $json );
 }
 

@@ -21,7 +21,7 @@ require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 /**
  * Says what came of it.
  *
- * @param array<string,mixed> $answer The answer.
+ * @param array<string,mixed> $answer Result to print.
  */
 function answer( array $answer ): void {
 	echo "\n", json_encode( $answer, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR ), "\n";
@@ -30,7 +30,7 @@ function answer( array $answer ): void {
 /**
  * A refusal.
  *
- * @param string $code    Stable code.
+ * @param string $code    Stable error code.
  * @param string $message What is wrong.
  * @return array<string,mixed>
  */
@@ -46,7 +46,7 @@ function refusal( string $code, string $message ): array {
  * Executes it.
  *
  * @param mixed $request {name, input?}.
- * @return array<string,mixed> The answer.
+ * @return array<string,mixed> Reply.
  */
 function execute( mixed $request ): array {
 	$name = is_array( $request ) ? (string) ( $request['name'] ?? '' ) : '';

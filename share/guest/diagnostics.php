@@ -13,7 +13,7 @@ declare(strict_types=1);
 ( static function (): void {
 	$asked = json_decode( (string) getenv( 'CODEBOX_DIAGNOSTICS' ), true );
 	putenv( 'CODEBOX_DIAGNOSTICS' );
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	$file = is_array( $asked ) ? getenv( 'CODEBOX_ROOT' ) . $asked['file'] : '';
 	if ( '' === $file ) {
 		return;

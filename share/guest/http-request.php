@@ -21,7 +21,7 @@ const BODY_BYTES = 262144;
 /**
  * Says what came of it.
  *
- * @param array<string,mixed> $answer The answer.
+ * @param array<string,mixed> $answer Result to print.
  */
 function answer( array $answer ): void {
 	if ( isset( $answer['body'] ) && strlen( $answer['body'] ) > BODY_BYTES ) {
@@ -85,7 +85,7 @@ function pretend(): void {
 /**
  * Dispatches to the REST API.
  *
- * @return array<string,mixed> The answer.
+ * @return array<string,mixed> Reply.
  */
 function dispatch(): array {
 	$route = isset( $_GET['rest_route'] )

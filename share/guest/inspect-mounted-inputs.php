@@ -23,7 +23,7 @@ if ( ! is_array( $rows ) ) {
 $mounts = array();
 foreach ( $rows as $row ) {
 	$target = (string) ( $row['target'] ?? '' );
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	$place = getenv( 'CODEBOX_ROOT' ) . $target;
 	$names = is_dir( $place ) ? array_values( array_diff( (array) scandir( $place ), array( '.', '..' ) ) ) : array();
 

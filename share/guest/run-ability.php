@@ -17,7 +17,7 @@ require __DIR__ . '/answer.php';
  *
  * @param string               $name  Its name.
  * @param array<string, mixed> $input Its input.
- * @return array<string, mixed> The answer.
+ * @return array<string, mixed> Reply.
  */
 function codebox_execute( string $name, array $input ): array {
 	$ability = wp_has_ability( $name ) ? wp_get_ability( $name ) : null;

@@ -124,7 +124,7 @@ final class Seed {
 	 * Whether a scope chooses a row: every list that it has must hold the row's own value.
 	 *
 	 * @param string               $kind  Kind.
-	 * @param array<string, mixed> $row   Row.
+	 * @param array<string, mixed> $row   Row to read.
 	 * @param array<string, mixed> $scope Scope.
 	 */
 	private function chosen( string $kind, array $row, array $scope ): bool {
@@ -162,7 +162,7 @@ final class Seed {
 	/**
 	 * Makes a user without a name or address of a person.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function user( array $row ) {
@@ -183,7 +183,7 @@ final class Seed {
 	/**
 	 * Makes a term, or finds the one of its slug.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function term( array $row ) {
@@ -202,7 +202,7 @@ final class Seed {
 	/**
 	 * Makes a post with its terms and plain meta.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function post( array $row ) {
@@ -237,7 +237,7 @@ final class Seed {
 	/**
 	 * Makes the row of a medium; its file does not come along.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function medium( array $row ) {

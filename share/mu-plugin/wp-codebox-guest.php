@@ -21,7 +21,7 @@ const EGRESS_SOCKET = '/run/codebox/egress.sock';
 /**
  * Whether a URL leads to the guest itself.
  *
- * @param string $url URL.
+ * @param string $url URL to request.
  */
 function is_local( string $url ): bool {
 	$host = (string) wp_parse_url( $url, PHP_URL_HOST );
@@ -31,7 +31,7 @@ function is_local( string $url ): bool {
 /**
  * Whether a URL is a request to the bridge itself, such as one for the run's model.
  *
- * @param string $url URL.
+ * @param string $url URL to request.
  */
 function is_bridge( string $url ): bool {
 	$bridge = (string) getenv( 'CODEBOX_EGRESS_URL' );
@@ -43,7 +43,7 @@ function is_bridge( string $url ): bool {
  *
  * @param mixed  $response Answer of an earlier filter, or false.
  * @param array  $args     Request arguments.
- * @param string $url      URL.
+ * @param string $url      URL to request.
  * @return mixed The answer so far, or an error.
  */
 function block_http( $response, $args, $url ) {
@@ -61,7 +61,7 @@ function block_http( $response, $args, $url ) {
  * the bridge may be asked at its address and port.
  *
  * @param array  $args Request arguments.
- * @param string $url  URL.
+ * @param string $url  URL to request.
  * @return array Request arguments.
  */
 function leave_addresses_to_bridge( $args, $url ) {

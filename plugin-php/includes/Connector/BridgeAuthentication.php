@@ -1,6 +1,6 @@
 <?php
 /**
- * Authenticating a bridged request.
+ * Authenticates a bridged request.
  *
  * @package WPCodebox
  */
@@ -17,8 +17,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Puts the credential in, by a description or by the site's own function. Only address and headers
- * may change, and the address is judged again.
+ * Adds the credential, by the policy's declarative description or by the site's callback. Only URL and
+ * headers may change, and the URL is checked again.
  */
 final class BridgeAuthentication {
 
@@ -27,15 +27,17 @@ final class BridgeAuthentication {
 	/**
 	 * Wires it.
 	 *
-	 * @param LentValues $lent Values of the request under way.
+	 * @param LentValues $lent Secret values of the current request.
 	 */
 	public function __construct( private readonly LentValues $lent ) {}
 
 	/**
-	 * The request with its credential.
+	 * Returns the request with its credential.
 	 *
-	 * @param BridgePolicy                                                              $policy  Policy of the site.
-	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request Without one.
+	 * @param BridgePolicy                                                              $policy  Bridge policy
+	 *   of the site.
+	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request
+	 *   Request without a credential.
 	 * @return array{method: string, uri: string, headers: array<string, string>, body: string}
 	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*` and its like.
 	 */
@@ -64,9 +66,10 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * The headers of a description.
+	 * Builds the headers of a declarative authentication.
 	 *
-	 * @param array<string, mixed> $how `type`: `bearer`, `header` or `none`; `credential`: environment name of the connector's secret; `header`.
+	 * @param array<string, mixed> $how Authentication: `type` is `bearer`, `header` or `none`; `credential`
+	 *   is the environment name of the connector's secret; `header` is the header name.
 	 * @return array<string, string>
 	 */
 	private function described( array $how ): array {
@@ -87,11 +90,11 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * Remembers what the site's function put in, so that it is found when it comes back.
+	 * Registers the values that the site's callback added, so that redaction finds them in the response.
 	 *
-	 * @param array<string, mixed> $before  Request before.
-	 * @param array<mixed>         $headers Headers after.
-	 * @param BridgeUrl            $url     Address after.
+	 * @param array<string, mixed> $before  Request before the callback.
+	 * @param array<mixed>         $headers Headers after the callback.
+	 * @param BridgeUrl            $url     URL after the callback.
 	 */
 	private function learn( array $before, #[\SensitiveParameter] array $headers, #[\SensitiveParameter] BridgeUrl $url ): void {
 		foreach ( $headers as $name => $value ) {
@@ -111,16 +114,16 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * Whether this is one header: a name of RFC 9110 and one line of printable ASCII.
+	 * Checks for a single valid header: a name by RFC 9110 and one line of printable ASCII.
 	 *
-	 * @param mixed $name  Name.
-	 * @param mixed $value Value.
+	 * @param mixed $name  Header name.
+	 * @param mixed $value Header value.
 	 */
 	public static function is_header( mixed $name, #[\SensitiveParameter] mixed $value ): bool {
 		return is_string( $name ) && is_string( $value ) && 1 === preg_match( self::HEADER_NAME, $name ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
 	}
 
-	/** An answer of the site's function that is no request. */
+	/** Returns the failure for a callback result that is not a request. */
 	private static function no_request(): Failure {
 		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.', 'codebox' ) );
 	}

@@ -23,9 +23,9 @@ defined( 'ABSPATH' ) || exit;
 final class ArtifactsRoot {
 
 	/**
-	 * Wires the root.
+	 * Creates the root with its dependencies.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( private readonly Site $site ) {}
 

@@ -40,7 +40,7 @@ final class HiddenPaths {
 	/**
 	 * Collects the directories.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( Site $site ) {
 		$names = [];
@@ -100,7 +100,7 @@ final class HiddenPaths {
 	/**
 	 * One text.
 	 *
-	 * @param string $text Text.
+	 * @param string $text Text to print.
 	 */
 	private function text( string $text ): string {
 		foreach ( $this->names as $root => $name ) {
@@ -116,7 +116,7 @@ final class HiddenPaths {
 	 * Directories and files of this host by the name that stands for them; where two are the same
 	 * one, the first name counts.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 * @return array<string, mixed>
 	 */
 	private static function roots( Site $site ): array {

@@ -22,17 +22,17 @@ defined( 'ABSPATH' ) || exit;
 final class HostPath {
 
 	/**
-	 * Wires the rule.
+	 * Creates the rule with its dependencies.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( private readonly Site $site ) {}
 
 	/**
 	 * The canonical path of something to read.
 	 *
-	 * @param string    $path      As given.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Path as the caller gave it.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_artifact_import_source_invalid`.
 	 */
 	public function readable( string $path, Authority $authority ): string {
@@ -49,8 +49,8 @@ final class HostPath {
 	 * The canonical path of a file to make: its directory exists, and no web server gives
 	 * out what lies there.
 	 *
-	 * @param string    $path      As given.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Path as the caller gave it.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
 	 */
 	public function writable( string $path, Authority $authority ): string {
@@ -70,7 +70,7 @@ final class HostPath {
 	/**
 	 * An absolute path without dots and control characters, and no stream.
 	 *
-	 * @param string $path As given.
+	 * @param string $path Path as the caller gave it.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function assert_plain( string $path ): void {
@@ -83,7 +83,7 @@ final class HostPath {
 	 * Whether the caller may touch it.
 	 *
 	 * @param string    $path      Canonical path, or as given when there is none.
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_allowed( string $path, Authority $authority ): void {
@@ -99,7 +99,7 @@ final class HostPath {
 	 * Whether it lies below what the caller may touch.
 	 *
 	 * @param string    $path      Canonical path, or as given when there is none.
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_rooted( string $path, Authority $authority ): void {

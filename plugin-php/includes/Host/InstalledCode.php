@@ -30,7 +30,7 @@ final class InstalledCode {
 	];
 
 	/**
-	 * Wires the lists.
+	 * Creates the lists with its dependencies.
 	 *
 	 * @param GuardedDirectories $guarded What no plugin or theme may lead to.
 	 */
@@ -50,7 +50,7 @@ final class InstalledCode {
 	 * The canonical directory of a plugin or theme; null when none of that name is installed.
 	 *
 	 * @param string $kind `plugin` or `theme`.
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @throws Failure `wp_codebox_mount_denied` when the name is a link that leads elsewhere into the site.
 	 */
 	public function directory( string $kind, string $slug ): ?string {
@@ -128,7 +128,7 @@ final class InstalledCode {
 	/**
 	 * The mount of a plugin.
 	 *
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
 	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
 	 */
@@ -152,7 +152,7 @@ final class InstalledCode {
 	/**
 	 * The mount of a theme.
 	 *
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
 	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
 	 */
@@ -164,7 +164,7 @@ final class InstalledCode {
 	/**
 	 * The mount of the plugin or theme that is, or holds, a directory.
 	 *
-	 * @param string $directory A path.
+	 * @param string $directory Path of a directory.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}|null
 	 */
 	public function mount_of( string $directory ): ?array {
@@ -187,7 +187,7 @@ final class InstalledCode {
 	 * a plugin or theme by its slug, since its place may change with a release; any other by a
 	 * keyed digest, since bundles hold no host path.
 	 *
-	 * @param string $directory A path.
+	 * @param string $directory Path of a directory.
 	 * @return array<string, string>|null Null when there is nothing.
 	 */
 	public function origin( string $directory ): ?array {

@@ -21,7 +21,7 @@ final class ServedDirectories {
 	/**
 	 * The served directory that is or holds another one; null when none does.
 	 *
-	 * @param string $directory A path.
+	 * @param string $directory Path of a directory.
 	 */
 	public static function holding( string $directory ): ?string {
 		$real = self::real( $directory );

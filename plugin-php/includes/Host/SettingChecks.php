@@ -27,10 +27,10 @@ defined( 'ABSPATH' ) || exit;
 final class SettingChecks {
 
 	/**
-	 * Wires the checks.
+	 * Creates the checks with its dependencies.
 	 *
-	 * @param Settings      $settings Settings in force.
-	 * @param ExtensionGate $gate     Extension check.
+	 * @param Settings      $settings Effective settings.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -40,7 +40,7 @@ final class SettingChecks {
 	/**
 	 * Agents: name to command and success codes. The page posts rows with a `name`.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array{command: string, success_codes: list<int>}>
 	 */
 	public function agents( mixed $value ): array {
@@ -76,7 +76,7 @@ final class SettingChecks {
 	 * Exit codes, as a list or as `0, 2`.
 	 *
 	 * @param string $name  Agent.
-	 * @param mixed  $value As given.
+	 * @param mixed  $value Value as the caller gave it.
 	 * @return list<int>
 	 */
 	private function codes( string $name, mixed $value ): array {
@@ -92,7 +92,7 @@ final class SettingChecks {
 	/**
 	 * One of the agents, or none.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function default_agent( mixed $value ): string {
 		$name = $this->name( $value );
@@ -106,7 +106,7 @@ final class SettingChecks {
 	/**
 	 * Model providers, as a map or as JSON.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array<string, mixed>>
 	 */
 	public function providers( mixed $value ): array {
@@ -122,7 +122,7 @@ final class SettingChecks {
 	/**
 	 * One of the model providers that have an address, or none.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function default_provider( mixed $value ): string {
 		$id = $this->name( $value );
@@ -136,7 +136,7 @@ final class SettingChecks {
 	/**
 	 * Text of several lines.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function instructions( mixed $value ): string {
 		$text = str_replace( "\r\n", "\n", $this->text( $value ) );
@@ -149,7 +149,7 @@ final class SettingChecks {
 	/**
 	 * A name of one line.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function name( mixed $value ): string {
 		$name = $this->text( $value );
@@ -162,7 +162,7 @@ final class SettingChecks {
 	/**
 	 * Components, as a list or as JSON.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<array<string, mixed>>
 	 */
 	public function components( mixed $value ): array {
@@ -181,7 +181,7 @@ final class SettingChecks {
 	/**
 	 * Key ids, as a list or one a line.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>
 	 */
 	public function keys( mixed $value ): array {
@@ -197,7 +197,7 @@ final class SettingChecks {
 	/**
 	 * Defaults and ceilings. A default above its ceiling could never be had.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array{defaults: array<string, int>, ceilings: array<string, int>}
 	 */
 	public function limits( mixed $value ): array {
@@ -230,7 +230,7 @@ final class SettingChecks {
 	/**
 	 * Number of runs; 0 leaves it to the host.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function max_runs( mixed $value ): int {
 		$host   = $this->settings->host_max_runs();
@@ -245,7 +245,7 @@ final class SettingChecks {
 	/**
 	 * Ages and sizes.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, int>
 	 */
 	public function retention( mixed $value ): array {
@@ -255,7 +255,7 @@ final class SettingChecks {
 	/**
 	 * Text without spaces around it; anything else is empty.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	private function text( mixed $value ): string {
 		return is_scalar( $value ) ? trim( (string) $value ) : '';
@@ -264,7 +264,7 @@ final class SettingChecks {
 	/**
 	 * A list or map.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<mixed>
 	 */
 	private function rows( mixed $value ): array {

@@ -26,7 +26,7 @@ final class SettingRules {
 	public const GROUP = 'wp-codebox';
 
 	/**
-	 * Wires the rules.
+	 * Creates the rules with its dependencies.
 	 *
 	 * @param SettingChecks $checks What a value must be.
 	 */

@@ -35,7 +35,7 @@ final class SettingUnits {
 	 * Quantities by their stored names or by those of the page; empty ones are left out. What the
 	 * page shows rounded and posts back as it was stays as it is stored.
 	 *
-	 * @param mixed              $value   As given.
+	 * @param mixed              $value   Value as the caller gave it.
 	 * @param list<string>       $fields  Stored names.
 	 * @param array<string, int> $current As stored now.
 	 * @return array<string, int>
@@ -78,7 +78,7 @@ final class SettingUnits {
 	/**
 	 * A whole number from 0, given as number or digits; null when it is none.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @param int   $max   Largest accepted.
 	 */
 	public static function whole( mixed $value, int $max ): ?int {

@@ -19,9 +19,9 @@ defined( 'ABSPATH' ) || exit;
 final class Site {
 
 	/**
-	 * Wires the site.
+	 * Creates the site with its dependencies.
 	 *
-	 * @param InstalledCode      $code    Installed plugins and themes.
+	 * @param InstalledCode      $code    Lookup of installed plugins and themes.
 	 * @param GuardedDirectories $guarded What no run may touch.
 	 */
 	public function __construct(
@@ -63,7 +63,7 @@ final class Site {
 	/**
 	 * Directories at or below which a caller may mount or apply; null: wherever it is not denied.
 	 *
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @return list<string>|null
 	 */
 	public function allowed_roots( Authority $authority ): ?array {

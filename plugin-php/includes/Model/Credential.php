@@ -72,7 +72,7 @@ final class Credential {
 	 *
 	 * @param string               $kind  `connector` or `provider`.
 	 * @param string               $name  Id of the connector or provider.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 */
 	public static function permitted( string $kind, string $name, array $input ): bool {
 		/**
@@ -83,7 +83,7 @@ final class Credential {
 		 * @param string               $kind    `connector` or `provider`.
 		 * @param string               $name    Id of the connector or provider.
 		 * @param int                  $user_id Who asks; 0 for the operator.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		return true === apply_filters( 'wp_codebox_can_use_credentials', true, $kind, $name, get_current_user_id(), $input );
 	}

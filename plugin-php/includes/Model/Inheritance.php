@@ -19,9 +19,9 @@ defined( 'ABSPATH' ) || exit;
 final class Inheritance {
 
 	/**
-	 * Wires the inheritance.
+	 * Creates the inheritance with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {}
 
@@ -31,7 +31,7 @@ final class Inheritance {
 	 *
 	 * @param list<string>         $names   Connectors asked for.
 	 * @param array<string, mixed> $request What is asked for: the `inherit` of the input, and what the caller knows of the request; no values.
-	 * @param array<string, mixed> $input   Input of the ability.
+	 * @param array<string, mixed> $input   Ability input.
 	 * @return array<string, Connector>
 	 */
 	public function resolve( array $names, array $request, array $input ): array {
@@ -41,7 +41,7 @@ final class Inheritance {
 		 *
 		 * @param array<string, callable|array{provider?: string, model?: string, secret_env?: list<string>, secret_values?: array<string, string>, secret_sources?: array<string, string>, hosts?: list<string>, status?: string, reason?: string}> $resolvers By connector: a specification, or a callable(string $connector, array $request, array $input) that answers one.
 		 * @param array<string, mixed> $request What is asked for; no values.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		$resolvers  = apply_filters( 'wp_codebox_connector_credential_resolvers', [], $request, $input );
 		$connectors = [];
@@ -61,7 +61,7 @@ final class Inheritance {
 	 * Who may use a connector at all.
 	 *
 	 * @param Connector            $connector Connector.
-	 * @param array<string, mixed> $input     Input of the ability.
+	 * @param array<string, mixed> $input     Ability input.
 	 */
 	private function permitted( Connector $connector, array $input ): Connector {
 		if ( Credential::permitted( 'connector', $connector->name, $input ) ) {
@@ -111,7 +111,7 @@ final class Inheritance {
 	 *
 	 * @param array<string, Connector> $connectors By name.
 	 * @param array<string, mixed>     $request    What is asked for.
-	 * @param array<string, mixed>     $input      Input of the ability.
+	 * @param array<string, mixed>     $input      Ability input.
 	 * @return array<string, Connector>
 	 */
 	private function decided( array $connectors, array $request, array $input ): array {
@@ -131,7 +131,7 @@ final class Inheritance {
 		 *
 		 * @param array{connectors: list<array<string, mixed>>, settings: list<array<string, mixed>>} $resolution Rows.
 		 * @param array<string, mixed> $request What is asked for; no values.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		$answer  = apply_filters(
 			'wp_codebox_resolve_inheritance',

@@ -37,8 +37,8 @@ final class KeyHosts {
 	/**
 	 * Whether a key of this process may go to an address.
 	 *
-	 * @param string $name     Environment name of the key.
-	 * @param string $base_url The address.
+	 * @param string $name     Name of the environment variable that holds the API key.
+	 * @param string $base_url Base URL of the model API.
 	 */
 	public static function may_get( string $name, string $base_url ): bool {
 		return self::names( array_merge( [ self::BUILT_IN[ $name ] ?? '' ], self::operators( $name ) ), $base_url );
@@ -48,8 +48,8 @@ final class KeyHosts {
 	 * Whether the key of a connector may go to an address.
 	 *
 	 * @param string       $connector Id of the connector.
-	 * @param string       $name      Environment name of the key.
-	 * @param string       $base_url  The address.
+	 * @param string       $name      Name of the environment variable that holds the API key.
+	 * @param string       $base_url  Base URL of the model API.
 	 * @param list<string> $hosts     Hosts that the connector's resolver names.
 	 */
 	public static function may_get_from( string $connector, string $name, string $base_url, array $hosts = [] ): bool {
@@ -59,7 +59,7 @@ final class KeyHosts {
 	/**
 	 * Whether the operator lets models lie at an address that is not public.
 	 *
-	 * @param string $base_url The address.
+	 * @param string $base_url Base URL of the model API.
 	 */
 	public static function may_be_private( string $base_url ): bool {
 		return self::names( self::setting( 'private_models', 'WP_CODEBOX_PRIVATE_MODELS' ), $base_url );
@@ -69,7 +69,7 @@ final class KeyHosts {
 	 * Whether a list of `host` and `host:port` has the host of an address. An entry without port has all ports.
 	 *
 	 * @param array<mixed> $hosts    The list.
-	 * @param string       $base_url The address.
+	 * @param string       $base_url Base URL of the model API.
 	 */
 	public static function names( array $hosts, string $base_url ): bool {
 		$parts = wp_parse_url( $base_url );

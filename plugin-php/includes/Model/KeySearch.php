@@ -21,20 +21,20 @@ defined( 'ABSPATH' ) || exit;
 final class KeySearch {
 
 	/**
-	 * Wires the search.
+	 * Creates the search with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {}
 
 	/**
 	 * One secret by its name, and why it is denied.
 	 *
-	 * @param Provider                 $provider  Provider.
+	 * @param Provider                 $provider  Model provider.
 	 * @param string                   $name      Environment name.
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
-	 * @param array<string, string>    $brought   Secrets the task brings.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
+	 * @param array<string, string>    $brought   Secrets that the task input supplies.
 	 * @return array{Credential, string}
 	 */
 	public function find( Provider $provider, string $name, array $input, array $inherited, #[\SensitiveParameter] array $brought ): array {
@@ -82,7 +82,7 @@ final class KeySearch {
 	/**
 	 * Why a key does not go to an address.
 	 *
-	 * @param string $name Environment name of the key.
+	 * @param string $name Name of the environment variable that holds the API key.
 	 */
 	public static function elsewhere( string $name ): string {
 		/* translators: %s: name of an environment variable. */

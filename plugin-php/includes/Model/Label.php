@@ -22,7 +22,7 @@ final class Label {
 	/**
 	 * The text; anything but a text is empty.
 	 *
-	 * @param mixed        $text   As answered.
+	 * @param mixed        $text   Response text.
 	 * @param list<string> $values Values that must not be in it.
 	 */
 	public static function clean( mixed $text, #[\SensitiveParameter] array $values = [] ): string {
@@ -36,7 +36,7 @@ final class Label {
 	/**
 	 * A sentence of a host plugin, in any language. One of this plugin is left as it is.
 	 *
-	 * @param mixed        $text   As answered.
+	 * @param mixed        $text   Response text.
 	 * @param list<string> $values Values that must not be in it.
 	 * @param string       $ours   What this plugin says when the host plugin says nothing else.
 	 */

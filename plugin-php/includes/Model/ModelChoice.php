@@ -24,11 +24,11 @@ defined( 'ABSPATH' ) || exit;
 final class ModelChoice {
 
 	/**
-	 * Wires the choice.
+	 * Creates the choice with its dependencies.
 	 *
-	 * @param Settings            $settings    Host settings.
+	 * @param Settings            $settings    Settings of the host (plugin settings page and constants).
 	 * @param Providers           $providers   Model providers.
-	 * @param Connectors          $connectors  WordPress's own connectors.
+	 * @param Connectors          $connectors  Connectors registered in WordPress.
 	 * @param ProviderCredentials $credentials Keys of providers.
 	 */
 	public function __construct(
@@ -67,10 +67,11 @@ final class ModelChoice {
 	 * The model with the secret that opens it; null when the task has none.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Authority                $authority In whose name.
+	 * @param Authority                $authority User or operator the call runs as.
 	 * @param string                   $agent     Kind of the agent: `model`, `preset`, `ability` or `command`.
 	 * @param array<string, Connector> $inherited Connectors the task inherits, all usable.
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets the task brings.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets that the task
+	 *   input supplies.
 	 * @throws Failure When there is no such model, it may not be used or its key is missing.
 	 */
 	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
@@ -100,8 +101,8 @@ final class ModelChoice {
 	 * The provider and its address.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Authority                $authority In whose name.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param Authority                $authority User or operator the call runs as.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
 	 * @return array{Provider, string}
 	 */
 	private function provider( array $input, Authority $authority, array $inherited ): array {
@@ -153,8 +154,8 @@ final class ModelChoice {
 	 * The model of a provider.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Provider                 $provider  Provider.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param Provider                 $provider  Model provider.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
 	 */
 	private function model( array $input, Provider $provider, array $inherited ): string {
 		$choices = [ $input['model'] ?? '' ];
@@ -178,8 +179,10 @@ final class ModelChoice {
 	/**
 	 * Secrets of the task that may go to an address: those without hosts, and those whose hosts name it.
 	 *
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets the task brings.
-	 * @param string                                                       $base_url The address.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets that the task
+	 *   input supplies.
+	 * @param string                                                       $base_url Base URL of the model
+	 *   API.
 	 * @return array<string, string> Name to value.
 	 */
 	private function meant( #[\SensitiveParameter] array $brought, string $base_url ): array {
@@ -200,7 +203,7 @@ final class ModelChoice {
 	/**
 	 * The failure with its ways out.
 	 *
-	 * @param string $sentence What is wrong.
+	 * @param string $sentence Error message.
 	 */
 	private function missing( string $sentence ): Failure {
 		return Failure::because(

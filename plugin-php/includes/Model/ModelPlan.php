@@ -19,7 +19,7 @@ final class ModelPlan {
 	/**
 	 * Describes one.
 	 *
-	 * @param Provider        $provider   Provider.
+	 * @param Provider        $provider   Model provider.
 	 * @param string          $model      Name of the model.
 	 * @param string          $base_url   Where it is.
 	 * @param Credential|null $credential The secret that opens it; null: it needs none.

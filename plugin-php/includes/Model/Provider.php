@@ -46,7 +46,7 @@ final class Provider {
 	/**
 	 * The same provider with the models, sizes and prices of a row.
 	 *
-	 * @param array<string, mixed> $row The row.
+	 * @param array<string, mixed> $row Row to read.
 	 */
 	public function with( array $row ): self {
 		return new self( $this->id, $this->api, $this->base_url, $this->key_env, $this->connector, $this->key_required, (array) ( $row['models'] ?? [] ), (int) ( $row['context_tokens'] ?? 0 ), (int) ( $row['max_output_tokens'] ?? 0 ), (array) ( $row['prices'] ?? [] ) );

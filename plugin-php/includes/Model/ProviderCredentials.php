@@ -25,9 +25,9 @@ final class ProviderCredentials {
 	private readonly KeySearch $keys;
 
 	/**
-	 * Wires the finder.
+	 * Creates the finder with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {
 		$this->keys = new KeySearch( $connectors );
@@ -36,10 +36,10 @@ final class ProviderCredentials {
 	/**
 	 * The secret, or null when none is needed.
 	 *
-	 * @param Provider                 $provider   Provider.
-	 * @param array<string, mixed>     $selection  `provider`, `model`, `api`, `agent`: what was chosen.
+	 * @param Provider                 $provider   Model provider.
+	 * @param array<string, mixed>     $selection  Chosen `provider`, `model`, `api` and `agent`.
 	 * @param array<string, mixed>     $input      Task input.
-	 * @param array<string, Connector> $inherited  Connectors the task inherits.
+	 * @param array<string, Connector> $inherited  Connectors whose credentials the task inherits.
 	 * @param array<string, string>    $brought    Secrets the task brings: name to value.
 	 * @throws Failure `wp_codebox_provider_credentials_unavailable`.
 	 */
@@ -74,8 +74,8 @@ final class ProviderCredentials {
 	/**
 	 * What the provider needs, as the hooks of this site leave it.
 	 *
-	 * @param Provider             $provider    Provider.
-	 * @param array<string, mixed> $selection   What was chosen.
+	 * @param Provider             $provider    Model provider.
+	 * @param array<string, mixed> $selection   Chosen provider, model, API and agent.
 	 * @param array<string, mixed> $input       Task input.
 	 * @param array<string, mixed> $inheritance Rows of what is inherited.
 	 * @return array{requirements: list<array{name: string, required: bool, kind: string, scope: string, source: string, secretEnv: string}>}
@@ -100,7 +100,7 @@ final class ProviderCredentials {
 		 * {name, required, kind, scope, source, secretEnv}; without one, none is needed.
 		 *
 		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
-		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $selection    Chosen `provider`, `model`, `api` and `agent`.
 		 * @param array<string, mixed> $input        Task input.
 		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
 		 */
@@ -135,9 +135,9 @@ final class ProviderCredentials {
 	/**
 	 * The secret after the last word of the host.
 	 *
-	 * @param Provider             $provider     Provider.
+	 * @param Provider             $provider     Model provider.
 	 * @param array<string, mixed> $requirements What it needs.
-	 * @param array<string, mixed> $selection    What was chosen.
+	 * @param array<string, mixed> $selection    Chosen provider, model, API and agent.
 	 * @param array<string, mixed> $input        Task input.
 	 * @param array<string, mixed> $inheritance  Rows of what is inherited.
 	 * @param Credential|null      $credential   What was found.
@@ -164,7 +164,7 @@ final class ProviderCredentials {
 		 *
 		 * @param array<string, mixed> $preflight    `wp-codebox/provider-credential-preflight/v1`; no values.
 		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
-		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $selection    Chosen `provider`, `model`, `api` and `agent`.
 		 * @param array<string, mixed> $input        Task input.
 		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
 		 */
@@ -195,8 +195,8 @@ final class ProviderCredentials {
 	 * A document of the credential contracts.
 	 *
 	 * @param string                     $kind      `requirements` or `preflight`.
-	 * @param Provider                   $provider  Provider.
-	 * @param array<string, mixed>       $selection What was chosen.
+	 * @param Provider                   $provider  Model provider.
+	 * @param array<string, mixed>       $selection Chosen provider, model, API and agent.
 	 * @param list<array<string, mixed>> $needs     Requirements.
 	 * @return array<string, mixed>
 	 */
@@ -215,9 +215,9 @@ final class ProviderCredentials {
 	/**
 	 * The refusal with its three ways out.
 	 *
-	 * @param Provider         $provider Provider.
+	 * @param Provider         $provider Model provider.
 	 * @param CredentialStatus $status   Missing or denied.
-	 * @param string           $name     Environment name of the key.
+	 * @param string           $name     Name of the environment variable that holds the API key.
 	 * @param string           $reason   Why, if more is known.
 	 */
 	private function refused( Provider $provider, CredentialStatus $status, string $name, string $reason ): Failure {

@@ -20,11 +20,11 @@ defined( 'ABSPATH' ) || exit;
 final class ProviderOverview {
 
 	/**
-	 * Wires the overview.
+	 * Creates the overview with its dependencies.
 	 *
-	 * @param Settings   $settings   Host settings.
+	 * @param Settings   $settings   Settings of the host (plugin settings page and constants).
 	 * @param Providers  $providers  Model providers.
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -35,7 +35,7 @@ final class ProviderOverview {
 	/**
 	 * The overview of a site.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public static function of( Settings $settings ): self {
 		return new self( $settings, new Providers( $settings ), new Connectors() );
@@ -67,7 +67,7 @@ final class ProviderOverview {
 	/**
 	 * Key and status of a provider.
 	 *
-	 * @param Provider $provider Provider.
+	 * @param Provider $provider Model provider.
 	 * @return array{status: string, source: string, key: string}
 	 */
 	private function row( Provider $provider ): array {

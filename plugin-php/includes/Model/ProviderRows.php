@@ -93,7 +93,7 @@ final class ProviderRows {
 	/**
 	 * A provider from a row that was read.
 	 *
-	 * @param array<string, mixed> $row The row.
+	 * @param array<string, mixed> $row Row to read.
 	 */
 	public static function provider( array $row ): Provider {
 		$key = (string) ( $row['key_env'] ?? '' );
@@ -106,8 +106,8 @@ final class ProviderRows {
 	/**
 	 * How a provider is spoken to and what opens it; empty fields are left out.
 	 *
-	 * @param string       $id  Provider.
-	 * @param array<mixed> $row As given.
+	 * @param string       $id  Provider id.
+	 * @param array<mixed> $row Row as the caller gave it.
 	 * @return array<string, mixed>
 	 */
 	private static function way( string $id, array $row ): array {
@@ -142,8 +142,8 @@ final class ProviderRows {
 	/**
 	 * Models, sizes and prices of one row; empty ones are left out.
 	 *
-	 * @param string       $id  Provider.
-	 * @param array<mixed> $row As given.
+	 * @param string       $id  Provider id.
+	 * @param array<mixed> $row Row as the caller gave it.
 	 * @return array<string, mixed>
 	 */
 	private static function bounds( string $id, array $row ): array {
@@ -172,8 +172,8 @@ final class ProviderRows {
 	/**
 	 * An address: http or https, no user, query or fragment.
 	 *
-	 * @param string $id    Provider.
-	 * @param mixed  $value As given.
+	 * @param string $id    Provider id.
+	 * @param mixed  $value Value as the caller gave it.
 	 */
 	private static function address( string $id, mixed $value ): string {
 		$url   = is_string( $value ) ? rtrim( trim( $value ), '/' ) : '';
@@ -188,8 +188,8 @@ final class ProviderRows {
 	/**
 	 * Prices in millionths of a US dollar per million tokens.
 	 *
-	 * @param string $id    Provider.
-	 * @param mixed  $value As given.
+	 * @param string $id    Provider id.
+	 * @param mixed  $value Value as the caller gave it.
 	 * @return array<string, int>
 	 */
 	private static function prices( string $id, mixed $value ): array {
@@ -205,11 +205,11 @@ final class ProviderRows {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $id    Provider.
+	 * @param string $id    Provider id.
 	 * @param string $field Field.
-	 * @param mixed  $value As given.
+	 * @param mixed  $value Value as the caller gave it.
 	 * @param int    $least Smallest accepted.
 	 */
 	private static function number( string $id, string $field, mixed $value, int $least ): int {

@@ -40,9 +40,9 @@ final class Providers {
 	];
 
 	/**
-	 * Wires the table.
+	 * Creates the table with its dependencies.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 

@@ -23,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskModel {
 
 	/**
-	 * Wires the whole.
+	 * Creates the whole with its dependencies.
 	 *
 	 * @param Inheritance $inheritance Connectors of this site.
 	 * @param ModelChoice $models      Model of a task.
@@ -37,7 +37,7 @@ final class TaskModel {
 	 * What the request gets.
 	 *
 	 * @param array<string, mixed> $input     Task input.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @param string               $agent     Kind of the agent.
 	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets the task brings.
 	 * @throws Failure When a model, connector or key is missing or denied.

@@ -26,7 +26,7 @@ final class Comparison {
 	/**
 	 * Changed files that are not on this host what the run started from.
 	 *
-	 * @param array<string, mixed>  $artifact    The bundle.
+	 * @param array<string, mixed>  $artifact    Artifact bundle.
 	 * @param array<string, string> $directories Mount target to host directory.
 	 * @return array{differences: list<array<string, mixed>>, notes: list<string>}
 	 */
@@ -65,8 +65,8 @@ final class Comparison {
 	/**
 	 * Differences between the bundles of two runs.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	public function differences( array $original, array $replay ): array {
@@ -86,8 +86,8 @@ final class Comparison {
 	/**
 	 * Differences between the changed files.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function files( array $original, array $replay ): array {
@@ -117,8 +117,8 @@ final class Comparison {
 	/**
 	 * Differences between the results of the checks, in their order.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function checks( array $original, array $replay ): array {

@@ -30,7 +30,7 @@ final class ReplayPlan {
 	private const TASK     = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
 	 * @param ApplyTargets $targets Host directories of mounts.
 	 */
@@ -39,10 +39,10 @@ final class ReplayPlan {
 	/**
 	 * Input of the run, as `run-agent-task` takes it.
 	 *
-	 * @param array<string, mixed>       $artifact  The bundle.
+	 * @param array<string, mixed>       $artifact  Artifact bundle.
 	 * @param list<array<string, mixed>> $mounts    Rows of its files/mounts.jsonl.
-	 * @param array<string, mixed>       $target    `apply_target` of the caller.
-	 * @param Authority                  $authority In whose name.
+	 * @param array<string, mixed>       $target    `apply_target` of the ability input.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_replay_unavailable` with everything that is missing.
 	 */
@@ -102,8 +102,8 @@ final class ReplayPlan {
 	 * Component contracts of the run, with the plugins of this site.
 	 *
 	 * @param list<array<string, mixed>> $components Rows of its spec.
-	 * @param array<string, mixed>       $target     `apply_target` of the caller.
-	 * @param Authority                  $authority  In whose name.
+	 * @param array<string, mixed>       $target     `apply_target` of the ability input.
+	 * @param Authority                  $authority  User or operator the call runs as.
 	 * @param list<string>               $lacking    Gets what is missing.
 	 * @return list<array<string, mixed>>
 	 */
@@ -192,8 +192,8 @@ final class ReplayPlan {
 	 * Mounts on this site.
 	 *
 	 * @param list<array<string, mixed>> $mounts    Rows of files/mounts.jsonl.
-	 * @param array<string, mixed>       $target    `apply_target` of the caller.
-	 * @param Authority                  $authority In whose name.
+	 * @param array<string, mixed>       $target    `apply_target` of the ability input.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @param list<string>               $lacking   Gets what is missing.
 	 * @return list<array<string, mixed>>
 	 */

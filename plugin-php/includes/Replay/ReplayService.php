@@ -32,16 +32,16 @@ defined( 'ABSPATH' ) || exit;
 final class ReplayService {
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate       Extension check.
-	 * @param ArtifactService $artifacts  Bundles.
-	 * @param BundleTrust     $trust      Who may have signed.
+	 * @param ExtensionGate   $gate       Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts  Reader of the artifact bundles.
+	 * @param BundleTrust     $trust      Signing keys that this site trusts.
 	 * @param ReplayPlan      $plan       The task of a bundle.
 	 * @param Comparison      $comparison Differences.
 	 * @param RunService      $runs       Runs.
 	 * @param RunAccess       $access     Who may see which run.
-	 * @param AuditTrail      $audit      Audit log.
+	 * @param AuditTrail      $audit      Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -58,9 +58,10 @@ final class ReplayService {
 	 * Repeats the run of a bundle, or compares with a repetition that has ended.
 	 *
 	 * @param array<string, mixed>          $input      `artifact_id`, `apply_target?`, `replay_run_id?`.
-	 * @param Authority                     $authority  In whose name.
-	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @param Authority                     $authority  User or operator the call runs as.
+	 * @param (callable(object): void)|null $on_started Called with the run handle as soon as the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Called with each lifecycle event; returning false
+	 *   cancels the run.
 	 * @return array<string, mixed> `wp-codebox/artifact-replay/v1`.
 	 */
 	public function replay( array $input, Authority $authority, ?callable $on_started = null, ?callable $on_event = null ): array {
@@ -118,8 +119,8 @@ final class ReplayService {
 	 * A bundle that the caller may know: somebody's own, or any with the capability to
 	 * review. Another looks as if it did not exist.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_artifact_not_found`.
 	 */
@@ -135,7 +136,7 @@ final class ReplayService {
 	/**
 	 * The mounts of a bundle, once it is known to be intact and trusted.
 	 *
-	 * @param array<string, mixed> $artifact The bundle.
+	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return list<array<string, mixed>>
 	 * @throws Failure `wp_codebox_artifact_verification_failed`, `wp_codebox_artifact_untrusted`.
 	 */
@@ -159,9 +160,10 @@ final class ReplayService {
 	 * waits. A secret that nobody supplies any more is one more thing missing.
 	 *
 	 * @param array<string, mixed>          $task       Task input.
-	 * @param Authority                     $authority  In whose name.
-	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @param Authority                     $authority  User or operator the call runs as.
+	 * @param (callable(object): void)|null $on_started Called with the run handle as soon as the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Called with each lifecycle event; returning false
+	 *   cancels the run.
 	 * @return array<string, mixed>
 	 */
 	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
@@ -217,7 +219,7 @@ final class ReplayService {
 	/**
 	 * A bundle in short.
 	 *
-	 * @param array<string, mixed> $artifact The bundle.
+	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return array<string, mixed>
 	 */
 	private function summary( array $artifact ): array {

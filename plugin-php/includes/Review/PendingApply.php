@@ -30,9 +30,9 @@ final class PendingApply {
 	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256', 'approval' ];
 
 	/**
-	 * Wires the handler.
+	 * Creates the handler with its dependencies.
 	 *
-	 * @param Capabilities $capabilities Permission.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 * @param Closure      $services     Answers the Services.
 	 */
 	public function __construct(
@@ -107,7 +107,7 @@ final class PendingApply {
 		 * @param bool  $allowed  Whether the user has the capability `wp_codebox_apply`.
 		 * @param mixed $payload  The pending action, as its keeper has it.
 		 * @param mixed $decision What the user wants, e.g. `accepted`.
-		 * @param int   $user_id  The user; 0 for none.
+		 * @param int   $user_id  User id; 0 when no user is logged in.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_resolve_pending_apply_artifact', $allowed, $payload, $decision, $user );
 		return $allowed && true === $filtered;

@@ -28,7 +28,7 @@ final class ReviewDecision {
 	private const MESSAGE = 'wp-codebox:artifact-review-decision';
 
 	/**
-	 * Wires the reader.
+	 * Creates the reader with its dependencies.
 	 *
 	 * @param AuditTrail $audit Names the requester.
 	 */
@@ -37,7 +37,7 @@ final class ReviewDecision {
 	/**
 	 * What was decided.
 	 *
-	 * @param array<string, mixed> $input As for review-artifact.
+	 * @param array<string, mixed> $input Input of the ability review-artifact.
 	 * @throws Failure `wp_codebox_review_action_missing`, `wp_codebox_review_action_invalid`.
 	 */
 	public function action( array $input ): string {
@@ -57,9 +57,9 @@ final class ReviewDecision {
 	 * The decision as a document. What nobody said is left out.
 	 *
 	 * @param string               $action       What was decided.
-	 * @param array<string, mixed> $input        As for review-artifact.
+	 * @param array<string, mixed> $input        Input of the ability review-artifact.
 	 * @param array<string, mixed> $artifact     The bundle, as far as it can be read.
-	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
 	 * @return array<string, mixed> `wp-codebox/artifact-review-decision/v1`.
 	 */
 	public function document( string $action, array $input, array $artifact, array $verification ): array {
@@ -93,7 +93,7 @@ final class ReviewDecision {
 	/**
 	 * An approval with the directories it is for.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @param array<string, mixed> $payload  What an apply of it will hand over.
 	 * @return array<string, mixed>
 	 */
@@ -104,7 +104,7 @@ final class ReviewDecision {
 	/**
 	 * The decision as a message for others.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function message( array $decision ): array {
@@ -117,7 +117,7 @@ final class ReviewDecision {
 	/**
 	 * The part of the decision that the audit log keeps.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function record( array $decision ): array {
@@ -127,7 +127,7 @@ final class ReviewDecision {
 	/**
 	 * When it was decided: as the caller says, else now.
 	 *
-	 * @param array<string, mixed> $input As for review-artifact.
+	 * @param array<string, mixed> $input Input of the ability review-artifact.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function decided_at( array $input ): string {

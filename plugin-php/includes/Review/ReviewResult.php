@@ -27,7 +27,7 @@ final class ReviewResult {
 	private const APPLIED = 'wp-codebox/apply-result/v1';
 
 	/**
-	 * Wires the check.
+	 * Creates the check with its dependencies.
 	 *
 	 * @param ApplyResult $applied Check of an apply result.
 	 */
@@ -37,7 +37,7 @@ final class ReviewResult {
 	 * Checks what the filter returned.
 	 *
 	 * @param mixed                $answer   What the filter returned; not null.
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_review_result_invalid`, or the host plugin's own.
 	 */
@@ -66,7 +66,7 @@ final class ReviewResult {
 	 * What stands for the answer of a host plugin when there is none: the decision is
 	 * on record, and nothing else happens.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function standard( array $decision ): array {
@@ -81,7 +81,7 @@ final class ReviewResult {
 	/**
 	 * Everything wrong with an answer.
 	 *
-	 * @param array<mixed> $answer The answer.
+	 * @param array<mixed> $answer Result to print.
 	 * @return list<string>
 	 */
 	private function faults( array $answer ): array {

@@ -33,16 +33,16 @@ defined( 'ABSPATH' ) || exit;
 final class ReviewService {
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate         Extension check.
-	 * @param ArtifactService $artifacts    Bundles.
+	 * @param ExtensionGate   $gate         Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts    Reader of the artifact bundles.
 	 * @param ApplyPayload    $payloads     What an apply would hand over.
 	 * @param ApplyService    $applies      The apply path.
 	 * @param ReviewDecision  $decisions    Decisions as documents.
 	 * @param ReviewResult    $results      Check of the host plugin's answer.
-	 * @param Capabilities    $capabilities Permission.
-	 * @param AuditTrail      $audit        Audit log.
+	 * @param Capabilities    $capabilities Permission checks of the user.
+	 * @param AuditTrail      $audit        Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -59,9 +59,9 @@ final class ReviewService {
 	 * Takes a decision.
 	 *
 	 * @param array<string, mixed> $input     `artifact_id`, `action`, and for an approval what an apply takes; `reason?`, `decided_at?`, `context?`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-review-result/v1`.
-	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 * @throws Failure When a check fails; the audit log records the failure too.
 	 */
 	public function review( array $input, Authority $authority ): array {
 		$this->gate->check();
@@ -116,7 +116,7 @@ final class ReviewService {
 	 * Approving is applying; the ability itself asks only for the capability to review.
 	 *
 	 * @param string    $action    What was decided.
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function assert_may( string $action, Authority $authority ): void {
@@ -134,7 +134,7 @@ final class ReviewService {
 	 * The input of the apply, bound to the very bundle and directories that were checked now.
 	 *
 	 * @param array<string, mixed> $input    As for review.
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @param array<string, mixed> $payload  What the apply will hand over.
 	 * @return array<string, mixed>
 	 */
@@ -149,11 +149,11 @@ final class ReviewService {
 	/**
 	 * Asks the host plugin first, and takes the usual way when it does not answer.
 	 *
-	 * @param array<string, mixed> $decision     The decision.
+	 * @param array<string, mixed> $decision     Decision of the caller, with user and time.
 	 * @param array<string, mixed> $input        As for review.
-	 * @param array<string, mixed> $artifact     The bundle.
-	 * @param array<string, mixed> $verification What the verifier says of it.
-	 * @param Authority            $authority    In whose name.
+	 * @param array<string, mixed> $artifact     Artifact bundle.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
+	 * @param Authority            $authority    User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function decided( array $decision, array $input, array $artifact, array $verification, Authority $authority ): array {
@@ -170,9 +170,9 @@ final class ReviewService {
 	/**
 	 * Asks the host plugin. What it throws is its own defect and stays in the log.
 	 *
-	 * @param array<string, mixed> $decision     The decision.
-	 * @param array<string, mixed> $artifact     The bundle.
-	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @param array<string, mixed> $decision     Decision of the caller, with user and time.
+	 * @param array<string, mixed> $artifact     Artifact bundle.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
 	 * @throws Failure `wp_codebox_review_result_invalid`.
 	 */
 	private function ask( array $decision, array $artifact, array $verification ): mixed {

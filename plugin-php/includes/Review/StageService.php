@@ -31,11 +31,11 @@ final class StageService {
 	public const KIND = 'wp_codebox_apply_back';
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
 	 * @param ApplyPayload  $payloads Verified and filtered changes.
-	 * @param AuditTrail    $audit    Audit log.
+	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -47,9 +47,9 @@ final class StageService {
 	 * Stages an apply.
 	 *
 	 * @param array<string, mixed> $input     As for an apply; `summary?`, `agent_id?`, `user_id?`, `context?`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-stage/v1`.
-	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 * @throws Failure When a check fails; the audit log records the failure too.
 	 */
 	public function stage( array $input, Authority $authority ): array {
 		$this->gate->check();
@@ -88,7 +88,7 @@ final class StageService {
 	 * Whose pending action it becomes. A user stages in nobody else's name.
 	 *
 	 * @param array<string, mixed> $input     As for stage.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function user( array $input, Authority $authority ): int {

@@ -33,9 +33,9 @@ final class AgentChoice {
 	private const BUDGET = [ 'turns', 'input_tokens', 'output_tokens' ];
 
 	/**
-	 * Wires the choice.
+	 * Creates the choice with its dependencies.
 	 *
-	 * @param Settings    $settings Host settings.
+	 * @param Settings    $settings Settings of the host (plugin settings page and constants).
 	 * @param ModelChoice $models   Model of a task.
 	 */
 	public function __construct(
@@ -93,7 +93,7 @@ final class AgentChoice {
 	/**
 	 * Names that a task or the default may give.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 * @return list<string>
 	 */
 	public static function names( Settings $settings ): array {
@@ -200,7 +200,7 @@ final class AgentChoice {
 	/**
 	 * The failure with its three ways out.
 	 *
-	 * @param string $sentence What is wrong.
+	 * @param string $sentence Error message.
 	 */
 	private function missing( string $sentence ): Failure {
 		$presets = self::presets();

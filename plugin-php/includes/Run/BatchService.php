@@ -38,12 +38,12 @@ final class BatchService {
 	private const END = [ 'status', 'outcome', 'error' ];
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param RunService    $runs    Runs one task.
-	 * @param SchemaStore   $schemas Schemas.
-	 * @param Site          $site    This site.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
+	 * @param Site          $site    Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -56,8 +56,8 @@ final class BatchService {
 	 * Runs the tasks and waits for the end of the last.
 	 *
 	 * @param array<string, mixed> $input     `tasks`, `stop_on_failure`, and fields that all share.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     What the caller wants to know.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @param GroupHooks           $hooks     Callbacks of the caller.
 	 * @return array<string, mixed> `wp-codebox/agent-task-batch/v1`.
 	 * @throws Failure `wp_codebox_tasks_missing`, `wp_codebox_busy`.
 	 */
@@ -90,8 +90,8 @@ final class BatchService {
 	 *
 	 * @param Batch      $batch     The batch.
 	 * @param int        $index     Which.
-	 * @param Authority  $authority In whose name.
-	 * @param GroupHooks $hooks     What the caller wants to know.
+	 * @param Authority  $authority User or operator the call runs as.
+	 * @param GroupHooks $hooks     Callbacks of the caller.
 	 * @return array<string, mixed>
 	 */
 	private function task( Batch $batch, int $index, Authority $authority, GroupHooks $hooks ): array {

@@ -44,7 +44,7 @@ final class Cancellation {
 	/**
 	 * From now on a request stops this run too; at once when it came already.
 	 *
-	 * @param Run $run The run.
+	 * @param Run $run Handle or record of the run.
 	 */
 	public function cover( Run $run ): void {
 		$this->runs[ $run->id() ] = $run;
@@ -56,7 +56,7 @@ final class Cancellation {
 	/**
 	 * The run has ended.
 	 *
-	 * @param Run $run The run.
+	 * @param Run $run Handle or record of the run.
 	 */
 	public function release( Run $run ): void {
 		unset( $this->runs[ $run->id() ] );

@@ -29,11 +29,11 @@ final class ComponentPlan {
 	private const MU_TARGET = '/wordpress/wp-content/mu-plugins/contained-runtime/';
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
-	 * @param Settings      $settings Host settings.
-	 * @param InstalledCode $code     Installed plugins and themes.
-	 * @param Site          $site     This site.
+	 * @param Settings      $settings Settings of the host (plugin settings page and constants).
+	 * @param InstalledCode $code     Lookup of installed plugins and themes.
+	 * @param Site          $site     Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -46,7 +46,7 @@ final class ComponentPlan {
 	 *
 	 * @param array<string, mixed>       $input     Task input.
 	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
-	 * @param Authority                  $authority In whose name.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, list<array<string, mixed>>>
 	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
 	 */
@@ -86,7 +86,7 @@ final class ComponentPlan {
 	 * Components of the site, without those that the task itself works on.
 	 *
 	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
-	 * @param Authority                  $authority In whose name.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, array<string, mixed>> By slug.
 	 */
 	private function of_site( array $mounts, Authority $authority ): array {
@@ -107,7 +107,7 @@ final class ComponentPlan {
 	 * One contract as the extension takes it.
 	 *
 	 * @param array<string, mixed> $contract {slug, path, source, entry, activate, loadAs, required, readiness_probe}.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function component( array $contract, Authority $authority ): array {
@@ -133,7 +133,7 @@ final class ComponentPlan {
 	 * A plugin that brings a model provider: active, and the run fails without it.
 	 *
 	 * @param string    $path      Its directory, or the slug of an installed plugin.
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function provider( string $path, Authority $authority ): array {
@@ -152,7 +152,7 @@ final class ComponentPlan {
 	 *
 	 * @param string    $path      As given; empty: the installed plugin of that slug.
 	 * @param string    $slug      Its slug.
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`.
 	 */
 	private function directory( string $path, string $slug, Authority $authority ): string {

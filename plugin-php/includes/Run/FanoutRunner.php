@@ -61,8 +61,8 @@ final class FanoutRunner {
 	 * @param RunService                          $runs      Starts runs.
 	 * @param Fanout                              $plan      The plan.
 	 * @param array<string, array<string, mixed>> $inputs    Valid input of each worker.
-	 * @param Authority                           $authority In whose name.
-	 * @param GroupHooks                          $hooks     What the caller wants to know.
+	 * @param Authority                           $authority User or operator the call runs as.
+	 * @param GroupHooks                          $hooks     Callbacks of the caller.
 	 */
 	public function __construct(
 		private readonly RunService $runs,

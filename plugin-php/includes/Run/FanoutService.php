@@ -32,12 +32,12 @@ final class FanoutService {
 	private const CONCURRENCY = 8;
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param RunService    $runs    Runs one task.
-	 * @param SchemaStore   $schemas Schemas.
-	 * @param Site          $site    This site.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
+	 * @param Site          $site    Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -50,8 +50,8 @@ final class FanoutService {
 	 * Runs the workers and waits for the end of the last.
 	 *
 	 * @param array<string, mixed> $input     `workers`, `concurrency`, `aggregator`, and fields that all share.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     What the caller wants to know.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @param GroupHooks           $hooks     Callbacks of the caller.
 	 * @return array<string, mixed> `wp-codebox/agent-fanout-result/v1`.
 	 * @throws Failure When the plan is wrong or the user has too many groups open; then nothing has started.
 	 */

@@ -39,7 +39,7 @@ final class GroupHooks {
 	/**
 	 * A run exists.
 	 *
-	 * @param string $name Task or worker.
+	 * @param string $name Name of the task or worker.
 	 * @param Run    $run  Its handle.
 	 */
 	public function started( string $name, Run $run ): void {
@@ -52,7 +52,7 @@ final class GroupHooks {
 	/**
 	 * What `Run::wait()` calls for each event. A request to stop cancels the run itself.
 	 *
-	 * @param string $name Task or worker.
+	 * @param string $name Name of the task or worker.
 	 * @return Closure(array): void
 	 */
 	public function listener( string $name ): Closure {
@@ -66,8 +66,8 @@ final class GroupHooks {
 	/**
 	 * A row is settled.
 	 *
-	 * @param string               $name Task or worker.
-	 * @param array<string, mixed> $row  The row.
+	 * @param string               $name Name of the task or worker.
+	 * @param array<string, mixed> $row  Row to read.
 	 */
 	public function settled( string $name, array $row ): void {
 		if ( null !== $this->on_row ) {

@@ -44,7 +44,7 @@ final class GroupRow {
 	 * Of one that never came to an outcome. What a host plugin put into the failure need not be
 	 * JSON, and a row is.
 	 *
-	 * @param Failure $failure Why.
+	 * @param Failure $failure Failure to report.
 	 * @return array<string, mixed>
 	 */
 	public static function failed( Failure $failure ): array {

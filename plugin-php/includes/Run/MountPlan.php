@@ -23,9 +23,9 @@ defined( 'ABSPATH' ) || exit;
 final class MountPlan {
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
-	 * @param InstalledCode $code Installed plugins and themes.
+	 * @param InstalledCode $code Lookup of installed plugins and themes.
 	 */
 	public function __construct( private readonly InstalledCode $code ) {}
 

@@ -36,9 +36,9 @@ final class ParentTools {
 	private const MOST_TOOLS = 32;
 
 	/**
-	 * Wires the tools.
+	 * Creates the tools with its dependencies.
 	 *
-	 * @param AuditTrail $audit Audit log.
+	 * @param AuditTrail $audit Audit log that records each decision.
 	 */
 	public function __construct( private readonly AuditTrail $audit ) {}
 
@@ -109,7 +109,7 @@ final class ParentTools {
 	/**
 	 * Id of the tool that is an ability. Ability names have no dots.
 	 *
-	 * @param string $name Ability.
+	 * @param string $name Name of the ability.
 	 */
 	public static function id( string $name ): string {
 		return str_replace( '/', '.', $name );
@@ -118,7 +118,7 @@ final class ParentTools {
 	/**
 	 * The ability that a tool is.
 	 *
-	 * @param string $id Tool.
+	 * @param string $id Tool id.
 	 */
 	private static function ability( string $id ): string {
 		return str_replace( '.', '/', $id );
@@ -127,7 +127,7 @@ final class ParentTools {
 	/**
 	 * One tool of the list.
 	 *
-	 * @param string               $name  Ability.
+	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{id: string, description: string, input_schema: array<string, mixed>}
 	 */
@@ -163,7 +163,7 @@ final class ParentTools {
 	/**
 	 * Whether the site lends an ability at all.
 	 *
-	 * @param string               $name  Ability.
+	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
 	 */
 	private function lent( string $name, array $input ): bool {
@@ -173,7 +173,7 @@ final class ParentTools {
 		 * anything but `true` refuses.
 		 *
 		 * @param bool                 $allowed Always true.
-		 * @param string               $name    Ability.
+		 * @param string               $name    Name of the ability.
 		 * @param int                  $user_id Who runs the task; 0 for the operator.
 		 * @param array<string, mixed> $input   Task input.
 		 */
@@ -183,7 +183,7 @@ final class ParentTools {
 	/**
 	 * What comes of one call of a listed tool.
 	 *
-	 * @param string               $name  Ability.
+	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $given Input of the ability; the sandbox wrote it.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
@@ -229,7 +229,7 @@ final class ParentTools {
 	 * An answer without output. The agent and the audit log get it in English.
 	 *
 	 * @param string $status  `denied`, `failed` or `unavailable`.
-	 * @param string $code    Stable code.
+	 * @param string $code    Stable error code.
 	 * @param string $message Sentence.
 	 * @return array<string, mixed>
 	 */

@@ -27,9 +27,9 @@ defined( 'ABSPATH' ) || exit;
 final class RequestBuilder {
 
 	/**
-	 * Wires the builder.
+	 * Creates the builder with its dependencies.
 	 *
-	 * @param Site          $site       This site.
+	 * @param Site          $site       Site the plugin runs on.
 	 * @param MountPlan     $mounts     Mounts of a task.
 	 * @param ComponentPlan $components Components of a task.
 	 * @param AgentChoice   $agents     Agent of a task.
@@ -38,7 +38,7 @@ final class RequestBuilder {
 	 * @param ParentTools   $parent     Tools that this site answers for.
 	 * @param SecretChoice  $secrets    Secrets of a task.
 	 * @param TaskLimits    $limits     Limits of a task.
-	 * @param Settings      $settings   Host settings.
+	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
 		private readonly Site $site,
@@ -57,11 +57,12 @@ final class RequestBuilder {
 	 * Builds the request. The task itself is judged first, so that a caller who forgot
 	 * the goal hears about that and not about a missing mount.
 	 *
-	 * @param array<string, mixed>                              $input     Task input, valid by its schema.
-	 * @param Authority                                         $authority In whose name.
-	 * @param list<array{source: string, target: string}>       $staged    Host files the operator puts into the guest.
+	 * @param array<string, mixed>                              $input     Task input that its schema accepts.
+	 * @param Authority                                         $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}>       $staged    Host files that the operator mounts
+	 *   into the guest.
 	 * @param list<array<string, mixed>>                        $lent      Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array{command: string, args?: list<string>}> $commands  Commands of a repeated run.
+	 * @param list<array{command: string, args?: list<string>}> $commands  Commands that a replay executes.
 	 * @return RunRequest
 	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
@@ -162,7 +163,7 @@ final class RequestBuilder {
 	 * Who asked, as it may stand in a bundle: no names, no host paths.
 	 *
 	 * @param array<string, mixed> $input     Task input.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function provenance( array $input, Authority $authority ): array {

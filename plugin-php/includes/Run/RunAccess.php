@@ -20,16 +20,16 @@ defined( 'ABSPATH' ) || exit;
 final class RunAccess {
 
 	/**
-	 * Wires the rule.
+	 * Creates the rule with its dependencies.
 	 *
-	 * @param Capabilities $capabilities Permission.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct( private readonly Capabilities $capabilities ) {}
 
 	/**
 	 * Whether the caller sees all runs of the site.
 	 *
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 */
 	public function sees_all( Authority $authority ): bool {
 		return Authority::Operator === $authority || $this->capabilities->allows( Capabilities::REVIEW );

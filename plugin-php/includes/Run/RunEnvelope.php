@@ -83,7 +83,7 @@ final class RunEnvelope {
 	 * The correlation envelope. Nothing of it is stored.
 	 *
 	 * @param array<string, mixed> $input  Task input.
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function session( array $input, array $result ): array {
@@ -120,7 +120,7 @@ final class RunEnvelope {
 	/**
 	 * Where a reviewer looks.
 	 *
-	 * @param string $directory Bundle directory.
+	 * @param string $directory Path of the bundle directory.
 	 * @return array<string, string>
 	 */
 	private function paths( string $directory ): array {
@@ -137,7 +137,7 @@ final class RunEnvelope {
 	/**
 	 * References to what the bundle proves.
 	 *
-	 * @param string               $directory Bundle directory.
+	 * @param string               $directory Path of the bundle directory.
 	 * @param array<string, mixed> $artifacts `artifacts` of the run result.
 	 * @return array<string, string>
 	 */
@@ -156,7 +156,7 @@ final class RunEnvelope {
 	/**
 	 * What a machine looks at first when a run was not good.
 	 *
-	 * @param array<string, mixed> $result     Run result.
+	 * @param array<string, mixed> $result     Result of the run.
 	 * @param array<string, mixed> $completion Completion outcome.
 	 * @param array<string, mixed> $agent      Agent result.
 	 * @return array<string, mixed>
@@ -205,7 +205,7 @@ final class RunEnvelope {
 	 * The model and what was used of it.
 	 *
 	 * @param array<string, mixed> $model  What may be said of it.
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function model( array $model, array $result ): array {
@@ -219,7 +219,7 @@ final class RunEnvelope {
 	/**
 	 * The run itself, without what stands elsewhere in the envelope.
 	 *
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function run( array $result ): array {
@@ -234,7 +234,7 @@ final class RunEnvelope {
 	 * A bundle says `.` where it lies; the caller hears where that is.
 	 *
 	 * @param array<string, mixed> $document  A document of the bundle.
-	 * @param string               $directory Bundle directory.
+	 * @param string               $directory Path of the bundle directory.
 	 * @return array<string, mixed>
 	 */
 	private function located( array $document, string $directory ): array {

@@ -32,7 +32,7 @@ final class RunNote {
 	/**
 	 * The note of a request.
 	 *
-	 * @param RunRequest $request The request.
+	 * @param RunRequest $request Request to handle.
 	 */
 	public static function of( RunRequest $request ): self {
 		return new self(

@@ -37,13 +37,13 @@ final class RunRegistry {
 	private const PAGE = 200;
 
 	/**
-	 * Wires the registry.
+	 * Creates the registry with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
-	 * @param Site          $site     This site.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site     Site the plugin runs on.
 	 * @param RunAccess     $access   Who may see what.
 	 * @param RunEnvelope   $envelope Answer builder.
-	 * @param AuditTrail    $audit    Audit log.
+	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -57,7 +57,7 @@ final class RunRegistry {
 	 * Runs, newest first: all of the site for those who review, else the caller's own.
 	 *
 	 * @param array<string, mixed> $input     `status`, `page`, `per_page`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-list/v1`.
 	 */
 	public function list( array $input, Authority $authority ): array {
@@ -97,7 +97,7 @@ final class RunRegistry {
 	 * redacted; without a bundle only its goal.
 	 *
 	 * @param array<string, mixed> $input     `run_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, result?}`.
 	 */
 	public function get( array $input, Authority $authority ): array {
@@ -119,7 +119,7 @@ final class RunRegistry {
 	 * Events after a cursor.
 	 *
 	 * @param array<string, mixed> $input     `run_id`, `after`, `per_page`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
 	 */
 	public function events( array $input, Authority $authority ): array {
@@ -138,7 +138,7 @@ final class RunRegistry {
 	 * is no error.
 	 *
 	 * @param array<string, mixed> $input     `run_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-cancellation/v1`.
 	 */
 	public function cancel( array $input, Authority $authority ): array {
@@ -174,7 +174,7 @@ final class RunRegistry {
 	 * What names the run for the extension, if the caller may see it.
 	 *
 	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
 	 */
 	private function reference( array $input, Authority $authority ): string {

@@ -37,13 +37,13 @@ final class RunService {
 	private array $noted = [];
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate  $gate     Extension check.
+	 * @param ExtensionGate  $gate     Check that the PHP extension is loaded and its version fits.
 	 * @param RequestBuilder $requests Request builder.
 	 * @param RunEnvelope    $envelope Answer builder.
-	 * @param Site           $site     This site.
-	 * @param AuditTrail     $audit    Audit log.
+	 * @param Site           $site     Site the plugin runs on.
+	 * @param AuditTrail     $audit    Audit log that records each decision.
 	 * @param ParentTools    $tools    Tools that this site answers for.
 	 */
 	public function __construct(
@@ -58,13 +58,17 @@ final class RunService {
 	/**
 	 * Runs the task and waits for its end, however long that takes. The run ends with its caller.
 	 *
-	 * @param array<string, mixed>                        $input      Task input, valid by its schema.
-	 * @param Authority                                   $authority  In whose name.
-	 * @param list<array{source: string, target: string}> $staged     Host files the operator puts into the guest.
-	 * @param (callable(Run): void)|null                  $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null               $on_event   Gets each lifecycle event; false cancels.
-	 * @param list<array<string, mixed>>                  $secrets    Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array<string, mixed>>                  $commands   Commands of a repeated run.
+	 * @param array<string, mixed>                        $input      Task input that its schema accepts.
+	 * @param Authority                                   $authority  User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged     Host files that the operator mounts into
+	 *   the guest.
+	 * @param (callable(Run): void)|null                  $on_started Called with the run handle as soon as
+	 *   the run exists.
+	 * @param (callable(array): mixed)|null               $on_event   Called with each lifecycle event;
+	 *   returning false cancels the run.
+	 * @param list<array<string, mixed>>                  $secrets    Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
+	 * @param list<array<string, mixed>>                  $commands   Commands that a replay executes.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
 	 */
@@ -83,9 +87,9 @@ final class RunService {
 	 * Runs the task as an ability does: it waits a while, then leaves the run to itself and
 	 * answers its handle. With `wait` false it does not wait at all.
 	 *
-	 * @param array<string, mixed>       $input     Task input, valid by its schema.
-	 * @param Authority                  $authority In whose name.
-	 * @param list<array<string, mixed>> $commands  Commands of a repeated run.
+	 * @param array<string, mixed>       $input     Task input that its schema accepts.
+	 * @param Authority                  $authority User or operator the call runs as.
+	 * @param list<array<string, mixed>> $commands  Commands that a replay executes.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run that goes on.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
 	 */
@@ -111,10 +115,12 @@ final class RunService {
 	/**
 	 * Starts the task and leaves it to itself: it survives its caller.
 	 *
-	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
-	 * @param Authority                                   $authority In whose name.
-	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
+	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
+	 * @param Authority                                   $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged    Host files that the operator mounts into
+	 *   the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
 	 * @throws Throwable When the run could not start or could not be recorded; then it does not go on.
 	 */
@@ -134,11 +140,13 @@ final class RunService {
 	/**
 	 * The request of a task, judged as far as that is possible without starting it.
 	 *
-	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
-	 * @param Authority                                   $authority In whose name.
-	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array<string, mixed>>                  $commands  Commands of a repeated run.
+	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
+	 * @param Authority                                   $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged    Host files that the operator mounts into
+	 *   the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
+	 * @param list<array<string, mixed>>                  $commands  Commands that a replay executes.
 	 */
 	public function prepare( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [], array $commands = [] ): RunRequest {
 		$this->gate->check();
@@ -148,8 +156,8 @@ final class RunService {
 	/**
 	 * Starts what was prepared.
 	 *
-	 * @param RunRequest $request   The request.
-	 * @param Authority  $authority In whose name.
+	 * @param RunRequest $request   Request to handle.
+	 * @param Authority  $authority User or operator the call runs as.
 	 */
 	public function launch( RunRequest $request, Authority $authority ): Run {
 		$this->note_operator_mounts( $request->host, $authority );
@@ -173,10 +181,11 @@ final class RunService {
 	/**
 	 * Waits for the end of a run, and answers for the parent tools that its task lists.
 	 *
-	 * @param Run                           $run          The run.
+	 * @param Run                           $run          Handle or record of the run.
 	 * @param RunNote                       $note         What is known of it.
 	 * @param array<string, mixed>          $input        Task input.
-	 * @param (callable(array): mixed)|null $on_event     Gets each lifecycle event; false cancels.
+	 * @param (callable(array): mixed)|null $on_event     Called with each lifecycle event; returning false
+	 *   cancels the run.
 	 * @param int|null                      $milliseconds At most so long.
 	 * @return array<string, mixed>|null `wp-codebox/run-result/v1`; null when it goes on.
 	 */
@@ -228,7 +237,7 @@ final class RunService {
 	 * An operator may mount what is no plugin, theme or configured root; the log says so.
 	 *
 	 * @param array<string, mixed> $host      Values of this site.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function note_operator_mounts( array $host, Authority $authority ): void {
 		if ( Authority::Operator !== $authority ) {

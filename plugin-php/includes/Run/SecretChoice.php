@@ -27,7 +27,7 @@ final class SecretChoice {
 	 * The secrets as the extension takes them.
 	 *
 	 * @param array<string, mixed>       $input     Task input.
-	 * @param Authority                  $authority In whose name.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @param list<array<string, mixed>> $lent      Secrets the operator lends: {env, value, hosts}.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
 	 * @throws Failure `wp_codebox_secret_invalid` for a name that nobody supplies.

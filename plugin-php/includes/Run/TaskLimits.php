@@ -24,9 +24,9 @@ defined( 'ABSPATH' ) || exit;
 final class TaskLimits {
 
 	/**
-	 * Wires the limits.
+	 * Creates the limits with its dependencies.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 

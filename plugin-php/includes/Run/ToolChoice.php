@@ -98,7 +98,7 @@ final class ToolChoice {
 			 * a rule takes the tool away.
 			 *
 			 * @param array<string, mixed> $rule  One of `tools` of `wp-codebox/sandbox-tool-policy/v1`.
-			 * @param string               $id    Tool.
+			 * @param string               $id    Tool id.
 			 * @param array<string, mixed> $input Task input.
 			 */
 			$rule = apply_filters( 'wp_codebox_sandbox_tool_policy_tool', $this->rule( $id ), $id, $input );
@@ -135,7 +135,7 @@ final class ToolChoice {
 	/**
 	 * The rule that lets the agent call a tool of the sandbox.
 	 *
-	 * @param string $id Tool.
+	 * @param string $id Tool id.
 	 * @return array<string, mixed>
 	 */
 	private function rule( string $id ): array {
@@ -155,7 +155,7 @@ final class ToolChoice {
 	/**
 	 * Names of a list; null when there is no list.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>|null
 	 */
 	private function names( mixed $value ): ?array {

@@ -40,10 +40,10 @@ final class AdminScreen {
 	];
 
 	/**
-	 * Wires the screen.
+	 * Creates the screen with its dependencies.
 	 *
 	 * @param string       $file         Main file of the plugin.
-	 * @param Capabilities $capabilities Permission.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct(
 		private readonly string $file,

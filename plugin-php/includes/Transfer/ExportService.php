@@ -29,12 +29,12 @@ final class ExportService {
 	public const MAX_BYTES = ImportSource::MAX_BYTES;
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ArtifactService $artifacts Bundles.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
 	 * @param HostPath        $paths     Which paths a caller may name.
-	 * @param Site            $site      This site.
-	 * @param AuditTrail      $audit     Audit log.
+	 * @param Site            $site      Site the plugin runs on.
+	 * @param AuditTrail      $audit     Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -46,7 +46,7 @@ final class ExportService {
 	/**
 	 * A bundle as base64 in the answer.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`.
 	 */
 	public function answer( array $input ): array {
@@ -59,7 +59,7 @@ final class ExportService {
 	/**
 	 * A bundle as bytes.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`, `archive` not encoded.
 	 */
 	public function bytes( array $input ): array {
@@ -72,9 +72,9 @@ final class ExportService {
 	/**
 	 * A bundle as a new file of the host, of any size.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`.
+	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
 	 * @param string               $path      Absolute path of the file to make.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-export/v1` with `path` and without `archive`.
 	 */
 	public function file( array $input, string $path, Authority $authority ): array {
@@ -90,7 +90,7 @@ final class ExportService {
 	/**
 	 * Makes the archive and notes who has it now.
 	 *
-	 * @param array<string, mixed>                 $input `artifact_id`.
+	 * @param array<string, mixed>                 $input Ability input with `artifact_id`.
 	 * @param callable(string): array<string, mixed> $make  Makes it.
 	 * @return array<string, mixed>
 	 */

@@ -33,14 +33,14 @@ final class ImportService {
 	private const REIMPORT = 'reimport-artifact-bundle';
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate      Extension check.
-	 * @param ArtifactService $artifacts Bundles.
-	 * @param BundleTrust     $trust     Who may have signed.
+	 * @param ExtensionGate   $gate      Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param BundleTrust     $trust     Signing keys that this site trusts.
 	 * @param HostPath        $paths     Which paths a caller may name.
-	 * @param Site            $site      This site.
-	 * @param AuditTrail      $audit     Audit log.
+	 * @param Site            $site      Site the plugin runs on.
+	 * @param AuditTrail      $audit     Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -55,7 +55,7 @@ final class ImportService {
 	 * Takes a bundle in.
 	 *
 	 * @param array<string, mixed> $input     One source; `expected_artifact_id?`, `expected_content_digest?`, `replace?`, `metadata?`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
 	public function import( array $input, Authority $authority ): array {
@@ -67,7 +67,7 @@ final class ImportService {
 	 * and no other. A copy that is no longer intact is replaced.
 	 *
 	 * @param array<string, mixed> $input     As for import; `artifact_id?`, `artifact_ref?`, `artifact_result?`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
 	public function reimport( array $input, Authority $authority ): array {
@@ -79,7 +79,7 @@ final class ImportService {
 	 *
 	 * @param string               $operation Operation.
 	 * @param array<string, mixed> $input     As for import or reimport.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function take( string $operation, array $input, Authority $authority ): array {
@@ -130,7 +130,7 @@ final class ImportService {
 	 * Options as the extension takes them.
 	 *
 	 * @param array<string, mixed> $input     As for import.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function options( array $input, Authority $authority ): array {

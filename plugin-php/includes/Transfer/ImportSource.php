@@ -44,7 +44,7 @@ final class ImportSource {
 	 *
 	 * @param array<string, mixed> $input     `source_bundle_path`, `source_manifest_path` or `archive`.
 	 * @param HostPath             $paths     Which paths the caller may name.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_artifact_import_source_missing` and what is wrong with a source.
 	 */
 	public static function from( array $input, HostPath $paths, Authority $authority ): self {

@@ -189,7 +189,7 @@ final class Sync {
 	}
 
 	/**
-	 * @param mixed $path As given.
+	 * @param mixed $path Path as the caller gave it.
 	 * @return string sha256 of what is there; empty when there is no file.
 	 */
 	private function digest( mixed $path ): string {

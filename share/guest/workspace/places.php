@@ -26,7 +26,7 @@ final class Places {
 	 * @param string       $cwd   Where relative paths begin.
 	 */
 	public function __construct( array $roots, private readonly string $cwd ) {
-		// Set where the guest has no root of its own.
+		// Environment variable that is set only when the guest has no root file system of its own.
 		$this->prefix = (string) getenv( 'CODEBOX_ROOT' );
 		foreach ( $roots as $root ) {
 			$real = realpath( $this->prefix . $root );
@@ -40,8 +40,8 @@ final class Places {
 	/**
 	 * The path of something that exists, links followed.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function existing( mixed $path ): string {
 		$place = $this->prefix . $this->written( $path );
@@ -60,8 +60,8 @@ final class Places {
 	 * The path of something to be written: the file that is there, links followed, or a new
 	 * name below directories that may be missing still.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function writable( mixed $path ): string {
 		$place = $this->prefix . $this->written( $path );
@@ -92,8 +92,8 @@ final class Places {
 	/**
 	 * The path of an entry itself: its directory resolved, the entry not followed.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function entry( mixed $path ): string {
 		$written = $this->written( $path );
@@ -142,7 +142,7 @@ final class Places {
 	/**
 	 * A path in quotes, cut.
 	 *
-	 * @param mixed $path As given.
+	 * @param mixed $path Path as the caller gave it.
 	 * @return string For a sentence.
 	 */
 	public function show( mixed $path ): string {
@@ -153,7 +153,7 @@ final class Places {
 	/**
 	 * The absolute path as it is written, without `.` and `..`, below a mount.
 	 *
-	 * @param mixed $path As given.
+	 * @param mixed $path Path as the caller gave it.
 	 * @return string Guest path.
 	 */
 	private function written( mixed $path ): string {

@@ -214,8 +214,8 @@ final class Reading {
 	/**
 	 * A regular file that may be opened.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	private function file( mixed $path ): string {
 		$file = $this->places->existing( $path );

@@ -99,7 +99,7 @@ final class Search {
 	}
 
 	/**
-	 * @param array<string,mixed> $request The request.
+	 * @param array<string,mixed> $request Request to handle.
 	 * @return array{string,bool} PCRE or text, and whether it is a text that may be compared as it is.
 	 */
 	private function pattern( array $request ): array {

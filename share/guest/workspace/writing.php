@@ -214,7 +214,7 @@ final class Writing {
 	 * A repository inside what is deleted is not the work's to delete.
 	 *
 	 * @param string $directory For the file system.
-	 * @param mixed  $path      As given.
+	 * @param mixed  $path      Path as the caller gave it.
 	 */
 	private function assert_without_git( string $directory, mixed $path ): void {
 		foreach ( (array) scandir( $directory ) as $name ) {

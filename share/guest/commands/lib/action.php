@@ -35,7 +35,7 @@ final class Writes {
 	/**
 	 * Looks at a statement; a filter of `query`.
 	 *
-	 * @param mixed $query Statement.
+	 * @param mixed $query SQL statement.
 	 */
 	public function see( mixed $query ): mixed {
 		if ( is_string( $query ) && 1 === preg_match( '/^\s*(INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|RENAME)\b(?:\s+(?:IGNORE|INTO|FROM|TABLE|TEMPORARY|IF|NOT|EXISTS))*\s+[`"]?([A-Za-z0-9_]*)/i', $query, $found ) ) {

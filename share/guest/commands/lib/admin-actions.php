@@ -15,8 +15,8 @@ require_once __DIR__ . '/surfaces.php';
 /**
  * Actions, forms and links.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function admin_actions( Arguments $arguments ): array {
 	$name  = $arguments->has( 'max_pages' ) ? 'max_pages' : 'max-pages';

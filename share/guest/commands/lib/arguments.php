@@ -24,7 +24,7 @@ final class Arguments {
 	/**
 	 * Whether it was given.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 */
 	public function has( string $name ): bool {
 		return array_key_exists( $name, $this->values );
@@ -33,8 +33,8 @@ final class Arguments {
 	/**
 	 * Text; the first value of several.
 	 *
-	 * @param string $name     Argument.
-	 * @param string $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param string $fallback Value used when the argument is missing.
 	 */
 	public function text( string $name, string $fallback = '' ): string {
 		$value = $this->values[ $name ] ?? $fallback;
@@ -62,8 +62,8 @@ final class Arguments {
 	/**
 	 * A JSON value; `$fallback` when it was not given.
 	 *
-	 * @param string $name     Argument.
-	 * @param mixed  $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param mixed  $fallback Value used when the argument is missing.
 	 */
 	public function value( string $name, mixed $fallback = null ): mixed {
 		if ( '' === trim( $this->text( $name ) ) ) {
@@ -79,7 +79,7 @@ final class Arguments {
 	/**
 	 * Text that must be given.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 */
 	public function required( string $name ): string {
 		$value = $this->text( $name );
@@ -92,9 +92,9 @@ final class Arguments {
 	/**
 	 * One of some words.
 	 *
-	 * @param string       $name     Argument.
+	 * @param string       $name     Name of the argument.
 	 * @param list<string> $words    Accepted words.
-	 * @param string       $fallback When it was not given.
+	 * @param string       $fallback Value used when the argument is missing.
 	 */
 	public function word( string $name, array $words, string $fallback ): string {
 		$value = $this->text( $name, $fallback );
@@ -107,8 +107,8 @@ final class Arguments {
 	/**
 	 * A truth value: 1, true, yes, on or 0, false, no, off.
 	 *
-	 * @param string $name     Argument.
-	 * @param bool   $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param bool   $fallback Value used when the argument is missing.
 	 */
 	public function truth( string $name, bool $fallback ): bool {
 		return match ( strtolower( $this->text( $name, $fallback ? 'true' : 'false' ) ) ) {
@@ -119,10 +119,10 @@ final class Arguments {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $name     Argument.
-	 * @param int    $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param int    $fallback Value used when the argument is missing.
 	 * @param int    $least    Smallest.
 	 * @param int    $most     Largest.
 	 */
@@ -137,7 +137,7 @@ final class Arguments {
 	/**
 	 * A JSON object or list; empty when it was not given.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return array<int|string,mixed>
 	 */
 	public function json( string $name ): array {
@@ -155,7 +155,7 @@ final class Arguments {
 	/**
 	 * A JSON object.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return array<string,mixed>
 	 */
 	public function object( string $name ): array {
@@ -169,7 +169,7 @@ final class Arguments {
 	/**
 	 * A JSON object whose members are all known.
 	 *
-	 * @param string       $name  Argument.
+	 * @param string       $name  Name of the argument.
 	 * @param list<string> $known Its members.
 	 * @return array<string,mixed>
 	 */
@@ -197,7 +197,7 @@ final class Arguments {
 	/**
 	 * Texts: a JSON list, or words between commas or line ends.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return list<string>
 	 */
 	public function texts( string $name ): array {

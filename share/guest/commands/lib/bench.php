@@ -43,7 +43,7 @@ final class Bench {
 	/**
 	 * Makes it.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 * @param Watch     $watch     What measures.
 	 */
 	public function __construct( private readonly Arguments $arguments, private readonly Watch $watch ) {
@@ -64,7 +64,7 @@ final class Bench {
 	/**
 	 * Runs all.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$iterations = $this->arguments->number( 'iterations', 10, 1, 1000 );

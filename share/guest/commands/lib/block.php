@@ -29,8 +29,8 @@ final class Block {
 	/**
 	 * Makes it.
 	 *
-	 * @param Arguments $arguments Arguments.
-	 * @param Watch     $watch     What watches it.
+	 * @param Arguments $arguments Arguments of the guest command.
+	 * @param Watch     $watch     Observer that records the effects.
 	 */
 	public function __construct( private readonly Arguments $arguments, private readonly Watch $watch ) {}
 
@@ -38,7 +38,7 @@ final class Block {
 	 * Tries it.
 	 *
 	 * @param string $mode What: render, serialize, round-trip or all.
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function exercise( string $mode ): array {
 		$name = $this->arguments->required( 'block-name' );

@@ -176,7 +176,7 @@ final class Churn {
 	/**
 	 * A hook is called.
 	 *
-	 * @param mixed $hook  Hook.
+	 * @param mixed $hook  Name of the hook.
 	 * @param mixed $value Its first argument.
 	 * @param mixed $name  Its second argument.
 	 */

@@ -18,8 +18,8 @@ const CORE_TEST_FILES = 50;
 /**
  * Runs them on the guest's own WordPress, which has the database, with the checkout's tests.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function core_phpunit( Arguments $arguments ): array {
 	if ( $arguments->truth( 'multisite', false ) ) {

@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
  * Does one operation.
  *
  * @param string       $operation run, schedule or unschedule.
- * @param string       $hook      Hook.
+ * @param string       $hook      Name of the hook.
  * @param list<mixed>  $values    Its arguments.
  * @param object|false $event     The event that is scheduled, if one is.
  * @param Arguments    $arguments Argument timestamp.

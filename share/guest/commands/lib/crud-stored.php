@@ -57,7 +57,7 @@ final class Crud_Option implements Crud_Type {
 	/**
 	 * An option.
 	 *
-	 * @param array<string,string> $row Row.
+	 * @param array<string,string> $row Row to read.
 	 * @return array<string,mixed>
 	 */
 	private static function shown( array $row ): array {

@@ -189,7 +189,7 @@ final class Crud_User implements Crud_Type {
 	/**
 	 * A user without password and keys.
 	 *
-	 * @param \WP_User $user User.
+	 * @param \WP_User $user WordPress user.
 	 * @return array<string,mixed>
 	 */
 	private static function shown( \WP_User $user ): array {

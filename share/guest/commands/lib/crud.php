@@ -22,14 +22,14 @@ final class Crud {
 	/**
 	 * Makes it.
 	 *
-	 * @param array<string,mixed> $operation As asked.
+	 * @param array<string,mixed> $operation Operation as requested.
 	 */
 	public function __construct( private readonly array $operation ) {}
 
 	/**
 	 * Runs it.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$operation = $this->word( 'operation', array( 'create', 'read', 'update', 'delete', 'list' ) );
@@ -202,7 +202,7 @@ final class Crud {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
 	 * @param string $name     Field.
 	 * @param int    $fallback When it is not given.

@@ -177,7 +177,7 @@ function finish( callable $work ): never {
 /**
  * A document that says why nothing came of it.
  *
- * @param string              $code     Stable code.
+ * @param string              $code     Stable error code.
  * @param string              $message  What is wrong and what to do.
  * @param array<string,mixed> $document What is known nevertheless.
  * @return array<string,mixed>

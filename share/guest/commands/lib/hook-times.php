@@ -69,7 +69,7 @@ final class Hook_Times {
 	/**
 	 * A hook is about to call its callbacks.
 	 *
-	 * @param mixed $hook Hook.
+	 * @param mixed $hook Name of the hook.
 	 */
 	public function called( mixed $hook = null ): void {
 		if ( ! is_string( $hook ) || ! isset( $GLOBALS['wp_filter'][ $hook ] ) || in_array( $hook, array( 'all', 'log_query_custom_data' ), true ) ) {

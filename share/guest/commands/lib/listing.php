@@ -14,7 +14,7 @@ namespace WPCodebox\Guest\Command;
  *
  * @param list<array<string,mixed>> $rows   Rows.
  * @param list<string>              $fields Fields that order them.
- * @param int                       $most   Rows at most.
+ * @param int                       $most   Maximum number of rows.
  * @return array{items: list<array<string,mixed>>, total: int, truncated: bool}
  */
 function listing( array $rows, array $fields, int $most = 1000 ): array {
@@ -43,7 +43,7 @@ function sorted_texts( array $texts, int $most = 1000 ): array {
 /**
  * Callbacks of a hook, in the order they are called.
  *
- * @param string $hook Hook.
+ * @param string $hook Name of the hook.
  * @param int    $most Callbacks at most.
  * @return list<array{priority: int, callback: string}>
  */

@@ -73,7 +73,7 @@ function forget_user(): void {
 /**
  * Adds a callback to a hook before WordPress is loaded.
  *
- * @param string   $hook      Hook.
+ * @param string   $hook      Name of the hook.
  * @param \Closure $callback  Callback.
  * @param int      $arguments How many it takes.
  * @param int      $priority  When.

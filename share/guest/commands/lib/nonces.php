@@ -60,7 +60,7 @@ function kept_nonce( string $action, array $holder ): array {
  *
  * @param Arguments           $arguments Argument output-dir.
  * @param string              $name      Name of the file.
- * @param array<string,mixed> $document  Document.
+ * @param array<string,mixed> $document  Document to print.
  * @return array<string,mixed>
  */
 function delivered( Arguments $arguments, string $name, array $document ): array {

@@ -23,9 +23,9 @@ function observer(): Watch {
 /**
  * Time, memory, queries and hooks of a request.
  *
- * @param Arguments $arguments Arguments.
- * @param Watch     $watch     What watches it.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @param Watch     $watch     Observer that records the effects.
+ * @return array<string,mixed> Result document.
  */
 function observe_performance( Arguments $arguments, Watch $watch ): array {
 	$fingerprints = $arguments->number( 'query-fingerprint-limit', 50, 1, 500 );
@@ -54,9 +54,9 @@ function observe_performance( Arguments $arguments, Watch $watch ): array {
 /**
  * What a request does to caches.
  *
- * @param Arguments $arguments Arguments.
- * @param Watch     $watch     What watches it.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @param Watch     $watch     Observer that records the effects.
+ * @return array<string,mixed> Result document.
  */
 function observe_churn( Arguments $arguments, Watch $watch ): array {
 	$churn = new Churn( $arguments->number( 'sample-limit', 100, 1, 1000 ) );

@@ -103,7 +103,7 @@ function ask_own( string $target, string $method, Arguments $arguments ): array 
 /**
  * Asks another host, through the bridge.
  *
- * @param string    $url       URL.
+ * @param string    $url       URL to request.
  * @param string    $method    Method.
  * @param Arguments $arguments Headers and body.
  * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}

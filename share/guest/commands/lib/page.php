@@ -50,7 +50,7 @@ final class Page {
 	 * @param \Closure(): ?int    $asked       Id of the user whom the page was asked for.
 	 * @param ?int                $expected    Status that it must have; null where any but an admin page's fatal error will do.
 	 * @param bool                $diagnostics Whether queries are listed.
-	 * @param Watch               $watch       What watches it.
+	 * @param Watch               $watch       Observer that records the effects.
 	 */
 	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly ?int $expected, private readonly bool $diagnostics, private readonly Watch $watch ) {
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
@@ -210,7 +210,7 @@ final class Page {
 	 * Whether the answer is a refusal that says nothing of the user whom the page was asked for.
 	 * That this user may not see it is an answer, too.
 	 *
-	 * @param array<string,mixed> $document Document.
+	 * @param array<string,mixed> $document Document to print.
 	 */
 	private function is_of_another( array $document ): bool {
 		$asked = ( $this->asked )();
@@ -225,7 +225,7 @@ final class Page {
 /**
  * Path and query of a page, from `path` or `url` and `query-json`.
  *
- * @param Arguments $arguments Arguments.
+ * @param Arguments $arguments Arguments of the guest command.
  * @param string    $fallback  When neither is given.
  */
 function page_target( Arguments $arguments, string $fallback ): string {

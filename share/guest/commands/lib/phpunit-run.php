@@ -81,7 +81,7 @@ final class Phpunit_Run {
 	/**
 	 * Runs everything.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function document(): array {
 		$plan_file = (string) tempnam( sys_get_temp_dir(), 'phpunit-' );
@@ -188,7 +188,7 @@ final class Phpunit_Run {
 	/**
 	 * Beginning and end of a text.
 	 *
-	 * @param string $text  Text.
+	 * @param string $text  Text to print.
 	 * @param int    $bytes Bytes of each.
 	 */
 	private static function shortened( string $text, int $bytes = self::SHOWN ): string {

@@ -28,7 +28,7 @@ final class Phpunit {
 	/**
 	 * Makes it.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {
 		network_as_asked( $arguments );
@@ -42,7 +42,7 @@ final class Phpunit {
 	/**
 	 * Runs the tests.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$plan = $this->plan();

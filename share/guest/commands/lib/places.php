@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 /**
  * A directory of the guest.
  *
- * @param string $name Argument.
+ * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.
  * @param string $base Directory that a relative path begins at, as PHP sees it.
  */
@@ -27,7 +27,7 @@ function directory_at( string $name, string $path, string $base = '' ): string {
 /**
  * A file of the guest.
  *
- * @param string $name Argument.
+ * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.
  * @param string $base Directory that a relative path begins at, as PHP sees it.
  */
@@ -55,7 +55,7 @@ function place_at( string $path, string $base ): ?string {
 /**
  * Refuses what wants a network of sites where there is none.
  *
- * @param Arguments $arguments Arguments.
+ * @param Arguments $arguments Arguments of the guest command.
  */
 function network_as_asked( Arguments $arguments ): void {
 	// The constants of a network: make-network.php leaves them there.

@@ -20,8 +20,8 @@ const PLUGIN_CHECK_DROP_IN = 'WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION';
 /**
  * Runs it.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function plugin_check( Arguments $arguments ): array {
 	$slug = $arguments->required( 'plugin-slug' );

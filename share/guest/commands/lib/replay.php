@@ -37,14 +37,14 @@ final class Replay {
 	/**
 	 * Makes it.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
 	 * Writes the package.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function exported(): array {
 		$label   = state_label( $this->arguments );

@@ -27,8 +27,8 @@ final class Server {
 	/**
 	 * Asks for the page that the arguments name.
 	 *
-	 * @param Arguments $arguments Arguments.
-	 * @return array<string,mixed> The document.
+	 * @param Arguments $arguments Arguments of the guest command.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function load( Arguments $arguments ): array {
 		$surface = $arguments->word( 'surface', array( 'frontend', 'admin', 'login', 'rest' ), 'frontend' );

@@ -28,7 +28,7 @@ final class Sessions {
 	 * Makes the session that a call asks for.
 	 *
 	 * @param Arguments $arguments Argument browser-urls, and the one with the name.
-	 * @param \WP_User  $user      User.
+	 * @param \WP_User  $user      WordPress user.
 	 * @param string    $named     Argument that holds the name of the session.
 	 * @return array<string, mixed> The session as results show it.
 	 */
@@ -41,7 +41,7 @@ final class Sessions {
 	 * Logs a user in under a name; a session of that name is replaced.
 	 *
 	 * @param string       $name    Name.
-	 * @param \WP_User     $user    User.
+	 * @param \WP_User     $user    WordPress user.
 	 * @param list<string> $origins Origins the cookies are for.
 	 * @return array<string, mixed> The session as results show it.
 	 * @throws Refusal When it cannot be made.
@@ -148,7 +148,7 @@ final class Sessions {
 	/**
 	 * The cookies of WordPress for a user.
 	 *
-	 * @param \WP_User $user    User.
+	 * @param \WP_User $user    WordPress user.
 	 * @param string   $token   Token of the session.
 	 * @param int      $expires When they end.
 	 * @param bool     $secure  Whether they are for https.

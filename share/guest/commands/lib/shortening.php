@@ -16,7 +16,7 @@ const SHOWN_BYTES = 56 * 1024;
  * The document as it is printed. A larger one is left whole as a file; what is printed has its
  * first items of each list, and `cut` says so.
  *
- * @param array<string,mixed> $document Document.
+ * @param array<string,mixed> $document Document to print.
  * @return array<string,mixed>
  */
 function shortened( array $document ): array {

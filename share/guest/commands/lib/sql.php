@@ -25,7 +25,7 @@ final class Sql {
 	/**
 	 * Makes it, when it is one statement that reads.
 	 *
-	 * @param string $text Text.
+	 * @param string $text Text to print.
 	 */
 	public function __construct( string $text ) {
 		$text = rtrim( trim( $text ), "; \t\r\n" );
@@ -56,7 +56,7 @@ final class Sql {
 	 *
 	 * @param \wpdb        $db     The database.
 	 * @param list<scalar> $values Values.
-	 * @param int          $most   Rows at most.
+	 * @param int          $most   Maximum number of rows.
 	 */
 	public function bounded( \wpdb $db, array $values, int $most ): string {
 		// Within quotes a per cent sign is a text; wpdb would take it for a placeholder.

@@ -42,14 +42,14 @@ final class State {
 	/**
 	 * Makes it.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
 	 * Captures the state, leaves the file, tells what is in it.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function captured(): array {
 		$label = state_label( $this->arguments );
@@ -203,7 +203,7 @@ final class State {
 	/**
 	 * A row without its secrets.
 	 *
-	 * @param array<string,mixed> $row Row.
+	 * @param array<string,mixed> $row Row to read.
 	 * @return array<string,mixed>
 	 */
 	private static function masked( array $row ): array {
@@ -284,7 +284,7 @@ final class State {
 /**
  * The label of a capture.
  *
- * @param Arguments $arguments Arguments.
+ * @param Arguments $arguments Arguments of the guest command.
  */
 function state_label( Arguments $arguments ): string {
 	$label = $arguments->text( 'label', 'state' );

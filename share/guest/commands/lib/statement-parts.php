@@ -55,7 +55,7 @@ final class Statement_Parts {
 	 * A column that exists.
 	 *
 	 * @param mixed        $asked   Name.
-	 * @param list<string> $columns Columns.
+	 * @param list<string> $columns Column names.
 	 */
 	public function column( mixed $asked, array $columns ): string {
 		if ( ! is_string( $asked ) || ! in_array( $asked, $columns, true ) ) {
@@ -68,7 +68,7 @@ final class Statement_Parts {
 	 * Values by column.
 	 *
 	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
+	 * @param list<string> $columns Column names.
 	 * @return array<string,mixed>
 	 */
 	public function values( mixed $asked, array $columns ): array {
@@ -88,7 +88,7 @@ final class Statement_Parts {
 	 * Conditions.
 	 *
 	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
+	 * @param list<string> $columns Column names.
 	 */
 	public function where( mixed $asked, array $columns ): string {
 		if ( ! is_array( $asked ) || array() !== $asked && array_is_list( $asked ) ) {
@@ -117,7 +117,7 @@ final class Statement_Parts {
 	 * Order.
 	 *
 	 * @param mixed        $asked   List of {column, direction}.
-	 * @param list<string> $columns Columns.
+	 * @param list<string> $columns Column names.
 	 */
 	public function order( mixed $asked, array $columns ): string {
 		$parts = array();

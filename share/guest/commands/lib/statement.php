@@ -38,8 +38,8 @@ final class Statement {
 	/**
 	 * Runs the operation.
 	 *
-	 * @param array<string,mixed> $operation As asked.
-	 * @return array<string,mixed> The document.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run( array $operation ): array {
 		$name = $operation['operation'] ?? null;
@@ -160,9 +160,9 @@ final class Statement {
 	/**
 	 * The statement of a text and its values.
 	 *
-	 * @param array<string,mixed> $operation As asked.
+	 * @param array<string,mixed> $operation Operation as requested.
 	 * @param bool                $reads     Whether the operation reads.
-	 * @param int                 $most      Rows at most.
+	 * @param int                 $most      Maximum number of rows.
 	 */
 	private function given( array $operation, bool $reads, int $most ): string {
 		if ( ! $reads ) {
@@ -183,8 +183,8 @@ final class Statement {
 	 * The statement of a table, columns and conditions.
 	 *
 	 * @param string              $name      Operation.
-	 * @param array<string,mixed> $operation As asked.
-	 * @param int                 $most      Rows at most.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param int                 $most      Maximum number of rows.
 	 */
 	private function built( string $name, array $operation, int $most ): string {
 		$table   = $this->parts->table( $operation['table'] ?? null );
@@ -216,7 +216,7 @@ final class Statement {
 	/**
 	 * A bound that the operation may narrow.
 	 *
-	 * @param array<string,mixed> $operation As asked.
+	 * @param array<string,mixed> $operation Operation as requested.
 	 * @param string              $name      Its name.
 	 * @param int                 $most      Largest.
 	 * @param ?int                $fallback  When it is not given; the largest otherwise.

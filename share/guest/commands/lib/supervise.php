@@ -138,7 +138,7 @@ final class Supervisor {
 	/**
 	 * Prints the document.
 	 *
-	 * @param array<string,mixed>|object $document Document.
+	 * @param array<string,mixed>|object $document Document to print.
 	 * @return int Exit status.
 	 */
 	private function tell( array|object $document ): int {
@@ -150,7 +150,7 @@ final class Supervisor {
 /**
  * A document as it is printed.
  *
- * @param array<string,mixed>|object $document Document.
+ * @param array<string,mixed>|object $document Document to print.
  */
 function document_text( array|object $document ): string {
 	return (string) json_encode( $document, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION );

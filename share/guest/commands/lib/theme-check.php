@@ -15,8 +15,8 @@ const THEME_CHECK_FINDINGS = 500;
 /**
  * Runs it.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function theme_check( Arguments $arguments ): array {
 	$slug  = $arguments->required( 'theme' );

@@ -104,7 +104,7 @@ final class Users {
 	/**
 	 * A user as results name them; null for nobody.
 	 *
-	 * @param \WP_User|null $user User.
+	 * @param \WP_User|null $user WordPress user.
 	 * @return array{id: int, login: string, roles: list<string>}|null
 	 */
 	public static function row( ?\WP_User $user ): ?array {

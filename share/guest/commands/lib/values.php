@@ -65,7 +65,7 @@ function plain( mixed $value, int $bytes = 8192, int $depth = 8, int $items = 50
 /**
  * A text that JSON can hold.
  *
- * @param string $text  Text.
+ * @param string $text  Text to print.
  * @param int    $bytes Bytes that are shown.
  * @return string|array<string,mixed>
  */
@@ -128,7 +128,7 @@ function is_secret_name( string $name ): bool {
 /**
  * A text of a set of bytes at most.
  *
- * @param string $text  Text.
+ * @param string $text  Text to print.
  * @param int    $bytes Bytes.
  */
 function cut( string $text, int $bytes ): string {

@@ -117,7 +117,7 @@ final class Watch {
 	 * Keeps a query.
 	 *
 	 * @param mixed  $data   What wpdb keeps with it.
-	 * @param string $query  Statement.
+	 * @param string $query  SQL statement.
 	 * @param float  $time   Seconds.
 	 * @param string $caller Callers.
 	 */
@@ -230,7 +230,7 @@ final class Watch {
 /**
  * A query without its values, so that queries that differ only in them are one.
  *
- * @param string $query Statement.
+ * @param string $query SQL statement.
  */
 function fingerprint( string $query ): string {
 	$query = mb_scrub( substr( $query, 0, 20000 ), 'UTF-8' );
@@ -243,7 +243,7 @@ function fingerprint( string $query ): string {
 /**
  * A text without tags; WordPress's own function may not be loaded yet.
  *
- * @param string $text Text.
+ * @param string $text Text to print.
  */
 function text_without_tags( string $text ): string {
 	return trim( strip_tags( $text ) );
