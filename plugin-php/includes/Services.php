@@ -60,17 +60,17 @@ use WPCodebox\Transfer\ImportService;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Wires the objects once; nothing here does work or touches the extension.
+ * Creates all objects once. The constructor does no other work and does not call the extension.
  */
 final class Services {
 
-	/** Installed plugins and themes. */
+	/** Lookup of installed plugins and themes. */
 	public readonly InstalledCode $code;
-	/** This site. */
+	/** Data of this site. */
 	public readonly Site $site;
-	/** Host settings. */
+	/** Settings of the host. */
 	public readonly Settings $settings;
-	/** Connectors of this site and what is inherited of them. */
+	/** Resolver of inherited connectors. */
 	public readonly Inheritance $inheritance;
 	/** Model providers. */
 	public readonly Providers $providers;
@@ -78,37 +78,37 @@ final class Services {
 	public readonly RunService $runs;
 	/** Runs several tasks one after the other. */
 	public readonly BatchService $batches;
-	/** Runs several workers at once. */
+	/** Runs several workers in parallel. */
 	public readonly FanoutService $fanouts;
-	/** What is known of runs. */
+	/** Reads and cancels runs. */
 	public readonly RunRegistry $registry;
-	/** Bundles. */
+	/** Reads bundles. */
 	public readonly ArtifactService $artifacts;
-	/** Preflight and apply. */
+	/** Checks and applies changes. */
 	public readonly ApplyService $applies;
-	/** Pending actions. */
+	/** Stages pending applies. */
 	public readonly StageService $stages;
-	/** Review decisions. */
+	/** Records review decisions. */
 	public readonly ReviewService $reviews;
-	/** Bundles from elsewhere. */
+	/** Imports bundles. */
 	public readonly ImportService $imports;
-	/** Bundles for elsewhere. */
+	/** Exports bundles. */
 	public readonly ExportService $exports;
-	/** Runs again. */
+	/** Replays runs. */
 	public readonly ReplayService $replays;
-	/** The audit log, to read. */
+	/** Reads the audit log. */
 	public readonly AuditLog $audit;
-	/** Callers trusted with a scope. */
+	/** Authorizes callers trusted with a scope. */
 	public readonly TrustedCallers $callers;
-	/** Requests of connectors. */
+	/** Handles connector requests. */
 	public readonly ConnectorRequests $connector_requests;
-	/** Requests of providers, the older way. */
+	/** Handles legacy provider requests. */
 	public readonly ProviderRequests $provider_requests;
-	/** The built-in adapter of the older way. */
+	/** Built-in adapter for legacy provider requests. */
 	public readonly ProviderBridge $bridge;
 
 	/**
-	 * Wires everything.
+	 * Creates all services.
 	 *
 	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param SchemaStore   $schemas Loader of the JSON schemas.

@@ -1,6 +1,6 @@
 <?php
 /**
- * The facade for other plugins.
+ * Facade for other plugins.
  *
  * @package WPCodebox
  */
@@ -12,33 +12,33 @@ use WPCodebox\Plugin;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Every ability as a static method, for code of this site.
+ * Offers every ability as a static method for PHP code of this site.
  *
- * What the caller has to know about trust:
+ * Trust rules for callers:
  *
- * - **Nobody is asked for a capability.** Whoever calls is code of this site and answers for the
- *   user on whose behalf it calls. For input that comes from a request use the ability itself
- *   (`wp_get_ability( ... )->execute()`), which asks.
- * - What an operation itself makes depend on who asks stays so, and the current user counts: whose runs
- *   `list_runs()` shows, who approves in `review_artifact()`, whose run `replay_artifact()` repeats.
- * - Input is validated by the schema of the ability all the same, and unknown fields are refused.
- * - Mounts and targets follow the rules for users: installed plugins and themes, and the
- *   directories of `wp_codebox.mount_roots`. The wider rights of WP-CLI's operator do not exist here.
- * - Policy, limits, verification, signatures and the target check hold as everywhere.
- * - The audit log and a bundle's provenance name the current user, or that there is none.
- * - A failure is a `WP_Error` whose data holds `status`; nothing is thrown.
+ * - **No capability check.** The caller is code of this site and is responsible for the user on whose behalf
+ *   it calls. For input from a request, use the ability itself (`wp_get_ability( ... )->execute()`), which
+ *   checks capabilities.
+ * - Behaviour that depends on the user uses the current user: the runs that `list_runs()` shows, the approver
+ *   of `review_artifact()`, the owner of the run that `replay_artifact()` starts.
+ * - The ability's schema validates the input, and unknown fields are refused.
+ * - Mounts and targets follow the rules for users: installed plugins and themes, and the directories of
+ *   `wp_codebox.mount_roots`. The wider rights of WP-CLI's operator do not apply.
+ * - Policy, limits, verification, signatures and the target check apply as for every other caller.
+ * - The audit log and a bundle's provenance name the current user, or record that there is none.
+ * - A failure is returned as a `WP_Error` whose data has `status`; no method throws.
  * - Core's hooks around abilities (`wp_before_execute_ability` and the like) do not run.
  *
- * A method is its ability with underscores, so the two cannot drift: `get_run()` is `wp-codebox/get-run`.
- * The one other order of words is `preflight_apply_artifact()` for `wp-codebox/apply-artifact-preflight`.
- * It also works where WordPress has no Abilities API.
+ * A method name is the ability name with underscores: `get_run()` is `wp-codebox/get-run`. The only exception
+ * is `preflight_apply_artifact()` for `wp-codebox/apply-artifact-preflight`. The facade also works where
+ * WordPress has no Abilities API.
  */
 final class WP_Codebox_API {
 
-	/** Methods whose name is not that of their ability. */
+	/** Ability by method, for methods whose name differs from the ability's. */
 	private const OTHER_NAMES = [ 'preflight_apply_artifact' => 'wp-codebox/apply-artifact-preflight' ];
 
-	/** Nothing to hold. */
+	/** The class has only static methods. */
 	private function __construct() {}
 
 	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.
@@ -255,16 +255,17 @@ final class WP_Codebox_API {
 	/**
 	 * Runs any ability of this plugin.
 	 *
-	 * @param string               $name  With or without the leading `wp-codebox/`.
+	 * @param string               $name  Ability name with or without the leading `wp-codebox/`.
 	 * @param array<string, mixed> $input Ability input.
-	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when there is none of this name.
+	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when no ability has this
+	 *   name.
 	 */
 	public static function execute_ability( string $name, array $input = [] ): array|WP_Error {
 		return Plugin::registrar()->run_trusted( str_contains( $name, '/' ) ? $name : 'wp-codebox/' . $name, $input );
 	}
 
 	/**
-	 * What there is to call, by name.
+	 * Lists the callable abilities by name.
 	 *
 	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, scopes: list<string>, annotations: array<string, bool>}>
 	 */
@@ -273,7 +274,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Every schema of the contract by its name, as JSON Schema documents.
+	 * Returns every schema of the contract by name, as JSON Schema documents.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -284,9 +285,9 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Name of the ability behind a method.
+	 * Returns the name of the ability behind a method.
 	 *
-	 * @param string $method Method of this class.
+	 * @param string $method Name of a method of this class.
 	 */
 	public static function ability( string $method ): string {
 		return self::OTHER_NAMES[ $method ] ?? 'wp-codebox/' . str_replace( '_', '-', $method );

@@ -1,6 +1,5 @@
 /**
- * The abilities, over REST, in the name of whoever is logged in. There is no other way from
- * this screen to the site.
+ * Calls abilities over REST as the logged-in user. The screen accesses the site only through this module.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -9,7 +8,7 @@
 	const root = '/wp-abilities/v1/abilities';
 	let known = null;
 
-	/** An error with code, sentence, status and hints, whatever came back. */
+	/** Error with code, message, status and hints, for every kind of failed request. */
 	class ApiError extends Error {
 		constructor( code, message, status, hints ) {
 			super( message );
@@ -19,7 +18,7 @@
 		}
 	}
 
-	/** What apiFetch throws, as an ApiError. */
+	/** Converts what apiFetch throws to an ApiError. */
 	function problem( thrown ) {
 		if ( thrown instanceof ApiError ) {
 			return thrown;
@@ -31,7 +30,7 @@
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 
-	/** Asks which abilities there are and how each is called. */
+	/** Loads the list of abilities and how each is called. */
 	async function discover() {
 		const found = new Map();
 		try {
@@ -51,7 +50,7 @@
 		known = found;
 	}
 
-	/** Whether the site offers an ability. */
+	/** Returns whether the site offers an ability. */
 	function has( name ) {
 		return null !== known && known.has( 'wp-codebox/' + name );
 	}
@@ -59,9 +58,9 @@
 	/**
 	 * Runs an ability.
 	 *
-	 * @param {string} name   Without `wp-codebox/`.
-	 * @param {Object} input  Its input.
-	 * @param {Object} signal Ends the request, or nothing.
+	 * @param {string} name   Ability name without `wp-codebox/`.
+	 * @param {Object} input  Ability input.
+	 * @param {Object} signal AbortSignal of the request, or nothing.
 	 */
 	async function call( name, input, signal ) {
 		const method = known.get( 'wp-codebox/' + name );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Host paths that a caller names.
+ * Checks host paths given by a caller.
  *
  * @package WPCodebox
  */
@@ -16,8 +16,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Where a caller may read or write a bundle or an archive: wherever it may mount. A path
- * outside is refused the same way whether it exists or not.
+ * A caller may read or write bundles and archives in the same directories that the caller may mount. A path
+ * outside gets the same refusal whether it exists or not.
  */
 final class HostPath {
 
@@ -29,7 +29,7 @@ final class HostPath {
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * The canonical path of something to read.
+	 * Returns the canonical path of a file or directory to read.
 	 *
 	 * @param string    $path      Path as the caller gave it.
 	 * @param Authority $authority User or operator the call runs as.
@@ -46,8 +46,8 @@ final class HostPath {
 	}
 
 	/**
-	 * The canonical path of a file to make: its directory exists, and no web server gives
-	 * out what lies there.
+	 * Returns the canonical path of a file to create. Its directory must exist and must not be served by a
+	 * web server.
 	 *
 	 * @param string    $path      Path as the caller gave it.
 	 * @param Authority $authority User or operator the call runs as.
@@ -68,7 +68,7 @@ final class HostPath {
 	}
 
 	/**
-	 * An absolute path without dots and control characters, and no stream.
+	 * Requires an absolute path without dot segments, control characters and stream wrappers.
 	 *
 	 * @param string $path Path as the caller gave it.
 	 * @throws Failure `wp_codebox_input_invalid`.
@@ -80,9 +80,9 @@ final class HostPath {
 	}
 
 	/**
-	 * Whether the caller may touch it.
+	 * Checks whether the caller may access the path.
 	 *
-	 * @param string    $path      Canonical path, or as given when there is none.
+	 * @param string    $path      Canonical path, or the given path when it does not exist.
 	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
@@ -96,9 +96,9 @@ final class HostPath {
 	}
 
 	/**
-	 * Whether it lies below what the caller may touch.
+	 * Checks whether the path lies below a directory that the caller may access.
 	 *
-	 * @param string    $path      Canonical path, or as given when there is none.
+	 * @param string    $path      Canonical path, or the given path when it does not exist.
 	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */

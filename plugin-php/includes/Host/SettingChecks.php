@@ -1,6 +1,6 @@
 <?php
 /**
- * What the value of a setting must be.
+ * Validates the values of settings.
  *
  * @package WPCodebox
  */
@@ -20,9 +20,9 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Each method answers the value as it is to be stored, or throws the sentence an administrator
- * reads. Ranges of limits and the grammar of a command line are the extension's to judge; where
- * it is missing they are judged when a task runs.
+ * Each method returns the value to store, or throws the error message for the administrator. The extension
+ * checks ranges of limits and the command-line grammar; without the extension these checks happen when a task
+ * runs.
  */
 final class SettingChecks {
 
@@ -38,7 +38,7 @@ final class SettingChecks {
 	) {}
 
 	/**
-	 * Agents: name to command and success codes. The page posts rows with a `name`.
+	 * Validates agents: command and success codes by name. The page posts rows with a `name`.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array{command: string, success_codes: list<int>}>
@@ -73,9 +73,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Exit codes, as a list or as `0, 2`.
+	 * Validates exit codes, given as a list or as `0, 2`.
 	 *
-	 * @param string $name  Agent.
+	 * @param string $name  Name of the agent.
 	 * @param mixed  $value Value as the caller gave it.
 	 * @return list<int>
 	 */
@@ -90,7 +90,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * One of the agents, or none.
+	 * Validates the default agent: one of the agents, or none.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -104,7 +104,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Model providers, as a map or as JSON.
+	 * Validates model providers, given as a map or as JSON.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array<string, mixed>>
@@ -120,7 +120,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * One of the model providers that have an address, or none.
+	 * Validates the default provider: one of the providers with a base URL, or none.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -134,7 +134,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Text of several lines.
+	 * Validates multi-line text.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -147,7 +147,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * A name of one line.
+	 * Validates a one-line name.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -160,7 +160,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Components, as a list or as JSON.
+	 * Validates components, given as a list or as JSON.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return list<array<string, mixed>>
@@ -179,7 +179,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Key ids, as a list or one a line.
+	 * Validates key ids, given as a list or one per line.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>
@@ -195,7 +195,8 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Defaults and ceilings. A default above its ceiling could never be had.
+	 * Validates defaults and ceilings of limits. A default above its ceiling is refused, because no task
+	 * could get it.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array{defaults: array<string, int>, ceilings: array<string, int>}
@@ -228,7 +229,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Number of runs; 0 leaves it to the host.
+	 * Validates the number of parallel runs; 0 uses the host's limit.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -243,7 +244,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Ages and sizes.
+	 * Validates ages and sizes of the retention.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, int>
@@ -253,7 +254,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Text without spaces around it; anything else is empty.
+	 * Returns a string without surrounding spaces; '' for any other type.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 */
@@ -262,7 +263,7 @@ final class SettingChecks {
 	}
 
 	/**
-	 * A list or map.
+	 * Returns a list or map.
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<mixed>

@@ -1,6 +1,6 @@
 <?php
 /**
- * What may be stored as a setting.
+ * Registers the settings and their validation.
  *
  * @package WPCodebox
  */
@@ -17,9 +17,9 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Registers the settings with core, so that every way to write one passes here: the settings
- * page, `options.php`, `wp option`. A value that is refused leaves the old one in place
- * and says why. A value may come as it is stored or as the settings page posts it.
+ * Registers the settings with WordPress, so every writer is validated: the settings page, `options.php`, `wp
+ * option`. An invalid value leaves the old value unchanged and reports an error. A value may have its stored
+ * form or the form that the settings page posts.
  */
 final class SettingRules {
 
@@ -28,7 +28,7 @@ final class SettingRules {
 	/**
 	 * Creates the rules with its dependencies.
 	 *
-	 * @param SettingChecks $checks What a value must be.
+	 * @param SettingChecks $checks Validators of the values.
 	 */
 	public function __construct( private readonly SettingChecks $checks ) {}
 
@@ -37,7 +37,7 @@ final class SettingRules {
 		add_action( 'init', [ $this, 'register_settings' ] );
 	}
 
-	/** Tells core of every setting. Agents and providers come before the defaults, which must be one of them. */
+	/** Registers every setting. Agents and providers come before the defaults that refer to them. */
 	public function register_settings(): void {
 		foreach ( $this->rules() as $option => [ $type, $default, $description, $rule ] ) {
 			register_setting(
@@ -47,7 +47,8 @@ final class SettingRules {
 					'type'              => $type,
 					'description'       => $description,
 					'default'           => $default,
-					// Core lists the arguments of its settings endpoint to anybody, so none is shown there.
+					// WordPress shows the arguments of its settings endpoint to everyone, so no setting is
+					// exposed there.
 					'show_in_rest'      => false,
 					'sanitize_callback' => fn( mixed $value ): mixed => $this->accept( $option, $value, $default, $rule ),
 				]
@@ -56,7 +57,7 @@ final class SettingRules {
 	}
 
 	/**
-	 * Names of all settings, in the order in which they are to be stored.
+	 * Returns the names of all settings in the order in which they must be stored.
 	 *
 	 * @return list<string>
 	 */
@@ -65,7 +66,7 @@ final class SettingRules {
 	}
 
 	/**
-	 * Type, default, description and the rule of each setting.
+	 * Returns type, default, description and validator of each setting.
 	 *
 	 * @return array<string, array{string, mixed, string, callable(mixed): mixed}>
 	 */
@@ -88,12 +89,12 @@ final class SettingRules {
 	}
 
 	/**
-	 * The value if the rule takes it, else the one in force.
+	 * Returns the validated value, or the stored value when validation fails.
 	 *
-	 * @param string                 $option  Name.
+	 * @param string                 $option  Name of the option.
 	 * @param mixed                  $value   New value.
-	 * @param mixed                  $default Default.
-	 * @param callable(mixed): mixed $rule    Answers the value to store or throws.
+	 * @param mixed                  $default Default of the option.
+	 * @param callable(mixed): mixed $rule    Returns the value to store, or throws.
 	 */
 	private function accept( string $option, mixed $value, mixed $default, callable $rule ): mixed {
 		try {

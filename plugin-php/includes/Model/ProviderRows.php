@@ -15,21 +15,21 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What a row must be, said in the sentence an administrator reads. A row names where a key lies
- * and never holds one. The runner judges the address again.
+ * Validates rows and throws error messages for the administrator. A row names the environment variable of a
+ * key and never contains a key. The runner checks the URL again.
  */
 final class ProviderRows {
 
 	private const FIELDS = [ 'api', 'base_url', 'key_env', 'connector', 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 	private const PRICES = [ 'input', 'cached_input', 'output' ];
 
-	/** What a row may say of a built-in provider: its key goes to its own address only. */
+	/** Fields that a row of a built-in provider may set; its URL is fixed, so its key is sent only there. */
 	private const OF_BUILT_IN = [ 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 
 	/**
-	 * The rows as they are stored, by id.
+	 * Validates rows and returns them by id.
 	 *
-	 * @param array<mixed> $rows Id to row.
+	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
 	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
 	 */
@@ -63,9 +63,9 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Rows that the settings may store: as `read()`, and each key may go to its address.
+	 * Validates rows for storage: like `read()`, and each key must be allowed for its URL.
 	 *
-	 * @param array<mixed> $rows Id to row.
+	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
 	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
 	 */
@@ -91,7 +91,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * A provider from a row that was read.
+	 * Creates a provider from a validated row.
 	 *
 	 * @param array<string, mixed> $row Row to read.
 	 */
@@ -104,7 +104,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * How a provider is spoken to and what opens it; empty fields are left out.
+	 * Validates API, URL and key fields; empty fields are omitted.
 	 *
 	 * @param string       $id  Provider id.
 	 * @param array<mixed> $row Row as the caller gave it.
@@ -140,7 +140,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Models, sizes and prices of one row; empty ones are left out.
+	 * Validates models, sizes and prices of one row; empty fields are omitted.
 	 *
 	 * @param string       $id  Provider id.
 	 * @param array<mixed> $row Row as the caller gave it.
@@ -170,7 +170,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * An address: http or https, no user, query or fragment.
+	 * Validates a base URL: http or https, no user, query or fragment.
 	 *
 	 * @param string $id    Provider id.
 	 * @param mixed  $value Value as the caller gave it.
@@ -186,7 +186,7 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Prices in millionths of a US dollar per million tokens.
+	 * Converts prices to millionths of a US dollar per million tokens.
 	 *
 	 * @param string $id    Provider id.
 	 * @param mixed  $value Value as the caller gave it.
@@ -208,9 +208,9 @@ final class ProviderRows {
 	 * Parses an integer.
 	 *
 	 * @param string $id    Provider id.
-	 * @param string $field Field.
+	 * @param string $field Name of the field.
 	 * @param mixed  $value Value as the caller gave it.
-	 * @param int    $least Smallest accepted.
+	 * @param int    $least Smallest accepted value.
 	 */
 	private static function number( string $id, string $field, mixed $value, int $least ): int {
 		if ( ! is_int( $value ) || $value < $least || $value > 1_000_000_000_000 ) {

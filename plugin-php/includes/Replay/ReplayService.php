@@ -1,6 +1,6 @@
 <?php
 /**
- * Running a bundle's task again.
+ * Replays the run of a bundle.
  *
  * @package WPCodebox
  */
@@ -25,9 +25,9 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The same task, agent, checks, limits and policy in a fresh sandbox, against the code
- * that this site has now; then what came out differently. Since the bundle decides what
- * runs and which hosts it may reach, it must be intact and signed by a trusted key.
+ * Runs the same task, agent, checks, limits and policy in a new sandbox against this site's current code, and
+ * reports the differences. The bundle decides which programs run and which hosts they reach, so it must
+ * verify and be signed by a trusted key.
  */
 final class ReplayService {
 
@@ -37,10 +37,10 @@ final class ReplayService {
 	 * @param ExtensionGate   $gate       Check that the PHP extension is loaded and its version fits.
 	 * @param ArtifactService $artifacts  Reader of the artifact bundles.
 	 * @param BundleTrust     $trust      Signing keys that this site trusts.
-	 * @param ReplayPlan      $plan       The task of a bundle.
-	 * @param Comparison      $comparison Differences.
-	 * @param RunService      $runs       Runs.
-	 * @param RunAccess       $access     Who may see which run.
+	 * @param ReplayPlan      $plan       Rebuilds the task of a bundle.
+	 * @param Comparison      $comparison Compares two runs.
+	 * @param RunService      $runs       Runs tasks.
+	 * @param RunAccess       $access     Decides which runs a user may see.
 	 * @param AuditTrail      $audit      Audit log that records each decision.
 	 */
 	public function __construct(
@@ -55,7 +55,7 @@ final class ReplayService {
 	) {}
 
 	/**
-	 * Repeats the run of a bundle, or compares with a repetition that has ended.
+	 * Replays the run of a bundle, or compares it with an ended replay.
 	 *
 	 * @param array<string, mixed>          $input      `artifact_id`, `apply_target?`, `replay_run_id?`.
 	 * @param Authority                     $authority  User or operator the call runs as.
@@ -116,8 +116,8 @@ final class ReplayService {
 	}
 
 	/**
-	 * A bundle that the caller may know: somebody's own, or any with the capability to
-	 * review. Another looks as if it did not exist.
+	 * Returns a bundle that the caller may see: one of the caller's own, or any with the review capability.
+	 * Every other bundle is reported as not found.
 	 *
 	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
 	 * @param Authority            $authority User or operator the call runs as.
@@ -134,7 +134,7 @@ final class ReplayService {
 	}
 
 	/**
-	 * The mounts of a bundle, once it is known to be intact and trusted.
+	 * Returns the mounts of a bundle after checking that it verifies and is trusted.
 	 *
 	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return list<array<string, mixed>>
@@ -156,8 +156,8 @@ final class ReplayService {
 	}
 
 	/**
-	 * Runs the task: to its end for whoever follows its events, else as long as an ability
-	 * waits. A secret that nobody supplies any more is one more thing missing.
+	 * Runs the task. A caller that follows events waits for the end; an ability waits for its time limit. A
+	 * secret that the site no longer supplies counts as missing.
 	 *
 	 * @param array<string, mixed>          $task       Task input.
 	 * @param Authority                     $authority  User or operator the call runs as.
@@ -168,7 +168,7 @@ final class ReplayService {
 	 */
 	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
 		try {
-			// Commands are no field of a caller; these are the bundle's.
+			// The ability input has no field `commands`; these come from the bundle.
 			$commands = $task['commands'] ?? [];
 			unset( $task['commands'] );
 			return null === $on_event ? $this->runs->answer( $task, $authority, $commands ) : $this->runs->run( $task, $authority, [], $on_started, $on_event, [], $commands );
@@ -182,10 +182,10 @@ final class ReplayService {
 	}
 
 	/**
-	 * The bundle of a repetition of this very bundle.
+	 * Returns the bundle of an ended replay, after checking that it replays the given bundle.
 	 *
-	 * @param string               $run_id   Run.
-	 * @param array<string, mixed> $original The bundle.
+	 * @param string               $run_id   Run id of the replay.
+	 * @param array<string, mixed> $original Original bundle.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -198,9 +198,9 @@ final class ReplayService {
 	}
 
 	/**
-	 * The answer while the repetition goes on.
+	 * Builds the result of a replay that is still active.
 	 *
-	 * @param array<string, mixed> $original The bundle.
+	 * @param array<string, mixed> $original Original bundle.
 	 * @param array<string, mixed> $handle   `wp-codebox/run-handle/v1`.
 	 * @return array<string, mixed>
 	 */
@@ -217,7 +217,7 @@ final class ReplayService {
 	}
 
 	/**
-	 * A bundle in short.
+	 * Returns a short description of a bundle.
 	 *
 	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return array<string, mixed>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Who may see and cancel which runs.
+ * Decides which runs a user may see and cancel.
  *
  * @package WPCodebox
  */
@@ -15,7 +15,7 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Everybody sees the runs they started; the operator and reviewers see all of the site.
+ * Users see the runs they started; the operator and reviewers see all runs of the site.
  */
 final class RunAccess {
 
@@ -27,7 +27,7 @@ final class RunAccess {
 	public function __construct( private readonly Capabilities $capabilities ) {}
 
 	/**
-	 * Whether the caller sees all runs of the site.
+	 * Checks whether the caller sees all runs of the site.
 	 *
 	 * @param Authority $authority User or operator the call runs as.
 	 */
@@ -36,7 +36,7 @@ final class RunAccess {
 	}
 
 	/**
-	 * Whether the current user started the run.
+	 * Checks whether the current user started the run.
 	 *
 	 * @param array<string, mixed> $view `wp-codebox/run/v1`.
 	 */

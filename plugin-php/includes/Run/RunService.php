@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs one agent task from input to answer.
+ * Runs one agent task.
  *
  * @package WPCodebox
  */
@@ -21,16 +21,16 @@ use WPCodebox\Native\Runs;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The one way into a sandbox for abilities and commands alike.
+ * Abilities and commands start sandboxes only through this class.
  */
 final class RunService {
 
-	/** How long an ability waits for the end of a run before it answers a handle. */
+	/** Time that an ability waits for the end of a run before it returns a run handle, in milliseconds. */
 	public const WAIT_MS = 20000;
 
 	/**
-	 * Mounts that the log has of a start that was refused since: who asks a full host again
-	 * and again leaves one line.
+	 * Mounts already recorded for a start that was refused: retries on a full host add only one line to the
+	 * audit log.
 	 *
 	 * @var list<array{source: string, target: string}>
 	 */
@@ -40,11 +40,11 @@ final class RunService {
 	 * Creates the service with its dependencies.
 	 *
 	 * @param ExtensionGate  $gate     Check that the PHP extension is loaded and its version fits.
-	 * @param RequestBuilder $requests Request builder.
-	 * @param RunEnvelope    $envelope Answer builder.
+	 * @param RequestBuilder $requests Builds run requests.
+	 * @param RunEnvelope    $envelope Builds result documents.
 	 * @param Site           $site     Site the plugin runs on.
 	 * @param AuditTrail     $audit    Audit log that records each decision.
-	 * @param ParentTools    $tools    Tools that this site answers for.
+	 * @param ParentTools    $tools    Executes parent tools.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -56,7 +56,7 @@ final class RunService {
 	) {}
 
 	/**
-	 * Runs the task and waits for its end, however long that takes. The run ends with its caller.
+	 * Runs the task and waits for its end without a time limit. The run ends when its caller ends.
 	 *
 	 * @param array<string, mixed>                        $input      Task input that its schema accepts.
 	 * @param Authority                                   $authority  User or operator the call runs as.
@@ -84,13 +84,14 @@ final class RunService {
 	}
 
 	/**
-	 * Runs the task as an ability does: it waits a while, then leaves the run to itself and
-	 * answers its handle. With `wait` false it does not wait at all.
+	 * Runs the task for an ability: waits a limited time, then detaches the run and returns its handle. With
+	 * `wait` false it does not wait.
 	 *
 	 * @param array<string, mixed>       $input     Task input that its schema accepts.
 	 * @param Authority                  $authority User or operator the call runs as.
 	 * @param list<array<string, mixed>> $commands  Commands that a replay executes.
-	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run that goes on.
+	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run
+	 *   that is still active.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
 	 */
 	public function answer( array $input, Authority $authority, array $commands = [] ): array {
@@ -105,7 +106,7 @@ final class RunService {
 		if ( null !== $result ) {
 			return $this->envelope( $input, $result, $note );
 		}
-		// Until here the run ends with this request, and so it does when one of these two fails.
+		// Until the detach succeeds, the run ends with this request, also when one of these two calls fails.
 		$handle = $this->handle( $run, $input );
 		$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		$run->detach();
@@ -113,7 +114,7 @@ final class RunService {
 	}
 
 	/**
-	 * Starts the task and leaves it to itself: it survives its caller.
+	 * Starts the task and detaches it: the run survives its caller.
 	 *
 	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
 	 * @param Authority                                   $authority User or operator the call runs as.
@@ -130,7 +131,7 @@ final class RunService {
 			$handle = $this->handle( $run, $input );
 			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		} catch ( Throwable $thrown ) {
-			// Nobody would know of it.
+			// The caller would never learn the run id.
 			$run->cancel();
 			throw $thrown;
 		}
@@ -138,7 +139,7 @@ final class RunService {
 	}
 
 	/**
-	 * The request of a task, judged as far as that is possible without starting it.
+	 * Builds the request of a task and validates it as far as possible without starting a run.
 	 *
 	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
 	 * @param Authority                                   $authority User or operator the call runs as.
@@ -154,7 +155,7 @@ final class RunService {
 	}
 
 	/**
-	 * Starts what was prepared.
+	 * Starts a prepared request.
 	 *
 	 * @param RunRequest $request   Request to handle.
 	 * @param Authority  $authority User or operator the call runs as.
@@ -167,11 +168,11 @@ final class RunService {
 	}
 
 	/**
-	 * The answer to a task that came to its end.
+	 * Builds the result of a task that has ended.
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param RunNote              $note   What is known of the run.
+	 * @param RunNote              $note   Data about the request.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 */
 	public function envelope( array $input, array $result, RunNote $note ): array {
@@ -179,15 +180,17 @@ final class RunService {
 	}
 
 	/**
-	 * Waits for the end of a run, and answers for the parent tools that its task lists.
+	 * Waits for the end of a run, and executes the parent tools that its task lists.
 	 *
 	 * @param Run                           $run          Handle or record of the run.
-	 * @param RunNote                       $note         What is known of it.
+	 * @param RunNote                       $note         Data about the request.
 	 * @param array<string, mixed>          $input        Task input.
 	 * @param (callable(array): mixed)|null $on_event     Called with each lifecycle event; returning false
 	 *   cancels the run.
-	 * @param int|null                      $milliseconds At most so long.
-	 * @return array<string, mixed>|null `wp-codebox/run-result/v1`; null when it goes on.
+	 * @param int|null                      $milliseconds Maximum wait in milliseconds; null waits without a
+	 *   limit.
+	 * @return array<string, mixed>|null Run result, `wp-codebox/run-result/v1`; null when the run is still
+	 *   active.
 	 */
 	public function wait( Run $run, RunNote $note, array $input, ?callable $on_event = null, ?int $milliseconds = null ): ?array {
 		if ( [] === $note->tools ) {
@@ -196,23 +199,23 @@ final class RunService {
 		return $run->wait( $on_event, $milliseconds, $this->tools->handler( $note->tools, $input ) );
 	}
 
-	/** How long an ability waits, in milliseconds. */
+	/** Returns the time that an ability waits, in milliseconds. */
 	private function patience(): int {
 		/**
-		 * Filters how long the ability run-agent-task waits for the end of a run before it
-		 * answers a handle. The answer can only shorten the wait; anything but a number from
-		 * 0 to the default leaves it as it is.
+		 * Filters the time that the ability run-agent-task waits for the end of a run before it returns a
+		 * handle. The filter can only shorten the wait; any value but a number from 0 to the default is
+		 * ignored.
 		 *
-		 * @param int $milliseconds Milliseconds, 20000.
+		 * @param int $milliseconds Wait in milliseconds, default 20000.
 		 */
 		$filtered = apply_filters( 'wp_codebox_wait_timeout_ms', self::WAIT_MS );
 		return is_int( $filtered ) && $filtered >= 0 ? min( $filtered, self::WAIT_MS ) : self::WAIT_MS;
 	}
 
 	/**
-	 * What a caller needs to follow a run. Its correlation ids are echoed and stored nowhere.
+	 * Builds the handle to follow a run. Client-side ids are returned and not stored.
 	 *
-	 * @param Run                  $run   The run, which goes on.
+	 * @param Run                  $run   Active run.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
 	 */
@@ -234,7 +237,8 @@ final class RunService {
 	}
 
 	/**
-	 * An operator may mount what is no plugin, theme or configured root; the log says so.
+	 * The operator may mount directories that are no plugin, theme or configured root; this is recorded in
+	 * the audit log.
 	 *
 	 * @param array<string, mixed> $host      Values of this site.
 	 * @param Authority            $authority User or operator the call runs as.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Taking bundles in.
+ * Imports bundles.
  *
  * @package WPCodebox
  */
@@ -24,8 +24,8 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The extension verifies and copies; importing the same bundle again changes nothing. An
- * import makes no bundle trusted: whether it may be applied is a matter of its signature.
+ * The extension verifies and copies the bundle; importing the same bundle again changes nothing. An import
+ * does not make a bundle trusted: only its signature decides whether it may be applied.
  */
 final class ImportService {
 
@@ -38,7 +38,7 @@ final class ImportService {
 	 * @param ExtensionGate   $gate      Check that the PHP extension is loaded and its version fits.
 	 * @param ArtifactService $artifacts Reader of the artifact bundles.
 	 * @param BundleTrust     $trust     Signing keys that this site trusts.
-	 * @param HostPath        $paths     Which paths a caller may name.
+	 * @param HostPath        $paths     Checks paths given by the caller.
 	 * @param Site            $site      Site the plugin runs on.
 	 * @param AuditTrail      $audit     Audit log that records each decision.
 	 */
@@ -52,9 +52,10 @@ final class ImportService {
 	) {}
 
 	/**
-	 * Takes a bundle in.
+	 * Imports a bundle.
 	 *
-	 * @param array<string, mixed> $input     One source; `expected_artifact_id?`, `expected_content_digest?`, `replace?`, `metadata?`.
+	 * @param array<string, mixed> $input     Ability input with one source; `expected_artifact_id?`,
+	 *   `expected_content_digest?`, `replace?`, `metadata?`.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
@@ -63,10 +64,11 @@ final class ImportService {
 	}
 
 	/**
-	 * Takes a bundle in again: the one that an id, a reference or an earlier answer names,
-	 * and no other. A copy that is no longer intact is replaced.
+	 * Imports a bundle again: exactly the one that an id, a reference or an earlier result names. A damaged
+	 * copy is replaced.
 	 *
-	 * @param array<string, mixed> $input     As for import; `artifact_id?`, `artifact_ref?`, `artifact_result?`.
+	 * @param array<string, mixed> $input     Input of an import; `artifact_id?`, `artifact_ref?`,
+	 *   `artifact_result?`.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
@@ -75,10 +77,10 @@ final class ImportService {
 	}
 
 	/**
-	 * Takes a bundle in and notes it, whatever comes of it.
+	 * Imports a bundle and records success or failure in the audit log.
 	 *
-	 * @param string               $operation Operation.
-	 * @param array<string, mixed> $input     As for import or reimport.
+	 * @param string               $operation Name of the operation.
+	 * @param array<string, mixed> $input     Input of import or reimport.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
@@ -127,9 +129,9 @@ final class ImportService {
 	}
 
 	/**
-	 * Options as the extension takes them.
+	 * Returns the options in the extension's form.
 	 *
-	 * @param array<string, mixed> $input     As for import.
+	 * @param array<string, mixed> $input     Input of an import.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
@@ -148,9 +150,9 @@ final class ImportService {
 	}
 
 	/**
-	 * The input of an import for the one bundle that a reimport names.
+	 * Returns the import input for the one bundle that a reimport names.
 	 *
-	 * @param array<string, mixed> $input As for reimport.
+	 * @param array<string, mixed> $input Input of a reimport.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_artifact_id_missing`, `wp_codebox_input_invalid`.
 	 */
