@@ -1,6 +1,6 @@
 <?php
 /**
- * Records the queries of a PHP run: bounded, written when PHP ends.
+ * Records the database queries of a PHP run, up to a limit, and writes them when PHP ends.
  *
  * CODEBOX_DIAGNOSTICS is {capture: wpdb-queries, maxItems, maxBytes, file}. The file is a JSON
  * document `wp-codebox/wpdb-queries/v1`, {total, items: [{query, seconds, caller}], cut}.

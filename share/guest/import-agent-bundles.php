@@ -1,10 +1,10 @@
 <?php
 /**
- * Hands bundles of agents to the importer that a component brings.
+ * Imports agent bundles through an importer that a component provides.
  *
- * Question: {bundles: [{source|bundle, slug, on_conflict, owner_id, token_env,
- * import_principal}], answer}. Answer: {status: imported|failed|unavailable, message}. The
- * importer answers a list with one row per bundle, each with `success`.
+ * Request: {bundles: [{source|bundle, slug, on_conflict, owner_id, token_env, import_principal}], answer}.
+ * Reply: {status: imported|failed|unavailable, message}. The importer returns a list with one row per bundle,
+ * each with `success`.
  *
  * @package WPCodebox
  */

@@ -1,9 +1,9 @@
 <?php
 /**
- * Fails a program whose PHP is ended before it came to its own end, by code of the site that it
- * runs: an answer of such code, with status 0, would be taken for the program's.
+ * Makes a program fail when site code that it runs ends PHP early. Otherwise the output of such code, with
+ * exit status 0, would be taken for the program's result.
  *
- * `$codebox_doing` says what goes on; the program empties it when it is done.
+ * `$codebox_doing` describes the current step; the program empties it when it is done.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest;
 
 $codebox_doing = '';
-// Registered before any of that code can be: nothing registered later has the last word.
+// Registered before any site code runs, so PHP calls this function first; its exit() skips the later ones.
 register_shutdown_function(
 	static function () use ( &$codebox_doing ): void {
 		if ( '' !== $codebox_doing ) {

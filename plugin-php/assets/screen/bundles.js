@@ -181,7 +181,7 @@
 		);
 	}
 
-	/** Groups changed files by directory. */
+	/** Groups changed files by mount target. */
 	function fileTree( entries, bundle, choose, signal ) {
 		const mounts = new Map();
 		for ( const entry of entries ) {

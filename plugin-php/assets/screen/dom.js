@@ -37,14 +37,14 @@
 	}
 
 	/**
-	 * Shows data in its own element with `dir="auto"`-style isolation, so its text direction does not affect
+	 * Shows data in its own `bdi` element, so its text direction does not affect
 	 * other text.
 	 */
 	function data( value, kind = 'output' ) {
 		return el( 'bdi', { class: 'wp-codebox-data' }, text.node( value, kind ) );
 	}
 
-	/** Shows a path, digest or command in monospace. */
+	/** Shows a path, digest or command as code, with a mark for every invisible character. */
 	function code( value ) {
 		return el( 'code', { class: 'wp-codebox-code', dir: 'ltr' }, text.node( value, 'exact' ) );
 	}

@@ -16,7 +16,7 @@
 	/** Consecutive failures before polling stops. */
 	const PATIENCE = 6;
 
-	/** Waits, and continues waiting while the page is hidden. */
+	/** Waits; while the page is hidden, until it is visible again. */
 	function pause( milliseconds, signal ) {
 		return new Promise( ( resolve, reject ) => {
 			const wake = () => {

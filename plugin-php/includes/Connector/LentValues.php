@@ -36,7 +36,7 @@ final class LentValues {
 	}
 
 	/**
-	 * Adds a value that the request produced, for example a session token, to the values to redact.
+	 * Adds a value that authentication created during the request to the values to redact.
 	 *
 	 * @param string $value Secret value.
 	 */

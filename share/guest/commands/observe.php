@@ -1,9 +1,9 @@
 <?php
 /**
- * Guest program of observations: files below a path, and sections of the guest's WordPress.
+ * Guest program of observations: reports files below a path, and sections of the guest's WordPress.
  *
- * Arguments: `what` is files or wordpress-state; path and content; sections, options and fields,
- * each a JSON list, and redaction safe or none.
+ * Arguments: `what` is files or wordpress-state; `path` and `content` for files; `sections`, `options` and
+ * `fields`, each a JSON list; `redaction` is safe or none.
  *
  * @package WPCodebox
  */

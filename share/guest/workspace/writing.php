@@ -1,6 +1,6 @@
 <?php
 /**
- * What the workspace tools change: all of a change or nothing of it.
+ * Write operations of the workspace tools; each request is applied completely or not at all.
  *
  * @package WPCodebox
  */
@@ -13,17 +13,17 @@ namespace WPCodebox\Guest;
  * Writes and deletes below the mounts.
  */
 final class Writing {
-	/** Bytes of all files of one change. */
+	/** Size limit of all files of one request, in bytes. */
 	private const STORE_BYTES = 8388608;
 
 	public function __construct( private readonly Places $places ) {}
 
 	/**
-	 * Replaces, makes and removes files. `sha256` is what a file must hold before, an empty text
-	 * says that there must be none, null that it does not matter.
+	 * Replaces, creates and removes files. `sha256` is the expected digest of the current file: '' means that
+	 * no file may exist, null skips the check.
 	 *
-	 * @param array<string,mixed> $request {changes: [{path, action, length, sha256, mode}]}.
-	 * @param resource            $input   The bytes of all files that are written, in order.
+	 * @param array<string,mixed> $request Request {changes: [{path, action, length, sha256, mode}]}.
+	 * @param resource            $input   Stream with the bytes of all written files, in order.
 	 * @return array<string,mixed>
 	 */
 	public function store( array $request, $input ): array {
@@ -67,7 +67,7 @@ final class Writing {
 	}
 
 	/**
-	 * @param array<string,mixed> $request {path, recursive}.
+	 * @param array<string,mixed> $request Request {path, recursive}.
 	 * @return array<string,mixed>
 	 */
 	public function delete( array $request ): array {
@@ -89,10 +89,10 @@ final class Writing {
 	}
 
 	/**
-	 * Checks one change and reads its bytes; nothing is changed yet.
+	 * Checks one change and reads its bytes without changing any file.
 	 *
-	 * @param array<string,mixed> $change One of `changes`.
-	 * @param resource            $input  Its bytes come next.
+	 * @param array<string,mixed> $change One element of `changes`.
+	 * @param resource            $input  Stream positioned at the bytes of the change.
 	 * @return array{path:mixed,place:string,bytes:?string,before:?string,mode:?int}
 	 */
 	private function plan( array $change, $input ): array {
@@ -134,11 +134,12 @@ final class Writing {
 	}
 
 	/**
-	 * Writes the bytes beside their place.
+	 * Writes the bytes to a temporary file in the target directory.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step The change.
-	 * @param list<string>                                                        $made Directories that were made.
-	 * @return string The temporary file.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step Change to prepare.
+	 * @param list<string>                                                        $made Set to the created
+	 *   directories.
+	 * @return string Path of the temporary file.
 	 */
 	private function lay_down( array $step, array &$made ): string {
 		$directory = dirname( $step['place'] );
@@ -162,12 +163,14 @@ final class Writing {
 	}
 
 	/**
-	 * Whether the temporary file got its mode, or does not need it: a guest without namespaces may
-	 * change no mode, and a file that is there keeps its own when it is written in place.
+	 * Checks whether the temporary file has its mode, or does not need it: a guest without namespaces cannot
+	 * change modes, and an existing file keeps its mode when it is overwritten in place.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
-	 * @param string                                                              $temporary The temporary file.
-	 * @return bool Whether it can go on.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
+	 *   out.
+	 * @param string                                                              $temporary Path of the
+	 *   temporary file.
+	 * @return bool Whether the change can proceed.
 	 */
 	private function can_be_put( array $step, string $temporary ): bool {
 		$mode = $step['mode'] ?? 0644;
@@ -177,11 +180,13 @@ final class Writing {
 	}
 
 	/**
-	 * Carries one change out.
+	 * Carries out one change.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
-	 * @param string|null                                                         $temporary Its bytes; none for a deletion.
-	 * @return bool Whether it worked.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
+	 *   out.
+	 * @param string|null                                                         $temporary Temporary file
+	 *   with its bytes; null for a deletion.
+	 * @return bool Whether the change succeeded.
 	 */
 	private function put( array $step, ?string $temporary ): bool {
 		if ( null === $temporary ) {
@@ -199,7 +204,7 @@ final class Writing {
 	}
 
 	/**
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step A change that was made.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step Change to revert.
 	 */
 	private function undo( array $step ): void {
 		if ( null === $step['before'] ) {
@@ -211,9 +216,9 @@ final class Writing {
 	}
 
 	/**
-	 * A repository inside what is deleted is not the work's to delete.
+	 * Refuses to delete a directory that contains a git repository.
 	 *
-	 * @param string $directory For the file system.
+	 * @param string $directory Path on the file system.
 	 * @param mixed  $path      Path as the caller gave it.
 	 */
 	private function assert_without_git( string $directory, mixed $path ): void {
