@@ -44,8 +44,8 @@ final class WP_Codebox_API {
 	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.
 
 	/**
-	 * Hands the approved files of a verified bundle to the plugin of this site that applies changes.
-	 * @param array<string, mixed> $input Ability input.
+	 * Passes the approved files of a verified bundle to the plugin of this site that applies changes.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function apply_approved_artifact( array $input = [] ): array|WP_Error {
@@ -53,8 +53,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.
-	 * @param array<string, mixed> $input Ability input.
+	 * Shows what applying selected files of a bundle would change, and fails where the apply would fail. Writes nothing.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
@@ -62,8 +62,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.
-	 * @param array<string, mixed> $input Ability input.
+	 * Sends a request of a sandbox in a browser through a connector of this site. The credentials stay on this site.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function browser_connector_request( array $input = [] ): array|WP_Error {
@@ -71,8 +71,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks a run to stop; what it has changed so far is kept as a bundle.
-	 * @param array<string, mixed> $input Ability input.
+	 * Requests cancellation of a run; the changes made so far are stored as a bundle.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function cancel_run( array $input = [] ): array|WP_Error {
@@ -80,8 +80,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Deletes a bundle for good, a broken one too.
-	 * @param array<string, mixed> $input Ability input.
+	 * Deletes a bundle permanently, even a damaged one.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function discard_artifact( array $input = [] ): array|WP_Error {
@@ -89,8 +89,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has a provider adapter of this site carry a request out: the older way, for callers that need its answer's shape. Use browser-connector-request instead.
-	 * @param array<string, mixed> $input Ability input.
+	 * Sends a request through a provider adapter of this site. Legacy ability for callers that need its response format; use browser-connector-request instead.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function execute_browser_provider_request( array $input = [] ): array|WP_Error {
@@ -98,8 +98,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Gives a bundle out as a deterministic archive.
-	 * @param array<string, mixed> $input Ability input.
+	 * Exports a bundle as a deterministic archive.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function export_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -108,7 +108,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Shows the patch of each changed file of a bundle that verifies.
-	 * @param array<string, mixed> $input Ability input.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_artifact_diff( array $input = [] ): array|WP_Error {
@@ -116,8 +116,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads one bundle: what changed, the review summary and the results of the checks.
-	 * @param array<string, mixed> $input Ability input.
+	 * Reads one bundle: changed files, review summary and check results.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_artifact( array $input = [] ): array|WP_Error {
@@ -125,8 +125,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads one run and, when it has ended, what it came to.
-	 * @param array<string, mixed> $input Ability input.
+	 * Reads one run and, after its end, its result.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function get_run( array $input = [] ): array|WP_Error {
@@ -134,8 +134,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.
-	 * @param array<string, mixed> $input Ability input.
+	 * Imports a bundle from the host or from an archive after verifying it. Only its signature decides whether it is trusted.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function import_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -144,7 +144,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Reads one bundle and verifies it: hashes, identity, listed files and signature.
-	 * @param array<string, mixed> $input Ability input.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function inspect_artifact( array $input = [] ): array|WP_Error {
@@ -152,8 +152,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Lists the bundles that runs on this site left, newest first.
-	 * @param array<string, mixed> $input Ability input.
+	 * Lists the bundles created by runs on this site, newest first.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_artifacts( array $input = [] ): array|WP_Error {
@@ -161,8 +161,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads the audit log of this site and says whether its hash chain is whole.
-	 * @param array<string, mixed> $input Ability input.
+	 * Reads the audit log of this site and verifies its hash chain.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_audit_records( array $input = [] ): array|WP_Error {
@@ -170,8 +170,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.
-	 * @param array<string, mixed> $input Ability input.
+	 * Reads the events of a run after a cursor. Call again with the returned cursor while the run is active.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_run_events( array $input = [] ): array|WP_Error {
@@ -180,7 +180,7 @@ final class WP_Codebox_API {
 
 	/**
 	 * Lists runs of this site, newest first: your own, or all of them if you may review.
-	 * @param array<string, mixed> $input Ability input.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function list_runs( array $input = [] ): array|WP_Error {
@@ -188,8 +188,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Takes a known bundle in again and replaces a copy that is no longer intact.
-	 * @param array<string, mixed> $input Ability input.
+	 * Imports a known bundle again and replaces a damaged copy.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function reimport_artifact_bundle( array $input = [] ): array|WP_Error {
@@ -197,8 +197,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.
-	 * @param array<string, mixed> $input Ability input.
+	 * Runs the task of a bundle again in a new sandbox, against this site's current code, and lists the differences. The site is not changed.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function replay_artifact( array $input = [] ): array|WP_Error {
@@ -206,8 +206,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.
-	 * @param array<string, mixed> $input Ability input.
+	 * Approves a change (which also applies it and needs the apply capability), rejects it, or requests changes. A damaged bundle can be rejected too.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function review_artifact( array $input = [] ): array|WP_Error {
@@ -215,8 +215,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.
-	 * @param array<string, mixed> $input Ability input.
+	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task_batch( array $input = [] ): array|WP_Error {
@@ -224,8 +224,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.
-	 * @param array<string, mixed> $input Ability input.
+	 * Runs workers with dependencies, several in parallel, each in its own disposable sandbox, waits until the last one ends and aggregates the results. No worker starts when the plan is invalid.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task_fanout( array $input = [] ): array|WP_Error {
@@ -233,8 +233,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.
-	 * @param array<string, mixed> $input Ability input.
+	 * Runs a coding agent against a plugin or theme in a disposable sandbox and returns a bundle with the change, or after 20 seconds a handle of the run, which continues. The site is not changed.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function run_agent_task( array $input = [] ): array|WP_Error {
@@ -242,8 +242,8 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.
-	 * @param array<string, mixed> $input Ability input.
+	 * Checks an apply of selected files and passes it to the plugin of this site that stores pending actions. The target stays unchanged until a user accepts the action.
+	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function stage_artifact_apply( array $input = [] ): array|WP_Error {

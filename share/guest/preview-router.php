@@ -9,8 +9,7 @@
  * WordPress uses the visitor's origin as its own URL, regardless of its database. The reverse proxy passes
  * the origin in the header `X-Codebox-Origin`; without it, the origin is `http://` and the request's host.
  * `/.codebox/ready` without that header reports that this server is running; `/.codebox/login` with the
- * header `X-Codebox-Login` logs in. Visitors cannot
- * send either header.
+ * header `X-Codebox-Login` logs in. Visitors cannot send either header.
  *
  * @package WPCodebox
  */
