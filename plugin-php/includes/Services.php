@@ -19,7 +19,7 @@ use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Connector\BridgeAuthentication;
 use WPCodebox\Connector\ConnectorRequests;
 use WPCodebox\Connector\ConnectorSource;
-use WPCodebox\Connector\LentValues;
+use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\ProviderBridge;
 use WPCodebox\Connector\ProviderRequests;
 use WPCodebox\Connector\TrustedCallers;
@@ -157,10 +157,10 @@ final class Services {
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
 		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
 		$source          = new ConnectorSource( $this->inheritance );
-		$lent            = new LentValues();
-		$this->bridge    = new ProviderBridge( $lent, new BridgeAuthentication( $lent ) );
+		$secrets         = new ActiveSecrets();
+		$this->bridge    = new ProviderBridge( $secrets, new BridgeAuthentication( $secrets ) );
 
 		$this->connector_requests = new ConnectorRequests( $gate, $this->callers, $source, $audit );
-		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $lent, $audit );
+		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $secrets, $audit );
 	}
 }

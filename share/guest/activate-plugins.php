@@ -14,7 +14,7 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 
 /**

@@ -25,7 +25,7 @@ function no_network( string $reason ): never {
 	exit( 1 );
 }
 
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 wp_set_current_user( 1 );
 $codebox_doing = 'the network was made';
 $codebox_host = (string) wp_parse_url( home_url(), PHP_URL_HOST );

@@ -17,7 +17,7 @@ namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
 
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 require __DIR__ . '/seed-rows.php';
 
 wp_set_current_user( 1 );

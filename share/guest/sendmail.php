@@ -28,7 +28,7 @@ const TEMPORARY = 75;
 /**
  * Timeout for the mail capture, in seconds.
  */
-const PATIENCE = 10;
+const TIMEOUT_S = 10;
 
 /**
  * Ends the program with a message.
@@ -142,11 +142,11 @@ foreach ( array( $from, ...$recipients ) as $address ) {
 	}
 }
 
-$stream = @stream_socket_client( 'tcp://127.0.0.1:25', $errno, $error, PATIENCE );
+$stream = @stream_socket_client( 'tcp://127.0.0.1:25', $errno, $error, TIMEOUT_S );
 if ( false === $stream ) {
 	fail( TEMPORARY, 'no mail capture listens in this sandbox' );
 }
-stream_set_timeout( $stream, PATIENCE );
+stream_set_timeout( $stream, TIMEOUT_S );
 expect( $stream, '2' );
 ask( $stream, 'HELO localhost' );
 ask( $stream, "MAIL FROM:<$from>" );

@@ -14,7 +14,7 @@
 	/** Events per request; few, because one event may hold a hundred kilobytes. */
 	const PAGE = 50;
 	/** Consecutive failures before polling stops. */
-	const PATIENCE = 6;
+	const MAX_FAILURES = 6;
 
 	/** Waits; while the page is hidden, until it is visible again. */
 	function pause( milliseconds, signal ) {
@@ -186,7 +186,7 @@
 					trouble.replaceChildren();
 				} catch ( thrown ) {
 					failures += 1;
-					if ( left( thrown ) || failures >= PATIENCE || ( thrown.status >= 400 && thrown.status < 500 && 429 !== thrown.status ) ) {
+					if ( left( thrown ) || failures >= MAX_FAILURES || ( thrown.status >= 400 && thrown.status < 500 && 429 !== thrown.status ) ) {
 						throw thrown;
 					}
 					wait = Math.min( LATE, wait * 2 );

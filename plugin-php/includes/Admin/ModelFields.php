@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class ModelFields {
 
 	/**
-	 * Creates the fields with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param Settings $settings Effective settings.
 	 */

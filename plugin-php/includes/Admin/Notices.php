@@ -23,7 +23,7 @@ final class Notices {
 	private const SCREENS = [ 'dashboard', 'plugins', 'plugins-network', 'dashboard-network', 'site-health', 'update-core' ];
 
 	/**
-	 * Creates the notices with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
 	 */

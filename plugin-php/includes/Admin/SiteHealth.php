@@ -27,7 +27,7 @@ defined( 'ABSPATH' ) || exit;
 final class SiteHealth {
 
 	/**
-	 * Creates the tests with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
 	 * @param Site          $site Site the plugin runs on.

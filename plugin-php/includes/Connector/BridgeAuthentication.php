@@ -27,9 +27,9 @@ final class BridgeAuthentication {
 	/**
 	 * Wires it.
 	 *
-	 * @param LentValues $lent Secret values of the current request.
+	 * @param ActiveSecrets $secrets Secret values of the current request.
 	 */
-	public function __construct( private readonly LentValues $lent ) {}
+	public function __construct( private readonly ActiveSecrets $secrets ) {}
 
 	/**
 	 * Returns the request with its credential.
@@ -47,9 +47,9 @@ final class BridgeAuthentication {
 			return $request;
 		}
 		try {
-			$answer = ( $policy->authentication )( $request, $this->lent->values() );
+			$answer = ( $policy->authentication )( $request, $this->secrets->values() );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( is_wp_error( $answer ) ) {
 			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site refused the request.', 'codebox' ) );
@@ -81,7 +81,7 @@ final class BridgeAuthentication {
 			return [];
 		}
 		$name   = is_string( $how['credential'] ?? null ) ? $how['credential'] : '';
-		$value  = $this->lent->values()[ $name ] ?? null;
+		$value  = $this->secrets->values()[ $name ] ?? null;
 		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
 		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || ! self::is_header( $header, $value ) ) {
 			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.', 'codebox' ) );
@@ -103,13 +103,13 @@ final class BridgeAuthentication {
 			}
 			if ( SecretNames::in_header( $name ) && ( $before['headers'][ $name ] ?? null ) !== $value ) {
 				foreach ( array_merge( [ $value ], explode( ' ', $value ) ) as $part ) {
-					$this->lent->learn( $part );
+					$this->secrets->learn( $part );
 				}
 			}
 		}
 		$asked = BridgeUrl::parse( $before['uri'] );
 		foreach ( array_diff( $url->query_values(), null === $asked ? [] : $asked->query_values() ) as $value ) {
-			$this->lent->learn( $value );
+			$this->secrets->learn( $value );
 		}
 	}
 

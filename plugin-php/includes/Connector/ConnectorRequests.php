@@ -33,7 +33,7 @@ final class ConnectorRequests {
 	private const MOST_BYTES = 1048576;
 
 	/**
-	 * Creates the requests with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param ExtensionGate   $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param TrustedCallers  $callers Authorizes the caller.
@@ -150,7 +150,7 @@ final class ConnectorRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_connector_request', null, $request, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
@@ -159,7 +159,7 @@ final class ConnectorRequests {
 				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'codebox' ) ]
 			);
 		}
-		return HostAnswer::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );
+		return PluginResponse::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );
 	}
 
 	/**

@@ -45,7 +45,7 @@ final class ConnectorSource {
 		try {
 			$connector = $this->inheritance->resolve( [ $name ], [ 'connectors' => [ $name ] ] + $request, $input )[ $name ] ?? null;
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(

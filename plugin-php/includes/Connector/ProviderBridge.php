@@ -35,11 +35,11 @@ final class ProviderBridge {
 	/**
 	 * Creates the bridge with its dependencies.
 	 *
-	 * @param LentValues           $lent           Secret values of the current request.
+	 * @param ActiveSecrets        $secrets        Secret values of the current request.
 	 * @param BridgeAuthentication $authentication Adds the credential.
 	 */
 	public function __construct(
-		private readonly LentValues $lent,
+		private readonly ActiveSecrets $secrets,
 		private readonly BridgeAuthentication $authentication
 	) {}
 
@@ -75,7 +75,7 @@ final class ProviderBridge {
 		} catch ( Failure $failure ) {
 			return $failure->to_wp_error();
 		} catch ( Throwable $thrown ) {
-			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
+			return PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
 		}
 	}
 
@@ -205,7 +205,7 @@ final class ProviderBridge {
 			remove_action( 'requests-requests.before_parse', $plain );
 		}
 		if ( $answer instanceof WP_Error ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->secrets->values() ) ) ] );
 		}
 		$body = wp_remote_retrieve_body( $answer );
 		if ( strlen( $body ) > $most ) {

@@ -30,19 +30,19 @@ final class ProviderRequests {
 	private const MOST_BYTES = 1048576;
 
 	/**
-	 * Creates the requests with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param ExtensionGate   $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param TrustedCallers  $callers Authorizes the caller.
 	 * @param ConnectorSource $source  Resolves connectors.
-	 * @param LentValues      $lent    Secret values that the built-in adapter may use during a request.
+	 * @param ActiveSecrets   $secrets Secret values that the built-in adapter may use during a request.
 	 * @param AuditTrail      $audit   Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly TrustedCallers $callers,
 		private readonly ConnectorSource $source,
-		private readonly LentValues $lent,
+		private readonly ActiveSecrets $secrets,
 		private readonly AuditTrail $audit
 	) {}
 
@@ -139,7 +139,7 @@ final class ProviderRequests {
 	 * @return array{success: bool, response: array<mixed>, audit: array<mixed>}
 	 */
 	private function ask( array $envelope, array $input, Connector $connector ): array {
-		$this->lent->begin( $connector->values() );
+		$this->secrets->begin( $connector->values() );
 		$values = [];
 		try {
 			/**
@@ -155,9 +155,9 @@ final class ProviderRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_provider_request', null, $envelope, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
 		} finally {
-			$values = $this->lent->end();
+			$values = $this->secrets->end();
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
@@ -170,7 +170,7 @@ final class ProviderRequests {
 		$wrapped = is_array( $answer ) && is_bool( $answer['success'] ?? null ) && is_array( $answer['response'] ?? null ) && ! isset( $answer['error'] );
 		return [
 			'success'  => ! $wrapped || $answer['success'],
-			'response' => $wrapped ? (array) Redaction::answer( $answer['response'], $values, $invalid ) : HostAnswer::response( $answer, $values, $invalid, $invalid ),
+			'response' => $wrapped ? (array) Redaction::answer( $answer['response'], $values, $invalid ) : PluginResponse::response( $answer, $values, $invalid, $invalid ),
 			'audit'    => $wrapped ? (array) Redaction::answer( (array) ( $answer['audit'] ?? [] ), $values, $invalid ) : [],
 		];
 	}

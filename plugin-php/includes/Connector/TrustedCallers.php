@@ -23,7 +23,7 @@ defined( 'ABSPATH' ) || exit;
 final class TrustedCallers {
 
 	/**
-	 * Creates the callers with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param Settings     $settings     Effective settings.
 	 * @param Capabilities $capabilities Permission checks of the user.

@@ -30,7 +30,7 @@ final class InstalledCode {
 	];
 
 	/**
-	 * Creates the lists with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param GuardedDirectories $guarded Directories that a plugin or theme must not link to.
 	 */
@@ -207,9 +207,9 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The host directory a declared target stands for; null when it is no plugin or theme target.
-	 *
 	 * Returns the host directory of a declared target; null when it is not a plugin or theme target.
+	 *
+	 * @param string $target Declared mount target.
 	 * @throws Failure `wp_codebox_apply_conflict` when it is one but is installed no more.
 	 */
 	public function directory_of( string $target ): ?string {

@@ -27,7 +27,7 @@ defined( 'ABSPATH' ) || exit;
 final class SettingChecks {
 
 	/**
-	 * Creates the checks with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param Settings      $settings Effective settings.
 	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.

@@ -26,7 +26,7 @@ final class SettingRules {
 	public const GROUP = 'wp-codebox';
 
 	/**
-	 * Creates the rules with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param SettingChecks $checks Validators of the values.
 	 */

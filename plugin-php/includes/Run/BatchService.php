@@ -33,7 +33,7 @@ defined( 'ABSPATH' ) || exit;
 final class BatchService {
 
 	/** Time that a task waits for a free run slot on a full host, in seconds. */
-	private const PATIENCE_S = 120;
+	private const MAX_WAIT_S = 120;
 
 	/** Fields that the batch needs from a row. */
 	private const END = [ 'status', 'outcome', 'error' ];
@@ -133,7 +133,7 @@ final class BatchService {
 	 * @param GroupHooks     $hooks Callbacks of the caller; a cancellation ends the wait.
 	 */
 	private function start( Closure $start, GroupHooks $hooks ): ?Run {
-		$until = hrtime( true ) + self::PATIENCE_S * 1000000000;
+		$until = hrtime( true ) + self::MAX_WAIT_S * 1000000000;
 		while ( ! $hooks->cancellation->requested() ) {
 			try {
 				return $start();

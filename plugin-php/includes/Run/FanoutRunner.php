@@ -38,7 +38,7 @@ final class FanoutRunner {
 	 * milliseconds.
 	 */
 	private const RETRY_MS    = 500;
-	private const PATIENCE_MS = 120000;
+	private const MAX_WAIT_MS = 120000;
 
 	/**
 	 * Rows of settled workers by id, in the order of settling.
@@ -136,7 +136,7 @@ final class FanoutRunner {
 		$now            = self::now();
 		$this->full     = [] === $this->alive ? $this->full ?? $now : null;
 		$this->retry_at = $now + self::RETRY_MS;
-		return null === $this->full || $now - $this->full < self::PATIENCE_MS;
+		return null === $this->full || $now - $this->full < self::MAX_WAIT_MS;
 	}
 
 	/** Polls each run; when no run has events, waits for the one that has waited longest. */

@@ -35,7 +35,7 @@ final class ParentTools {
 	private const MOST_TOOLS = 32;
 
 	/**
-	 * Creates the tools with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param AuditTrail $audit Audit log that records each decision.
 	 */

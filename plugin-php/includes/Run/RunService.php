@@ -102,7 +102,7 @@ final class RunService {
 		$note    = RunNote::of( $request );
 		$run     = $this->launch( $request, $authority );
 		unset( $request );
-		$result = $this->wait( $run, $note, $input, null, $this->patience() );
+		$result = $this->wait( $run, $note, $input, null, $this->wait_milliseconds() );
 		if ( null !== $result ) {
 			return $this->envelope( $input, $result, $note );
 		}
@@ -200,7 +200,7 @@ final class RunService {
 	}
 
 	/** Returns the time that an ability waits, in milliseconds. */
-	private function patience(): int {
+	private function wait_milliseconds(): int {
 		/**
 		 * Filters the time that the ability run-agent-task waits for the end of a run before it returns a
 		 * handle. The filter can only shorten the wait; any value but a number from 0 to the default is

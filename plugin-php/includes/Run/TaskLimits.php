@@ -24,7 +24,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskLimits {
 
 	/**
-	 * Creates the limits with its dependencies.
+	 * Creates the object with its dependencies.
 	 *
 	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */

@@ -15,7 +15,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/outside.php';
+require __DIR__ . '/lib/http-client.php';
 
 begin();
 finish( http_request( ... ) );

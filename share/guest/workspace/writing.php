@@ -37,11 +37,11 @@ final class Writing {
 		try {
 			foreach ( $plan as $index => $step ) {
 				if ( null !== $step['bytes'] ) {
-					$temporary[ $index ] = $this->lay_down( $step, $made );
+					$temporary[ $index ] = $this->write_temporary( $step, $made );
 				}
 			}
 			foreach ( $plan as $index => $step ) {
-				if ( ! $this->put( $step, $temporary[ $index ] ?? null ) ) {
+				if ( ! $this->carry_out( $step, $temporary[ $index ] ?? null ) ) {
 					throw $this->unable( $step['path'] );
 				}
 				unset( $temporary[ $index ] );
@@ -141,7 +141,7 @@ final class Writing {
 	 *   directories.
 	 * @return string Path of the temporary file.
 	 */
-	private function lay_down( array $step, array &$made ): string {
+	private function write_temporary( array $step, array &$made ): string {
 		$directory = dirname( $step['place'] );
 		$missing   = array();
 		for ( $parent = $directory; ! is_dir( $parent ); $parent = dirname( $parent ) ) {
@@ -155,7 +155,7 @@ final class Writing {
 		}
 		$temporary = $directory . '/.codebox-' . bin2hex( random_bytes( 8 ) ) . '.tmp';
 		$written   = @file_put_contents( $temporary, (string) $step['bytes'] );
-		if ( strlen( (string) $step['bytes'] ) !== $written || ! $this->can_be_put( $step, $temporary ) ) {
+		if ( strlen( (string) $step['bytes'] ) !== $written || ! $this->has_required_mode( $step, $temporary ) ) {
 			@unlink( $temporary );
 			throw $this->unable( $step['path'] );
 		}
@@ -172,7 +172,7 @@ final class Writing {
 	 *   temporary file.
 	 * @return bool Whether the change can proceed.
 	 */
-	private function can_be_put( array $step, string $temporary ): bool {
+	private function has_required_mode( array $step, string $temporary ): bool {
 		$mode = $step['mode'] ?? 0644;
 		return $this->mode( $temporary ) === $mode
 			|| @chmod( $temporary, $mode )
@@ -188,7 +188,7 @@ final class Writing {
 	 *   with its bytes; null for a deletion.
 	 * @return bool Whether the change succeeded.
 	 */
-	private function put( array $step, ?string $temporary ): bool {
+	private function carry_out( array $step, ?string $temporary ): bool {
 		if ( null === $temporary ) {
 			return @unlink( $step['place'] );
 		}

@@ -139,7 +139,7 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 	foreach ( array( 'wp_die_handler', 'wp_die_ajax_handler', 'wp_die_json_handler' ) as $filter ) {
 		add_filter( $filter, static fn (): callable => __NAMESPACE__ . '\\died', PHP_INT_MAX );
 	}
-	heard( 0 );
+	captured_output( 0 );
 	$start   = hrtime( true );
 	$refusal = null;
 	$result  = null;
@@ -154,7 +154,7 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 	remove_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
 	$more = array(
 		'result'     => plain( $result ),
-		'output'     => heard( ACTION_OUTPUT_BYTES ),
+		'output'     => captured_output( ACTION_OUTPUT_BYTES ),
 		'durationMs' => round( $took, 3 ),
 	);
 	if ( null !== $refusal ) {

@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/nonces.php';
-require_once __DIR__ . '/outside.php';
+require_once __DIR__ . '/http-client.php';
 require_once __DIR__ . '/users.php';
 
 /** Default session name of an action. */

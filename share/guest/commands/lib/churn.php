@@ -21,42 +21,42 @@ final class Observed_Cache extends \WP_Object_Cache {
 
 	/** {@inheritDoc} */
 	public function add( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'add', $key, $group, fn () => parent::add( $key, $data, $group, $expire ) );
+		return $this->reported( 'add', $key, $group, fn () => parent::add( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function replace( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'replace', $key, $group, fn () => parent::replace( $key, $data, $group, $expire ) );
+		return $this->reported( 'replace', $key, $group, fn () => parent::replace( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function set( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'set', $key, $group, fn () => parent::set( $key, $data, $group, $expire ) );
+		return $this->reported( 'set', $key, $group, fn () => parent::set( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function delete( $key, $group = 'default', $deprecated = false ) {
-		return $this->told( 'delete', $key, $group, fn () => parent::delete( $key, $group ) );
+		return $this->reported( 'delete', $key, $group, fn () => parent::delete( $key, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function incr( $key, $offset = 1, $group = 'default' ) {
-		return $this->told( 'increment', $key, $group, fn () => parent::incr( $key, $offset, $group ) );
+		return $this->reported( 'increment', $key, $group, fn () => parent::incr( $key, $offset, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function decr( $key, $offset = 1, $group = 'default' ) {
-		return $this->told( 'decrement', $key, $group, fn () => parent::decr( $key, $offset, $group ) );
+		return $this->reported( 'decrement', $key, $group, fn () => parent::decr( $key, $offset, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function flush() {
-		return $this->told( 'flush', '', '', fn () => parent::flush() );
+		return $this->reported( 'flush', '', '', fn () => parent::flush() );
 	}
 
 	/** {@inheritDoc} */
 	public function flush_group( $group ) {
-		return $this->told( 'flush', '', $group, fn () => parent::flush_group( $group ) );
+		return $this->reported( 'flush', '', $group, fn () => parent::flush_group( $group ) );
 	}
 
 	/** {@inheritDoc} */
@@ -76,7 +76,7 @@ final class Observed_Cache extends \WP_Object_Cache {
 	 * @param mixed    $group     Cache group.
 	 * @param \Closure $call      Performs the operation.
 	 */
-	private function told( string $operation, mixed $key, mixed $group, \Closure $call ): mixed {
+	private function reported( string $operation, mixed $key, mixed $group, \Closure $call ): mixed {
 		if ( 0 === $this->depth ) {
 			self::$churn?->happened( 'objectCache', $operation, $key, $group );
 		}

@@ -51,7 +51,7 @@ final class Entry {
 	public static $stream;
 
 	/** Prints the document when a plugin's shutdown function ended PHP early. */
-	public static ?Last_Word $last_word = null;
+	public static ?Shutdown_Document $shutdown_document = null;
 
 	/** Whether the document was printed. */
 	public static bool $printed = false;
@@ -71,7 +71,7 @@ final class Entry {
 	public static array $artifacts = array();
 
 	/** Captured output of WordPress and plugins that was not consumed yet. */
-	public static string $heard = '';
+	public static string $captured = '';
 
 	/**
 	 * Command and site of the call.
@@ -87,7 +87,7 @@ final class Entry {
 /**
  * Object that PHP destroys after every shutdown function, even after one that ends PHP.
  */
-final class Last_Word {
+final class Shutdown_Document {
 	/**
 	 * Prints the document as the last possibility.
 	 */
@@ -109,13 +109,13 @@ function begin(): Arguments {
 	// Captures plugin output; the supervisor captures output that bypasses this buffer.
 	ob_start(
 		static function ( string $piece ): string {
-			if ( strlen( Entry::$heard ) < DOCUMENT_BYTES ) {
-				Entry::$heard .= $piece;
+			if ( strlen( Entry::$captured ) < DOCUMENT_BYTES ) {
+				Entry::$captured .= $piece;
 			}
 			return '';
 		}
 	);
-	Entry::$last_word = new Last_Word();
+	Entry::$shutdown_document = new Shutdown_Document();
 	// Registered during PHP's shutdown, so it runs after WordPress's shutdown functions.
 	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
@@ -208,7 +208,7 @@ function print_page(): void {
  *
  * @param int $bytes Maximum number of bytes.
  */
-function heard( int $bytes ): string {
+function captured_output( int $bytes ): string {
 	// A plugin's buffer may be non-removable: it stays, and its content is reported.
 	for ( $level = ob_get_level(); $level > 1; --$level ) {
 		@ob_end_flush();
@@ -216,11 +216,11 @@ function heard( int $bytes ): string {
 	if ( 1 === ob_get_level() ) {
 		ob_flush();
 	} else {
-		Entry::$heard .= (string) ob_get_contents();
+		Entry::$captured .= (string) ob_get_contents();
 	}
-	$heard        = mb_strcut( mb_scrub( Entry::$heard, 'UTF-8' ), 0, $bytes, 'UTF-8' );
-	Entry::$heard = '';
-	return $heard;
+	$captured        = mb_strcut( mb_scrub( Entry::$captured, 'UTF-8' ), 0, $bytes, 'UTF-8' );
+	Entry::$captured = '';
+	return $captured;
 }
 
 /**
@@ -231,7 +231,7 @@ function heard( int $bytes ): string {
  * @param string $kind  Kind of the file, one word.
  * @param string $media MIME type.
  */
-function leave( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
+function write_artifact( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
 	$path = '/tmp/codebox-artifacts/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
 	if ( ! is_dir( root() . '/tmp/codebox-artifacts' ) ) {
 		mkdir( root() . '/tmp/codebox-artifacts', 0700, true );
@@ -255,7 +255,7 @@ function end_program(): void {
 		return;
 	}
 	Entry::$printed = true;
-	fwrite( STDERR, heard( NOISE_BYTES ) );
+	fwrite( STDERR, captured_output( NOISE_BYTES ) );
 	$error          = error_get_last();
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {

@@ -113,7 +113,7 @@ final class Phpunit_Run {
 		);
 		$document += $this->plan['discovery'] ? array( 'discovery' => true ) + $log->discovered() : $log->results();
 		$document += array( 'output' => plain_text( self::shortened( $output ), 3 * self::SHOWN ) );
-		leave( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
+		write_artifact( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
 		$why = $this->why_failed( $status, $log );
 		if ( null !== $why ) {
 			throw Refusal::failed( $why, $document );

@@ -78,7 +78,7 @@ function plugin_check( Arguments $arguments ): array {
 		'checks'  => $checks,
 		'runtime' => plugin_check_runtime( $stdout, $slug, $checks, $early, $foreign ),
 	);
-	leave( "plugin-check-$slug.raw.txt", mb_scrub( substr( $stdout, 0, 1 << 20 ), 'UTF-8' ), 'plugin-check', 'text/plain' );
+	write_artifact( "plugin-check-$slug.raw.txt", mb_scrub( substr( $stdout, 0, 1 << 20 ), 'UTF-8' ), 'plugin-check', 'text/plain' );
 	$findings = plugin_check_findings( $stdout );
 	if ( 0 !== $status || null === $findings ) {
 		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );

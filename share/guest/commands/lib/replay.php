@@ -85,7 +85,7 @@ final class Replay {
 				'path'   => $path,
 				'bytes'  => strlen( $text ),
 				'sha256' => hash( 'sha256', $text ),
-				'file'   => leave( basename( $path ), $text, 'replay-export' ),
+				'file'   => write_artifact( basename( $path ), $text, 'replay-export' ),
 			);
 			if ( null !== $output && ! $this->write( $output, $path, $text ) ) {
 				throw Refusal::failed( "$path cannot be written into output-dir" );

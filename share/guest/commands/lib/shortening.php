@@ -28,7 +28,7 @@ function shortened( array $document ): array {
 		return $document;
 	}
 	$name = basename( str_replace( '.', '-', Entry::$call['command'] ) ) . '.json';
-	$file = leave( $name, $whole, 'command-document' );
+	$file = write_artifact( $name, $whole, 'command-document' );
 	foreach ( array( array( 500, 32768 ), array( 200, 16384 ), array( 100, 8192 ), array( 50, 4096 ), array( 20, 2048 ), array( 10, 1024 ), array( 5, 512 ), array( 2, 256 ) ) as list( $items, $bytes ) ) {
 		$short = array_map( static fn ( $member ) => shorter( $member, $items, $bytes ), $document );
 		$short = array(

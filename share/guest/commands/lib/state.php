@@ -54,7 +54,7 @@ final class State {
 	public function captured(): array {
 		$label = state_label( $this->arguments );
 		$state = $this->state();
-		$path  = leave( 'wordpress-state.json', document_text( array( 'schema' => 'wp-codebox/wordpress-state/v1' ) + $state ), 'wordpress-state' );
+		$path  = write_artifact( 'wordpress-state.json', document_text( array( 'schema' => 'wp-codebox/wordpress-state/v1' ) + $state ), 'wordpress-state' );
 		$brief = static fn ( array $table ): array => array_diff_key( $table, array( 'items' => 0 ) );
 		return array(
 			'schema'    => 'wp-codebox/wordpress-state-bundle-capture/v1',

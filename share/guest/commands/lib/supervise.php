@@ -79,7 +79,7 @@ final class Supervisor {
 			array( self::MARK => (string) self::DOCUMENT ) + getenv()
 		);
 		if ( ! is_resource( $process ) ) {
-			return $this->tell( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
+			return $this->print_document( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
 		}
 		$digest = hash_init( 'sha256' );
 		$end    = null;
@@ -107,7 +107,7 @@ final class Supervisor {
 				usleep( 2000 );
 			}
 		} while ( null === $end || $full > 0 );
-		return $this->tell( $this->finished( $end, hash_final( $digest ) ) );
+		return $this->print_document( $this->finished( $end, hash_final( $digest ) ) );
 	}
 
 	/**
@@ -142,7 +142,7 @@ final class Supervisor {
 	 * @param array<string,mixed>|object $document Document to print.
 	 * @return int Exit status.
 	 */
-	private function tell( array|object $document ): int {
+	private function print_document( array|object $document ): int {
 		fwrite( STDOUT, document_text( $document ) . "\n" );
 		return isset( ( (array) $document )['error'] ) ? 1 : 0;
 	}

@@ -186,7 +186,7 @@ function workload_result( Arguments $arguments ): array {
 	if ( '' !== $arguments->first( 'schema' ) && $arguments->first( 'schema' ) !== $named ) {
 		throw new Refusal( 'artifact-schema', sprintf( '%s names the schema %s, not %s', $path, Arguments::shown( $named ), Arguments::shown( $arguments->first( 'schema' ) ) ) );
 	}
-	leave( basename( $path ), $bytes, 'workload-result' );
+	write_artifact( basename( $path ), $bytes, 'workload-result' );
 	return array(
 		'schema'        => 'wp-codebox/typed-workload-artifact/v1',
 		'name'          => basename( $path ),

@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
  * Personal data (names, addresses) is reported only to a trusted caller; options are reported only when
  * requested by name.
  */
-final class State_Seen {
+final class State_Observation {
 	/** Available sections. */
 	public const SECTIONS = array( 'summary', 'plugins', 'themes', 'options', 'users', 'posts', 'tables' );
 

@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
  * Holds the values of a connector while a provider request runs. They do not pass through the filter, where
  * every plugin could read them. Requests may nest.
  */
-final class LentValues {
+final class ActiveSecrets {
 
 	/**
 	 * Values of each running request, innermost last.

@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
  * An array is the response; an array with `success: false`, or a `WP_Error`, is a refusal. Secret values that
  * the plugin received are redacted before any part reaches a caller or a log.
  */
-final class HostAnswer {
+final class PluginResponse {
 
 	/**
 	 * Returns the redacted response. `{success: true, response: …}` is unwrapped.

@@ -13,7 +13,7 @@ namespace WPCodebox\Guest\Command;
  * Reports names, sizes and digests, and contents on request. Number and bytes are limited; the result reports
  * omitted data.
  */
-final class Files_Seen {
+final class Files_Observation {
 	/** Limits: entries, bytes of one hashed file, bytes of all contents and of one content. */
 	private const ENTRIES = 2000;
 	private const HASHED  = 16777216;
