@@ -26,7 +26,7 @@
 		const data = thrown && 'object' === typeof thrown.data && thrown.data ? thrown.data : {};
 		const hints = Array.isArray( data.hints ) ? data.hints.filter( ( hint ) => 'string' === typeof hint ) : [];
 		const code = thrown && thrown.code ? String( thrown.code ) : 'unknown';
-		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site gave no answer that can be read.', 'codebox' );
+		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site returned an unreadable response.', 'codebox' );
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 
@@ -70,7 +70,7 @@
 				/* translators: %s: name of an ability. */
 				sprintf( __( 'This site does not offer the ability %s.', 'codebox' ), 'wp-codebox/' + name ),
 				404,
-				[ __( 'Update the plugin Codebox, and see that nothing on the site takes the ability away.', 'codebox' ) ]
+				[ __( 'Update the plugin Codebox, and check that no other plugin removes the ability.', 'codebox' ) ]
 			);
 		}
 		const path = root + '/wp-codebox/' + name + '/run';

@@ -52,7 +52,7 @@
 			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'codebox' ) ],
 			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'codebox' ) ],
 			unsigned: [ 'bad', __( 'not signed', 'codebox' ) ],
-			invalid: [ 'bad', __( 'signed wrongly', 'codebox' ) ],
+			invalid: [ 'bad', __( 'the signature is invalid', 'codebox' ) ],
 		};
 		// An earlier version signed the bundle; unsigned keys such as `cases` may have been added later.
 		if ( 'signed-by-this-host' === status && 'files' === verification.signature.coverage ) {
@@ -77,7 +77,7 @@
 		}
 		return notice(
 			'error',
-			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'What stands below is what it says of itself.', 'codebox' ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'The data below comes from the bundle itself and is not verified.', 'codebox' ) ),
 			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
 		);
 	}

@@ -183,7 +183,7 @@ final class Registrar {
 			return Failure::because(
 				ErrorCode::ApiAbilityNotSupported,
 				/* translators: %s: name of an ability. */
-				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists those there are.', 'codebox' ), sanitize_text_field( $name ) )
+				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists all abilities.', 'codebox' ), sanitize_text_field( $name ) )
 			)->to_wp_error();
 		}
 		try {

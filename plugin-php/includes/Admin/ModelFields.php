@@ -74,7 +74,7 @@ final class ModelFields {
 	/** Prints the field of the default model. */
 	public function model(): void {
 		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->settings->stored( Settings::DEFAULT_MODEL ) ) );
-		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'codebox' ) );
+		$this->about_field( Settings::DEFAULT_MODEL, __( 'Model id as the provider names it. With a default model, a task that names no agent runs the built-in one.', 'codebox' ) );
 	}
 
 	/** Prints the field of the site's providers. */
@@ -85,7 +85,7 @@ final class ModelFields {
 
 	/** Prints the field of the built-in agent's instructions. */
 	public function instructions(): void {
-		$this->text( Settings::INSTRUCTIONS, $this->settings->stored( Settings::INSTRUCTIONS ), __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'codebox' ) );
+		$this->text( Settings::INSTRUCTIONS, $this->settings->stored( Settings::INSTRUCTIONS ), __( 'Sent to the built-in agent with every task. The model provider receives this text.', 'codebox' ) );
 	}
 
 	/**

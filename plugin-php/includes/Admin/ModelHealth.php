@@ -62,7 +62,7 @@ final class ModelHealth {
 		return HealthResult::of(
 			'wp_codebox_model',
 			$good ? 'good' : 'recommended',
-			$good ? __( 'The built-in agent of Codebox has a model and what opens it', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
+			$good ? __( 'The built-in agent of Codebox has a usable model', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
 			[ $found ],
 			$good ? [] : [ __( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) ]
 		);

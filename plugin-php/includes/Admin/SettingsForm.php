@@ -150,9 +150,9 @@ final class SettingsForm {
 		$this->number( Settings::MAX_RUNS, Settings::MAX_RUNS, $this->settings->own_max_runs() ?? 0, 1, Settings::MAX_RUNS . '-about' );
 		$this->paragraph(
 			null === $host
-				? __( 'Empty leaves it to the host.', 'codebox' )
+				? __( 'Empty uses the limit of the host.', 'codebox' )
 				/* translators: %d: number of runs. */
-				: sprintf( __( 'Empty leaves it to the host, which allows %d.', 'codebox' ), $host ),
+				: sprintf( __( 'Empty uses the limit of the host, which is %d.', 'codebox' ), $host ),
 			Settings::MAX_RUNS . '-about'
 		);
 	}

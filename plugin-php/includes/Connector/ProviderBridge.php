@@ -180,7 +180,7 @@ final class ProviderBridge {
 		// compression and a compressed response is refused.
 		$plain = static function ( mixed $bytes ): void {
 			if ( 1 === preg_match( '/^content-encoding:[ \t]*(?!identity)\S/mi', (string) strstr( (string) $bytes, "\r\n\r\n", true ) ) ) {
-				throw new TransportFailure( __( 'The answer is packed.', 'codebox' ), 'wp-codebox.packed' );
+				throw new TransportFailure( __( 'The response is compressed; the provider must send it uncompressed.', 'codebox' ), 'wp-codebox.packed' );
 			}
 		};
 		add_action( 'requests-requests.before_parse', $plain );

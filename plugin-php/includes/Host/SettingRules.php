@@ -75,16 +75,16 @@ final class SettingRules {
 		return [
 			Settings::AGENTS              => [ 'object', [], __( 'Agents by name: command line and exit codes that mean success.', 'codebox' ), [ $this->checks, 'agents' ] ],
 			Settings::DEFAULT_AGENT       => [ 'string', '', __( 'Agent that runs when a task names none.', 'codebox' ), [ $this->checks, 'default_agent' ] ],
-			Settings::PROVIDERS           => [ 'object', [], __( 'Model providers by id: how they are spoken to, where they are, and where their key lies.', 'codebox' ), [ $this->checks, 'providers' ] ],
+			Settings::PROVIDERS           => [ 'object', [], __( 'Model providers by id: API, base URL, and where the key is stored.', 'codebox' ), [ $this->checks, 'providers' ] ],
 			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'codebox' ), [ $this->checks, 'default_provider' ] ],
 			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'codebox' ), $name ],
-			Settings::INSTRUCTIONS        => [ 'string', '', __( 'What the built-in agent is told beside every task.', 'codebox' ), [ $this->checks, 'instructions' ] ],
+			Settings::INSTRUCTIONS        => [ 'string', '', __( 'Instructions sent to the built-in agent with every task.', 'codebox' ), [ $this->checks, 'instructions' ] ],
 			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'codebox' ), [ $this->checks, 'components' ] ],
 			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'codebox' ), [ $this->checks, 'keys' ] ],
 			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Application passwords that are trusted with scopes of browser sandboxes.', 'codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'codebox' ), [ $this->checks, 'limits' ] ],
-			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
-			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
+			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Maximum number of parallel runs; 0 uses the limit of the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
+			Settings::RETENTION           => [ 'object', [], __( 'What garbage collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
 		];
 	}
 

@@ -101,7 +101,7 @@ final class Providers {
 			ErrorCode::ModelInvalid,
 			/* translators: 1: id as given, 2: list of ids. */
 			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
-			[ __( 'The settings of Codebox add a provider: its address, how it is spoken to and what holds its key.', 'codebox' ) ]
+			[ __( 'Add a provider in the settings of Codebox: base URL, API, and where the key is stored.', 'codebox' ) ]
 		);
 	}
 }

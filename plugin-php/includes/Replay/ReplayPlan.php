@@ -167,7 +167,7 @@ final class ReplayPlan {
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
 		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
-			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'what the model of the agent would answer', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
+			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'the responses of the agent\'s model', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
 			$lacking[] = __( 'the bundles of agents that were imported', 'codebox' );

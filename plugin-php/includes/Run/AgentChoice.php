@@ -146,7 +146,7 @@ final class AgentChoice {
 	private function program( string $command, array $codes ): array {
 		$argv = Run::splitCommand( $command );
 		if ( [] === $argv ) {
-			throw $this->missing( __( 'The agent command is empty.', 'codebox' ) );
+			throw $this->missing( __( 'The agent command is empty; give a program and its arguments.', 'codebox' ) );
 		}
 		return [
 			'argv'          => $argv,

@@ -170,7 +170,7 @@ final class ImportService {
 		);
 		$id        = (string) reset( $ids );
 		if ( '' === $id ) {
-			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'Nothing says which bundle to take in again; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No bundle to import again was named; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
 			throw Failure::invalid_input( __( 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.', 'codebox' ) );
