@@ -50,7 +50,7 @@ final class SchemaStore {
 	 *
 	 * @param string $name Schema name, one of `names()`.
 	 * @return array<string, mixed>
-	 * @throws RuntimeException When the file is missing or broken.
+	 * @throws RuntimeException When the file is missing or invalid.
 	 */
 	public function document( string $name ): array {
 		$file   = $this->directory . '/' . $name . '.v1.schema.json';
@@ -66,7 +66,7 @@ final class SchemaStore {
 	 *
 	 * @param string $name Name without version and suffix, e.g. `artifact-list`.
 	 * @return array<string, mixed>
-	 * @throws RuntimeException When the file is missing or broken.
+	 * @throws RuntimeException When the file is missing or invalid.
 	 */
 	public function get( string $name ): array {
 		if ( ! isset( $this->read[ $name ] ) ) {

@@ -45,7 +45,7 @@ final class ApplyTargets {
 	 * @param array<string, mixed> $target    `apply_target` of the ability input.
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, string>
-	 * @throws Failure When a target has no directory, is other code, or the caller may not touch it.
+	 * @throws Failure When a target has no directory, is other code, or is outside the caller's directories.
 	 */
 	public function resolve( array $artifact, array $approved, array $target, Authority $authority ): array {
 		$directories = [];
@@ -135,7 +135,7 @@ final class ApplyTargets {
 	 * @param string               $mount     Mount target from the task.
 	 * @param array<string, mixed> $target    `apply_target` of the ability input.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @throws Failure When it has none or the caller may not touch it.
+	 * @throws Failure When no directory is given or the caller may not access it.
 	 */
 	public function directory( string $mount, array $target, Authority $authority ): string {
 		return $this->code->directory_of( $mount ) ?? $this->named( $mount, $target, $authority );

@@ -39,7 +39,7 @@ final class BridgeAuthentication {
 	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request
 	 *   Request without a credential.
 	 * @return array{method: string, uri: string, headers: array<string, string>, body: string}
-	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*` and its like.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*`.
 	 */
 	public function apply( BridgePolicy $policy, array $request ): array {
 		if ( ! $policy->authentication instanceof Closure ) {

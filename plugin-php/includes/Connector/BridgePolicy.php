@@ -43,7 +43,7 @@ final class BridgePolicy {
 	 *
 	 * @param mixed  $policy   Non-empty value of the filter.
 	 * @param string $provider Provider of the request.
-	 * @throws Failure `wp_codebox_browser_provider_bridge_policy_invalid` and its like.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_policy_*`.
 	 */
 	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
 		if ( ! is_array( $policy ) ) {

@@ -29,7 +29,7 @@ final class CallerGrants {
 	 *
 	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, list<string>>
-	 * @throws Failure The sentence an administrator reads.
+	 * @throws Failure With an error message for the administrator.
 	 */
 	public function check( mixed $value ): array {
 		if ( null !== $value && '' !== $value && ! is_array( $value ) ) {

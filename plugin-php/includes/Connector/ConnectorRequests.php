@@ -52,7 +52,7 @@ final class ConnectorRequests {
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-response/v1`.
-	 * @throws Failure `wp_codebox_browser_connector_request_invalid`, and what keeps it from being logged.
+	 * @throws Failure `wp_codebox_browser_connector_request_invalid`, or when the audit log cannot be written.
 	 */
 	public function request( array $input ): array {
 		$this->gate->check();

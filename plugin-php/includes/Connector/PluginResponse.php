@@ -30,7 +30,7 @@ final class PluginResponse {
 	 * @param ErrorCode    $failed  Error code of a refusal without its own code.
 	 * @param ErrorCode    $invalid Error code of an invalid value.
 	 * @return array<mixed>
-	 * @throws Failure The plugin's own code, or one of the two.
+	 * @throws Failure With the plugin's own code, or `$failed` or `$invalid`.
 	 */
 	public static function response( #[\SensitiveParameter] mixed $answer, #[\SensitiveParameter] array $values, ErrorCode $failed, ErrorCode $invalid ): array {
 		if ( is_wp_error( $answer ) ) {

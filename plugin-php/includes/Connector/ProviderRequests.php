@@ -51,7 +51,7 @@ final class ProviderRequests {
 	 *
 	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-provider-adapter-response/v1`.
-	 * @throws Failure For whatever goes wrong.
+	 * @throws Failure For every error.
 	 */
 	public function execute( array $input ): array {
 		$this->gate->check();

@@ -32,7 +32,7 @@ final class ArtifactsRoot {
 	/**
 	 * Returns the partition whose bundles are read.
 	 *
-	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names a directory that is none.
+	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names an invalid directory.
 	 */
 	public function partition(): string {
 		if ( ! has_filter( 'wp_codebox_artifacts_root' ) ) {

@@ -130,7 +130,7 @@ final class InstalledCode {
 	 *
 	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
-	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
+	 * @throws Failure `wp_codebox_mount_source_invalid` with the installed slugs.
 	 */
 	public function plugin_mount( string $slug ): array {
 		$directory = $this->directory( 'plugin', $slug );
@@ -154,7 +154,7 @@ final class InstalledCode {
 	 *
 	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
-	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
+	 * @throws Failure `wp_codebox_mount_source_invalid` with the installed slugs.
 	 */
 	public function theme_mount( string $slug ): array {
 		$directory = $this->directory( 'theme', $slug );
@@ -210,7 +210,7 @@ final class InstalledCode {
 	 * Returns the host directory of a declared target; null when it is not a plugin or theme target.
 	 *
 	 * @param string $target Declared mount target.
-	 * @throws Failure `wp_codebox_apply_conflict` when it is one but is installed no more.
+	 * @throws Failure `wp_codebox_apply_conflict` when the plugin or theme is not installed any more.
 	 */
 	public function directory_of( string $target ): ?string {
 		foreach ( self::TARGETS as $kind => $prefix ) {

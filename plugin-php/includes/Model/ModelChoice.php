@@ -72,7 +72,7 @@ final class ModelChoice {
 	 * @param array<string, Connector> $inherited Usable connectors that the task inherits.
 	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets that the task
 	 *   input supplies.
-	 * @throws Failure When there is no such model, it may not be used or its key is missing.
+	 * @throws Failure When the model does not exist, is not permitted, or its key is missing.
 	 */
 	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
 		$asked = $this->asked( $input ) || [] !== array_filter( $inherited, static fn( Connector $connector ): bool => '' !== $connector->provider );

@@ -31,7 +31,7 @@ final class ProviderRows {
 	 *
 	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
-	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 * @throws Failure `wp_codebox_input_invalid` with the problems.
 	 */
 	public static function read( array $rows ): array {
 		$read = [];
@@ -67,7 +67,7 @@ final class ProviderRows {
 	 *
 	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
-	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 * @throws Failure `wp_codebox_input_invalid` with the problems.
 	 */
 	public static function permitted( array $rows ): array {
 		$read       = self::read( $rows );

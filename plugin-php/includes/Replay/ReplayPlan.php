@@ -44,7 +44,7 @@ final class ReplayPlan {
 	 * @param array<string, mixed>       $target    `apply_target` of the ability input.
 	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_replay_unavailable` with everything that is missing.
+	 * @throws Failure `wp_codebox_replay_unavailable` with the list of missing items.
 	 */
 	public function input( array $artifact, array $mounts, array $target, Authority $authority ): array {
 		$metadata = (array) ( $artifact['metadata'] ?? [] );

@@ -54,7 +54,7 @@ final class FanoutService {
 	 * @param Authority            $authority User or operator the call runs as.
 	 * @param GroupHooks           $hooks     Callbacks of the caller.
 	 * @return array<string, mixed> `wp-codebox/agent-fanout-result/v1`.
-	 * @throws Failure When the plan is wrong or the user has too many groups open; then nothing has started.
+	 * @throws Failure When the plan is invalid or the user has too many open groups; no worker has started.
 	 */
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();

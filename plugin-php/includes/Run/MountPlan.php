@@ -35,7 +35,7 @@ final class MountPlan {
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return list<array<string, mixed>>
-	 * @throws Failure `wp_codebox_mount_missing` when there is none.
+	 * @throws Failure `wp_codebox_mount_missing` when the task has no mount.
 	 */
 	public function rows( array $input ): array {
 		$rows = [];

@@ -175,7 +175,7 @@ final class RunRegistry {
 	 *
 	 * @param array<string, mixed> $input     Ability input with `run_id` or a prefix of one.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
+	 * @throws Failure `wp_codebox_run_not_found` for a run that does not exist or belongs to another user.
 	 */
 	private function reference( array $input, Authority $authority ): string {
 		$this->gate->check();
@@ -209,7 +209,7 @@ final class RunRegistry {
 	 * Returns the caller's only run with this prefix.
 	 *
 	 * @param string $reference Prefix of a run id.
-	 * @throws Failure When there is none, or more than one.
+	 * @throws Failure When the input names no source, or several.
 	 */
 	private function own_reference( string $reference ): string {
 		$found = array_filter( array_column( $this->own( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );

@@ -70,7 +70,7 @@ final class RunService {
 	 *   value, hosts}.
 	 * @param list<array<string, mixed>>                  $commands   Commands that a replay executes.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
-	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
+	 * @throws Failure|\WPCodebox\Native\Exception When the run ended without an outcome.
 	 */
 	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [], array $commands = [] ): array {
 		$request = $this->prepare( $input, $authority, $staged, $secrets, $commands );
@@ -92,7 +92,7 @@ final class RunService {
 	 * @param list<array<string, mixed>> $commands  Commands that a replay executes.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run
 	 *   that is still active.
-	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
+	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or ended without an outcome.
 	 */
 	public function answer( array $input, Authority $authority, array $commands = [] ): array {
 		if ( false === ( $input['wait'] ?? true ) ) {
@@ -123,7 +123,7 @@ final class RunService {
 	 * @param list<array<string, mixed>>                  $secrets   Secrets from `--secret-env`, each {env,
 	 *   value, hosts}.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
-	 * @throws Throwable When the run could not start or could not be recorded; then it does not go on.
+	 * @throws Throwable When the run could not start or could not be recorded; in both cases it is ended.
 	 */
 	public function detach( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
 		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets )->detached(), $authority );

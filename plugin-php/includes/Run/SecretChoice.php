@@ -30,7 +30,7 @@ final class SecretChoice {
 	 * @param Authority                  $authority User or operator the call runs as.
 	 * @param list<array<string, mixed>> $lent      Secrets from `--secret-env`, each {env, value, hosts}.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
-	 * @throws Failure `wp_codebox_secret_invalid` for a name that nobody supplies.
+	 * @throws Failure `wp_codebox_secret_invalid` for a name without a supplied value.
 	 */
 	public function resolve( array $input, Authority $authority = Authority::User, #[\SensitiveParameter] array $lent = [] ): array {
 		$names = array_values( array_unique( array_map( 'strval', (array) ( $input['secret_env'] ?? [] ) ) ) );

@@ -35,7 +35,7 @@ final class TaskLimits {
 	 *
 	 * @param array<string, mixed> $input Task input with `limits` and `task_timeout_seconds`.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_limit_invalid` for more than the ceiling.
+	 * @throws Failure `wp_codebox_limit_invalid` for a limit above the ceiling.
 	 */
 	public function resolve( array $input ): array {
 		$asked   = (array) ( $input['limits'] ?? [] );

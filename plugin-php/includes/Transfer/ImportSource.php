@@ -45,7 +45,7 @@ final class ImportSource {
 	 *   or `archive`.
 	 * @param HostPath             $paths     Checks paths given by the caller.
 	 * @param Authority            $authority User or operator the call runs as.
-	 * @throws Failure `wp_codebox_artifact_import_source_missing` and what is wrong with a source.
+	 * @throws Failure `wp_codebox_artifact_import_source_missing`, or the error of an invalid source.
 	 */
 	public static function from( array $input, HostPath $paths, Authority $authority ): self {
 		$given = array_filter(

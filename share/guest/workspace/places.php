@@ -192,7 +192,7 @@ final class Places {
 	private function assert_no_git( string $below, mixed $path ): void {
 		foreach ( explode( '/', $below ) as $name ) {
 			if ( self::is_git( $name ) ) {
-				throw new Refusal( 'git', $this->show( $path ) . ' is below .git, which takes no part in the work' );
+				throw new Refusal( 'git', $this->show( $path ) . ' is below .git, which the workspace tools do not access' );
 			}
 		}
 	}

@@ -227,7 +227,7 @@ final class Writing {
 				continue;
 			}
 			if ( Places::is_git( (string) $name ) ) {
-				throw new Refusal( 'git', $this->places->show( $path ) . ' holds a .git, which takes no part in the work' );
+				throw new Refusal( 'git', $this->places->show( $path ) . ' holds a .git, which the workspace tools do not access' );
 			}
 			$place = $directory . '/' . $name;
 			if ( is_dir( $place ) && ! is_link( $place ) ) {

@@ -34,7 +34,7 @@ function nonce( string $action ): array {
  * @param string              $action Nonce action; `-1` is WordPress's default.
  * @param array<string,mixed> $holder User and optional session of the nonce.
  * @return array<string,mixed>
- * @throws Refusal When it cannot be kept.
+ * @throws Refusal When it cannot be stored.
  */
 function kept_nonce( string $action, array $holder ): array {
 	$kept      = nonce( $action ) + $holder;

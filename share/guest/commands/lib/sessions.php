@@ -44,7 +44,7 @@ final class Sessions {
 	 * @param \WP_User     $user    WordPress user.
 	 * @param list<string> $origins Origins that the cookies are valid for.
 	 * @return array<string, mixed> Session as results report it.
-	 * @throws Refusal When it cannot be made.
+	 * @throws Refusal When it cannot be created.
 	 */
 	public static function make( string $name, \WP_User $user, array $origins ): array {
 		self::check( $name );
@@ -98,7 +98,7 @@ final class Sessions {
 	 *
 	 * @param string $name  Name of the session.
 	 * @param string $login Required login; '' accepts every user.
-	 * @throws Refusal When there is no such session, it is over, or it is somebody else's.
+	 * @throws Refusal When the session does not exist, has expired, or belongs to another user.
 	 */
 	public static function become( string $name, string $login ): \WP_User {
 		self::check( $name );
@@ -137,7 +137,7 @@ final class Sessions {
 	 * Rejects names that are not valid file names.
 	 *
 	 * @param string $name Name of the session.
-	 * @throws Refusal When it is none.
+	 * @throws Refusal When the value is invalid.
 	 */
 	private static function check( string $name ): void {
 		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {

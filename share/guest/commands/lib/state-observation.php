@@ -103,7 +103,7 @@ final class State_Observation {
 				throw Refusal::input( "users have no field $field to observe" );
 			}
 			if ( $this->safe && ! in_array( $field, self::SAFE_FIELDS, true ) ) {
-				throw Refusal::input( "$field names somebody: ask with redaction none, or leave it out" );
+				throw Refusal::input( "$field is personal data: request it with redaction none, or leave it out" );
 			}
 		}
 		$rows = array();
