@@ -70,8 +70,8 @@ final class ModelChoice {
 	 * @param Authority                $authority User or operator the call runs as.
 	 * @param string                   $agent     Kind of the agent: `model`, `preset`, `ability` or `command`.
 	 * @param array<string, Connector> $inherited Usable connectors that the task inherits.
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets that the task
-	 *   input supplies.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets that
+	 *   the task names.
 	 * @throws Failure When the model does not exist, is not permitted, or its key is missing.
 	 */
 	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
@@ -180,8 +180,8 @@ final class ModelChoice {
 	 * Returns the task's secrets that may be sent to a URL: those without hosts, and those whose hosts
 	 * include it.
 	 *
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets that the task
-	 *   input supplies.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets that
+	 *   the task names.
 	 * @param string                                                       $base_url Base URL of the model
 	 *   API.
 	 * @return array<string, string> Values by environment name.

@@ -209,7 +209,7 @@ final class RunRegistry {
 	 * Returns the caller's only run with this prefix.
 	 *
 	 * @param string $reference Prefix of a run id.
-	 * @throws Failure When the input names no source, or several.
+	 * @throws Failure When no run or several runs of the caller have the prefix.
 	 */
 	private function own_reference( string $reference ): string {
 		$found = array_filter( array_column( $this->own( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );
