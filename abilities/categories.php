@@ -12,6 +12,6 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'wp-codebox' => [
 		'label'       => __( 'Codebox', 'codebox' ),
-		'description' => __( 'Runs coding agents in a disposable sandbox and reviews and applies what they changed.', 'codebox' ),
+		'description' => __( 'Runs coding agents in disposable sandboxes, and reviews and applies their changes.', 'codebox' ),
 	],
 ];

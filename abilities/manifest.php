@@ -11,5 +11,5 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '658f8d05500bd1a8261fc566ff105c4809378cf738d289604716926d092178a1',
+	'contract_digest' => '93b8b96a349ce420658ee4f5eca2b384c5d98ef33c2c2ebd4ebf57f7c6c26ed9',
 ];

@@ -1,9 +1,9 @@
 <?php
 /**
- * Removes what the plugin stored in WordPress, on every site of a network: options, network
- * options, transients and user meta whose name starts with `wp_codebox_`. Bundles, runs and the
- * audit log live in the state directory of the host and stay: they may hold work nobody has
- * applied yet, and PHP may not be able to write there. The readme says where they are.
+ * Removes the plugin's data from WordPress on every site of a network: options, network options, transients
+ * and user meta whose names start with `wp_codebox_`. Bundles, run records and the audit log stay in the
+ * host's state directory: bundles may hold changes that are not applied yet, and PHP may not have write
+ * access there. The readme names the directory.
  *
  * @package WPCodebox
  */

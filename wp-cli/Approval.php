@@ -1,6 +1,6 @@
 <?php
 /**
- * What was approved, as flags say it.
+ * Parses the approval flags of a bundle decision.
  *
  * @package WPCodebox
  */
@@ -16,21 +16,21 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the flags that all decisions about a bundle share, and the files they name.
+ * Reads the approval flags shared by all bundle decisions, and the files that these flags name.
  */
 final class Approval {
 
 	/**
-	 * Wires the reader.
+	 * Creates the reader with its dependencies.
 	 *
-	 * @param Services $services The work.
+	 * @param Services $services Service objects of the plugin.
 	 */
 	public function __construct( private readonly Services $services ) {}
 
 	/**
-	 * Input of the ability that does the same.
+	 * Builds the input of the equivalent ability.
 	 *
-	 * @param list<string>         $args  Positional arguments: the bundle.
+	 * @param list<string>         $args  Positional arguments: the bundle id.
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
@@ -53,11 +53,11 @@ final class Approval {
 	}
 
 	/**
-	 * Full paths for paths relative to the mount, where exactly one fits; others stay as
-	 * they are and are judged as they are.
+	 * Replaces a path relative to the mount by the full path when exactly one changed file matches. Other
+	 * paths stay unchanged; the ability validates them.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
-	 * @param list<string>         $paths As given.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
+	 * @param list<string>         $paths Paths as the user typed them.
 	 * @return list<string>
 	 */
 	public function paths( array $input, array $paths ): array {

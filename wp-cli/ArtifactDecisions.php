@@ -17,12 +17,12 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Decisions about a bundle: what `ArtifactsCommand` shows is applied or thrown away here.
+ * Applies or discards bundles. `ArtifactsCommand` holds the read-only subcommands.
  */
 final class ArtifactDecisions extends Command {
 
 	/**
-	 * Shows what an apply would hand over, and refuses what it would refuse. Writes nothing.
+	 * Shows what an apply would change, and fails where the apply would fail. Writes nothing.
 	 *
 	 * ## OPTIONS
 	 *
@@ -30,22 +30,24 @@ final class ArtifactDecisions extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, with commas or as a JSON list; as listed, or relative to the code.
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
 	 * : Approve every changed file.
 	 *
 	 * [--approver=<name>]
-	 * : Who approves; the audit log names the real user too.
+	 * : Name of the approver; the audit log also records the authenticated user.
 	 *
 	 * [--apply-target=<json>]
-	 * : Where to apply when the change was not made in an installed plugin or theme: {"directory":"/path"}.
+	 * : Target as a JSON object {"directory":"/path"}, needed when the change is not in an installed plugin
+	 * or theme.
 	 *
 	 * [--manifest-sha256=<hash>]
-	 * : Refuse unless this is the bundle that was reviewed.
+	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
 	 * [--format=<format>]
-	 * : How to print it. table, csv and count are about the approved files.
+	 * : Output format. table, csv and count list the approved files.
 	 * ---
 	 * default: table
 	 * options:
@@ -61,7 +63,7 @@ final class ArtifactDecisions extends Command {
 	 * : Columns of the approved files.
 	 *
 	 * [--porcelain]
-	 * : Print only the sha256 of the patch that would be handed over.
+	 * : Print only the sha256 of the patch that would be applied.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -90,7 +92,7 @@ final class ArtifactDecisions extends Command {
 	}
 
 	/**
-	 * Hands approved files to the plugin of this site that applies changes.
+	 * Applies approved files through the plugin of this site that handles applies.
 	 *
 	 * ## OPTIONS
 	 *
@@ -98,22 +100,24 @@ final class ArtifactDecisions extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, with commas or as a JSON list; as listed, or relative to the code.
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
 	 * : Approve every changed file.
 	 *
 	 * [--approver=<name>]
-	 * : Who approves; the audit log names the real user too.
+	 * : Name of the approver; the audit log also records the authenticated user.
 	 *
 	 * [--apply-target=<json>]
-	 * : Where to apply when the change was not made in an installed plugin or theme: {"directory":"/path"}.
+	 * : Target as a JSON object {"directory":"/path"}, needed when the change is not in an installed plugin
+	 * or theme.
 	 *
 	 * [--manifest-sha256=<hash>]
-	 * : Refuse unless this is the bundle that was reviewed.
+	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result. table, csv and count are about the applied files.
+	 * : Output format of the result. table, csv and count list the applied files.
 	 * ---
 	 * default: table
 	 * options:
@@ -160,7 +164,7 @@ final class ArtifactDecisions extends Command {
 	}
 
 	/**
-	 * Deletes a bundle for good, a broken one too.
+	 * Deletes a bundle permanently, even one that cannot be read.
 	 *
 	 * ## OPTIONS
 	 *
@@ -168,10 +172,10 @@ final class ArtifactDecisions extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--yes]
-	 * : Do not ask. Nothing is asked either when STDIN is no terminal.
+	 * : Do not ask for confirmation. The command does not ask either when STDIN is not a terminal.
 	 *
 	 * [--format=<format>]
-	 * : How to print what is gone.
+	 * : Output format of the deleted bundle.
 	 * ---
 	 * default: table
 	 * options:

@@ -16,10 +16,9 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reviews, applies and discards what agents changed.
+ * Reviews, applies and discards the changes that agents made.
  *
- * An artifact is named by its run id, its artifact id, or the beginning of either when
- * it is unique.
+ * Each command accepts an artifact's run id, its artifact id, or a unique prefix of either.
  */
 final class ArtifactsCommand extends Command {
 
@@ -29,13 +28,13 @@ final class ArtifactsCommand extends Command {
 	 * ## OPTIONS
 	 *
 	 * [--page=<number>]
-	 * : Page, from 1.
+	 * : Page number, starting at 1.
 	 *
 	 * [--per-page=<number>]
 	 * : Bundles per page.
 	 *
 	 * [--format=<format>]
-	 * : How to print them; ids are run ids.
+	 * : Output format; `ids` prints run ids.
 	 * ---
 	 * default: table
 	 * options:
@@ -51,7 +50,7 @@ final class ArtifactsCommand extends Command {
 	 * : Columns: run_id, artifact_id, created_at, outcome, changed_files, summary, directory, valid_manifest.
 	 *
 	 * [--porcelain]
-	 * : Print only run ids, one a line.
+	 * : Print only run ids, one per line.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -86,7 +85,7 @@ final class ArtifactsCommand extends Command {
 	}
 
 	/**
-	 * Reads one bundle.
+	 * Shows one bundle.
 	 *
 	 * ## OPTIONS
 	 *
@@ -94,7 +93,7 @@ final class ArtifactsCommand extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--format=<format>]
-	 * : How to print it. table, csv and count are about the changed files.
+	 * : Output format. table, csv and count list the changed files.
 	 * ---
 	 * default: table
 	 * options:
@@ -134,7 +133,7 @@ final class ArtifactsCommand extends Command {
 	}
 
 	/**
-	 * Reads one bundle and verifies it. Exit status 1 when it does not verify.
+	 * Shows one bundle and verifies it. Exit status 1 when verification fails.
 	 *
 	 * ## OPTIONS
 	 *
@@ -142,7 +141,7 @@ final class ArtifactsCommand extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--format=<format>]
-	 * : How to print it. table, csv and count are about the violations.
+	 * : Output format. table, csv and count list the violations.
 	 * ---
 	 * default: table
 	 * options:
@@ -194,7 +193,7 @@ final class ArtifactsCommand extends Command {
 	}
 
 	/**
-	 * Prints the patch, whole or of some files, byte for byte.
+	 * Prints the patch of all or of selected files without changing a byte.
 	 *
 	 * ## OPTIONS
 	 *
@@ -202,7 +201,7 @@ final class ArtifactsCommand extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--files=<paths>]
-	 * : Only these changed files, with commas or as a JSON list.
+	 * : Limit the patch to these changed files, separated by commas or as a JSON list.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -232,7 +231,7 @@ final class ArtifactsCommand extends Command {
 	/**
 	 * Prints a bundle.
 	 *
-	 * @param array<string, mixed> $answer The envelope.
+	 * @param array<string, mixed> $answer Result of the ability.
 	 * @param array<string, mixed> $flags  Flags.
 	 */
 	private function show( array $answer, array $flags ): void {

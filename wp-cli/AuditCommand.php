@@ -15,29 +15,30 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the audit log: who approved, applied, imported or discarded what.
+ * Reads the audit log: which user approved, applied, imported or discarded which bundle.
  */
 final class AuditCommand extends Command {
 
 	/**
-	 * Lists records, oldest first; without --after the newest. Exit status 1 when the hash chain is broken.
+	 * Lists audit records, oldest first; without --after only the newest page. Exit status 1 when the hash
+	 * chain is broken.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--after=<number>]
-	 * : Records that follow this sequence number.
+	 * : Show only records with a higher sequence number.
 	 *
 	 * [--per-page=<number>]
-	 * : How many, at most 1000.
+	 * : Maximum number of records, at most 1000.
 	 * ---
 	 * default: 20
 	 * ---
 	 *
 	 * [--full]
-	 * : Records as they are stored: with approved files, targets, results and mounts.
+	 * : Show the complete stored records, with approved files, targets, results and mounts.
 	 *
 	 * [--format=<format>]
-	 * : How to print them; ids are sequence numbers.
+	 * : Output format; `ids` prints sequence numbers.
 	 * ---
 	 * default: table
 	 * options:
@@ -81,12 +82,13 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Checks the hash chain of all records, and against the anchors in the state directory and the database that none was removed from the end. Exit status 1 when it is broken.
+	 * Verifies the hash chain of all records. Also compares the log with the anchors in the state directory
+	 * and in the database, to detect records removed from the end. Exit status 1 when a check fails.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--format=<format>]
-	 * : How to print the result.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -130,7 +132,7 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Says when the chain is broken.
+	 * Prints a warning when the hash chain is broken.
 	 *
 	 * @param array<string, mixed> $page A page of records.
 	 */
@@ -144,9 +146,9 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * A record with who asked in one word.
+	 * Adds the requester to a record as one string.
 	 *
-	 * @param array<string, mixed> $record Record as stored.
+	 * @param array<string, mixed> $record Audit record as stored.
 	 * @return array<string, mixed>
 	 */
 	private function record( array $record ): array {
@@ -165,9 +167,9 @@ final class AuditCommand extends Command {
 	}
 
 	/**
-	 * Who approved, with a word where that is only what the caller said.
+	 * Returns the approver, with a note when only the caller's input named that person.
 	 *
-	 * @param array<string, mixed> $record The record.
+	 * @param array<string, mixed> $record Audit record as stored.
 	 */
 	private function approver( array $record ): string {
 		$approver = $record['approver'] ?? '';

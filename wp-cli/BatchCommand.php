@@ -20,13 +20,13 @@ defined( 'ABSPATH' ) || exit;
 final class BatchCommand extends Command {
 
 	/**
-	 * Runs several tasks one after the other, each in a disposable sandbox of its own.
+	 * Runs several tasks one after the other, each in its own disposable sandbox.
 	 *
-	 * A task is a goal, or an object with fields of run-agent-task; what all of them share is
-	 * given once, as flags. One that is wrong or fails is a failed row, and the others run.
-	 * Ctrl-C cancels the task that runs and those after it.
+	 * A task is a goal, or an object with fields of run-agent-task. Flags set the fields that all tasks
+	 * share. An invalid or failing task becomes a failed row; the other tasks still run. Ctrl-C cancels the
+	 * running task and all later ones.
 	 *
-	 * Exit status: 0 all good, 3 some of it, 1 none of it, 130 cancelled.
+	 * Exit status: 0 all tasks succeeded, 3 some did, 1 none did, 130 cancelled.
 	 *
 	 * ## OPTIONS
 	 *
@@ -34,88 +34,89 @@ final class BatchCommand extends Command {
 	 * : The tasks as a JSON list.
 	 *
 	 * [--stop-on-failure]
-	 * : Start no further task after one that is not good.
+	 * : Start no further task after the first one that does not succeed.
 	 *
 	 * [--plugin=<slug>]
-	 * : Installed plugin that all work on. Without any code of its own: the one that contains the current directory.
+	 * : Installed plugin that all tasks work on. Without --plugin, --theme and --mount: the plugin or theme
+	 * that contains the current directory.
 	 *
 	 * [--theme=<slug>]
-	 * : Installed theme that all work on.
+	 * : Installed theme that all tasks work on.
 	 *
 	 * [--mount=<mounts>]
-	 * : Directories that all work on, each SRC[:DST][:ro].
+	 * : Directories that all tasks work on, each SRC[:DST][:ro].
 	 *
 	 * [--git=<mode>]
-	 * : Git repository of the code in each sandbox, as for run-agent-task.
+	 * : Git repository of the code in each sandbox, same values as in run-agent-task.
 	 *
 	 * [--agent-command=<command>]
-	 * : Program that does the work, as for run-agent-task.
+	 * : Program that does the work, same form as in run-agent-task.
 	 *
 	 * [--agent=<name>]
 	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
 	 *
 	 * [--agent-success-codes=<codes>]
-	 * : Exit codes of the agent that mean success.
+	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
 	 *
 	 * [--provider=<id>]
 	 * : Model provider of the built-in agent, as for run-agent-task.
 	 *
 	 * [--model=<name>]
-	 * : Model, as its provider knows it.
+	 * : Model provider of the built-in agent, same values as in run-agent-task.
 	 *
 	 * [--base-url=<url>]
-	 * : As for run-agent-task.
+	 * : Model id as the provider names it.
 	 *
 	 * [--max-turns=<number>]
-	 * : Answers of the model at most, of each run.
+	 * : Maximum number of model responses per run.
 	 *
 	 * [--max-cost=<dollars>]
-	 * : US dollars at most, of each run.
+	 * : Cost limit per run, in US dollars.
 	 *
 	 * [--budget=<json>]
-	 * : As for run-agent-task, of each run.
+	 * : Same meaning as in run-agent-task, for each run.
 	 *
 	 * [--allowed-tools=<tools>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--sandbox-tool-policy=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--tool-bridge=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--parent-tool-bridge=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--inherit=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--check=<commands>]
-	 * : Command line to run on each result in a fresh sandbox; a JSON list for several.
+	 * : Command line to run on each result in a new sandbox; a JSON list for several.
 	 *
 	 * [--network=<posture>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--timeout=<duration>]
-	 * : Wall clock of each run, e.g. 90s, 15m, 1h.
+	 * : Wall-clock time limit of each run, e.g. 90s, 15m, 1h.
 	 *
 	 * [--sandbox-session-id=<id>]
-	 * : Your id of this call; echoed in the answer, stored nowhere.
+	 * : Client-side id of this call; returned in the result, not stored.
 	 *
 	 * [--session-id=<id>]
-	 * : Your id of the agent's conversation; echoed in the answer, stored nowhere.
+	 * : Client-side id of the agent's conversation; returned in the result, not stored.
 	 *
 	 * [--orchestrator=<json>]
-	 * : Your correlation data; echoed in the answer, stored nowhere.
+	 * : Client-side correlation data; returned in the result, not stored.
 	 *
 	 * [--input-file=<file>]
-	 * : Input as a JSON object, as the ability takes it; - reads STDIN. Flags win.
+	 * : File with the ability input as a JSON object; - reads STDIN. Flags override its fields.
 	 *
 	 * [--input-json=<json>]
-	 * : The same, as a flag.
+	 * : Same JSON object, given inline instead of from a file.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result. table, csv and count are about the rows, ids are run ids.
+	 * : Output format of the result. table, csv and count list the rows; ids prints run ids.
 	 * ---
 	 * default: table
 	 * options:
@@ -131,7 +132,7 @@ final class BatchCommand extends Command {
 	 * : Columns: index, task, status, outcome, run_id, artifact_id, exit_code, summary, error.
 	 *
 	 * [--porcelain]
-	 * : Print only the run ids of what is completed, one a line.
+	 * : Print only the run ids of completed tasks, one per line.
 	 *
 	 * ## EXAMPLES
 	 *

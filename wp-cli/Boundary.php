@@ -1,6 +1,6 @@
 <?php
 /**
- * The border between a command and the shell.
+ * Permission checks and error handling around each command.
  *
  * @package WPCodebox
  */
@@ -21,17 +21,17 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Without `--user` whoever holds the shell is the operator. With it the command may do
- * what the same ability would let that user do. A failure ends the process with the
- * exit status of its code.
+ * Without `--user` the command runs with the rights of the operator, who has shell access. With `--user` the
+ * command may do what the equivalent ability would let that user do. A failure ends the process with the exit
+ * status of its error code.
  */
 final class Boundary {
 
 	/**
-	 * Wires the border.
+	 * Creates the boundary with its dependencies.
 	 *
-	 * @param Console      $console      Talk.
-	 * @param Capabilities $capabilities Permission.
+	 * @param Console      $console      Writer for STDERR messages.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct(
 		private readonly Console $console,
@@ -39,13 +39,13 @@ final class Boundary {
 	) {}
 
 	/**
-	 * Runs the body of a command.
+	 * Runs the body of a command and exits with its status.
 	 *
-	 * @param string                    $command    Command without `wp`.
-	 * @param string|list<string>       $capability What it needs; one of a list is enough.
-	 * @param string|null               $ability    Ability that does the same; null when there is none.
-	 * @param array<string, mixed>      $flags      Flags as WP-CLI hands them over.
-	 * @param callable(Authority): int  $body       Answers the exit status.
+	 * @param string                    $command    Command line without `wp`.
+	 * @param string|list<string>       $capability Required capability; of a list, one is enough.
+	 * @param string|null               $ability    Name of the equivalent ability; null when there is none.
+	 * @param array<string, mixed>      $flags      Flags as WP-CLI passes them.
+	 * @param callable(Authority): int  $body       Runs the command and returns its exit status.
 	 */
 	public function enter( string $command, string|array $capability, ?string $ability, array $flags, callable $body ): void {
 		$status = 0;
@@ -78,10 +78,10 @@ final class Boundary {
 	}
 
 	/**
-	 * In whose name the command runs.
+	 * Determines the authority of the command and refuses a user without permission.
 	 *
-	 * @param list<string> $any     What it needs, one of these.
-	 * @param string|null  $ability Ability that does the same.
+	 * @param list<string> $any     Capabilities, one of which is enough.
+	 * @param string|null  $ability Name of the equivalent ability.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function authority( array $any, ?string $ability ): Authority {
@@ -102,7 +102,7 @@ final class Boundary {
 	}
 
 	/**
-	 * WP-CLI keeps only the last of a repeated flag; what the others said would be lost.
+	 * Refuses repeated flags: WP-CLI keeps only the last value and would drop the others silently.
 	 *
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * What all commands share.
+ * Base class of all commands.
  *
  * @package WPCodebox
  */
@@ -14,17 +14,17 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Wires a command and prints its answer as `--format`, `--fields` and `--porcelain` ask.
+ * Prints the result of a command as `--format`, `--fields` and `--porcelain` request.
  */
 abstract class Command {
 
 	/**
-	 * Wires the command.
+	 * Creates the command with its dependencies.
 	 *
-	 * @param Boundary $boundary Border to the shell.
-	 * @param Console  $console  Talk.
-	 * @param Table    $table    Rows.
-	 * @param Services $services The work.
+	 * @param Boundary $boundary Runs command bodies with permission checks.
+	 * @param Console  $console  Writer for STDERR messages.
+	 * @param Table    $table    Table printer.
+	 * @param Services $services Service objects of the plugin.
 	 */
 	final public function __construct(
 		protected readonly Boundary $boundary,
@@ -34,12 +34,12 @@ abstract class Command {
 	) {}
 
 	/**
-	 * Prints rows; as JSON or YAML the whole document, unless `--fields` names columns.
+	 * Prints rows. JSON and YAML print the whole document, unless `--fields` names columns.
 	 *
-	 * @param array<string, mixed>       $document The whole document.
-	 * @param list<array<string, mixed>> $rows     Its rows.
-	 * @param list<string>               $columns  Columns when `--fields` names none.
-	 * @param string                     $id       Column that `ids` prints.
+	 * @param array<string, mixed>       $document Whole document.
+	 * @param list<array<string, mixed>> $rows     Rows of the document.
+	 * @param list<string>               $columns  Default columns, used without `--fields`.
+	 * @param string                     $id       Column printed by `--format=ids`.
 	 * @param array<string, mixed>       $flags    Flags.
 	 */
 	protected function rows( array $document, array $rows, array $columns, string $id, array $flags ): void {
@@ -51,12 +51,12 @@ abstract class Command {
 	}
 
 	/**
-	 * Prints a document as JSON or YAML; in the other formats its rows.
+	 * Prints a document as JSON or YAML, or its rows in the other formats.
 	 *
-	 * @param array<string, mixed>       $document The document.
-	 * @param list<array<string, mixed>> $rows     Its rows.
-	 * @param list<string>               $columns  Columns when `--fields` names none.
-	 * @param string                     $id       Column that `ids` prints.
+	 * @param array<string, mixed>       $document Document to print.
+	 * @param list<array<string, mixed>> $rows     Rows of the document.
+	 * @param list<string>               $columns  Default columns, used without `--fields`.
+	 * @param string                     $id       Column printed by `--format=ids`.
 	 * @param array<string, mixed>       $flags    Flags.
 	 */
 	protected function document( array $document, array $rows, array $columns, string $id, array $flags ): void {
@@ -68,9 +68,9 @@ abstract class Command {
 	}
 
 	/**
-	 * Prints a document as JSON or YAML; in the other formats rows about files.
+	 * Prints a document as JSON or YAML, or one row per file in the other formats.
 	 *
-	 * @param array<string, mixed>       $document The document.
+	 * @param array<string, mixed>       $document Document to print.
 	 * @param list<array<string, mixed>> $files    Changed files, or only their paths.
 	 * @param array<string, mixed>       $flags    Flags.
 	 */
@@ -80,11 +80,11 @@ abstract class Command {
 	}
 
 	/**
-	 * Prints an answer that is one row; for scripts only one line.
+	 * Prints a result with a single row; with `--porcelain` only one line.
 	 *
-	 * @param array<string, mixed> $answer    The answer.
-	 * @param list<string>         $columns   Columns when `--fields` names none.
-	 * @param string               $porcelain What scripts get.
+	 * @param array<string, mixed> $answer    Result to print.
+	 * @param list<string>         $columns   Default columns, used without `--fields`.
+	 * @param string               $porcelain Line printed with `--porcelain`.
 	 * @param array<string, mixed> $flags     Flags.
 	 */
 	protected function row( array $answer, array $columns, string $porcelain, array $flags ): void {

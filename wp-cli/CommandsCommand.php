@@ -15,19 +15,19 @@ use WPCodebox\Native\Policy;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Lists what can be run inside a sandbox.
+ * Lists the commands available inside a sandbox.
  */
 final class CommandsCommand extends Command {
 
 	/**
-	 * Lists the commands that can be run inside a sandbox.
+	 * Lists the commands available inside a sandbox.
 	 *
-	 * A policy names the commands of a run by these ids.
+	 * A run policy refers to commands by these ids.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--format=<format>]
-	 * : How to print them.
+	 * : Output format.
 	 * ---
 	 * default: table
 	 * options:
@@ -43,7 +43,7 @@ final class CommandsCommand extends Command {
 	 * : Columns: id, description, acceptedArgs, outputShape, outputSchema, policyRequirement, recipe.
 	 *
 	 * [--porcelain]
-	 * : Print only ids, one a line.
+	 * : Print only ids, one per line.
 	 *
 	 * ## EXAMPLES
 	 *

@@ -1,6 +1,6 @@
 <?php
 /**
- * Flags about components and what they run.
+ * Flags for components and their runtime task.
  *
  * @package WPCodebox
  */
@@ -15,12 +15,12 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * `--runtime-task`, `--component`, `--provider-plugin-paths` and `--agent-bundles` as fields of a task.
+ * Converts `--runtime-task`, `--component`, `--provider-plugin-paths` and `--agent-bundles` to task fields.
  */
 final class ComponentFlags {
 
 	/**
-	 * The fields that were given.
+	 * Returns the task fields of the flags that were given.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>
@@ -48,10 +48,10 @@ final class ComponentFlags {
 	}
 
 	/**
-	 * A JSON list of texts and objects, or texts with commas between them.
+	 * Parses a JSON list of strings and objects, or strings separated by commas.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @return list<string|array<string, mixed>>
 	 */
 	private static function rows( string $flag, string $text ): array {
@@ -68,9 +68,10 @@ final class ComponentFlags {
 	}
 
 	/**
-	 * A component: a contract, or an installed plugin or a directory to load as an active plugin.
+	 * Parses one component: a contract object, or an installed plugin or directory to load as an active
+	 * plugin.
 	 *
-	 * @param string|array<string, mixed> $row As given.
+	 * @param string|array<string, mixed> $row Component as the user typed it.
 	 * @return array<string, mixed>
 	 */
 	private static function contract( string|array $row ): array {
@@ -86,9 +87,9 @@ final class ComponentFlags {
 	}
 
 	/**
-	 * A path made absolute; a name without a slash stays one.
+	 * Makes a path absolute; a name without a slash stays unchanged.
 	 *
-	 * @param string $text As given.
+	 * @param string $text Value as the user typed it.
 	 */
 	private static function path( string $text ): string {
 		if ( ! str_contains( $text, '/' ) && ! is_file( $text ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a command says, apart from its data.
+ * Terminal output of commands, except rows.
  *
  * @package WPCodebox
  */
@@ -15,17 +15,16 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Talk, progress and errors go to STDERR, so that STDOUT is data only. Text from a
- * guest or a bundle is printed without control and invisible characters: it must not drive a
- * terminal, nor look like another text.
+ * Messages, progress and errors go to STDERR, so STDOUT holds data only. Control and invisible characters are
+ * removed from text of a guest or a bundle: such text must not control the terminal or imitate other text.
  */
 final class Console {
 
-	// The list of HIDDEN in the runner's output.rs, as a class of PCRE; a test compares them.
+	// Same characters as HIDDEN in the runner's output.rs, as a PCRE class; a test compares both.
 	private const HIDDEN = '/[\x00-\x08\x0B-\x1F\x7F-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}'
 		. '\x{2028}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]/u';
 
-	/** What git writes for some characters of a quoted name. */
+	/** C escapes that git writes in quoted file names. */
 	private const ESCAPES = [
 		"\x07" => '\a',
 		"\x08" => '\b',
@@ -39,9 +38,9 @@ final class Console {
 	];
 
 	/**
-	 * One line of talk; silent with `--quiet`.
+	 * Prints one message line; silent with `--quiet`.
 	 *
-	 * @param string $line The line.
+	 * @param string $line Line without its line end.
 	 */
 	public function say( string $line ): void {
 		if ( ! WP_CLI::get_config( 'quiet' ) ) {
@@ -50,18 +49,18 @@ final class Console {
 	}
 
 	/**
-	 * One line that is shown with `--quiet` too.
+	 * Prints one message line, even with `--quiet`.
 	 *
-	 * @param string $line The line.
+	 * @param string $line Line without its line end.
 	 */
 	public function warn( string $line ): void {
 		fwrite( STDERR, 'Warning: ' . self::plain( $line ) . "\n" );
 	}
 
 	/**
-	 * An error: sentence, code, hints. Shown with `--quiet` too.
+	 * Prints an error with message, code and hints, even with `--quiet`.
 	 *
-	 * @param Failure $failure What went wrong.
+	 * @param Failure $failure Failure to report.
 	 */
 	public function error( Failure $failure ): void {
 		$lines = [ sprintf( 'Error: %s (%s)', $failure->getMessage(), $failure->error_code ) ];
@@ -72,18 +71,18 @@ final class Console {
 	}
 
 	/**
-	 * Bytes of data as they are. On a terminal, hidden characters are taken out.
+	 * Writes data bytes unchanged. On a terminal, hidden characters are removed.
 	 *
-	 * @param string $bytes The data.
+	 * @param string $bytes Bytes to write.
 	 */
 	public function data( string $bytes ): void {
 		fwrite( STDOUT, stream_isatty( STDOUT ) ? self::plain( $bytes ) : $bytes );
 	}
 
 	/**
-	 * A document as JSON, in every format that is no table.
+	 * Prints a document as YAML, or as JSON in every other format.
 	 *
-	 * @param array<string, mixed> $document The document.
+	 * @param array<string, mixed> $document Document to print.
 	 * @param string               $format   `json` or `yaml`.
 	 */
 	public function document( array $document, string $format ): void {
@@ -95,10 +94,10 @@ final class Console {
 	}
 
 	/**
-	 * A value as JSON and a line end. On a terminal, hidden characters are escaped.
+	 * Prints a value as one JSON text and a newline. On a terminal, hidden characters are escaped.
 	 *
-	 * @param array<string, mixed> $value The value.
-	 * @param int                  $flags More flags of `json_encode()`.
+	 * @param array<string, mixed> $value Value to encode.
+	 * @param int                  $flags Additional flags of `json_encode()`.
 	 */
 	public function json( array $value, int $flags = 0 ): void {
 		$json = (string) wp_json_encode( $value, $flags | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE );
@@ -106,11 +105,11 @@ final class Console {
 	}
 
 	/**
-	 * Prints what WP-CLI echoes in a format. On a terminal, hidden characters are escaped in JSON and
-	 * taken out of everything else.
+	 * Captures and prints what a WP-CLI formatter echoes. On a terminal, hidden characters are escaped in
+	 * JSON and removed in every other format.
 	 *
 	 * @param string   $format `json` or another format.
-	 * @param callable $output Echoes it.
+	 * @param callable $output Echoes the formatted output.
 	 */
 	public static function echoed( string $format, callable $output ): void {
 		if ( ! stream_isatty( STDOUT ) ) {
@@ -125,29 +124,29 @@ final class Console {
 	}
 
 	/**
-	 * JSON with its hidden characters escaped; it has them in strings only.
+	 * Returns JSON with hidden characters escaped; in JSON only strings can hold such characters.
 	 *
-	 * @param string $json JSON in UTF-8.
+	 * @param string $json JSON text in UTF-8.
 	 */
 	public static function escaped( string $json ): string {
 		return (string) preg_replace_callback(
 			self::HIDDEN,
-			// Above U+FFFF these are two surrogates.
+			// Above U+FFFF the bytes are a surrogate pair.
 			static fn( array $found ): string => '\u' . implode( '\u', str_split( bin2hex( (string) mb_convert_encoding( $found[0], 'UTF-16BE', 'UTF-8' ) ), 4 ) ),
 			$json
 		);
 	}
 
 	/**
-	 * The name of a file in a line, in pipes too: as git quotes it where a character of it is hidden,
-	 * a quote or a backslash, so that one row is one name.
+	 * Returns a file name for output, even into a pipe: quoted like git quotes it when the name holds a
+	 * hidden character, a quote or a backslash. One row is then always one name.
 	 *
-	 * @param string $path As the runner names it.
+	 * @param string $path Path as the runner reports it.
 	 */
 	public static function name( string $path ): string {
 		$path = mb_convert_encoding( $path, 'UTF-8', 'UTF-8' );
 		$odd  = false !== strpbrk( $path, "\"\\\n\t" ) || 1 === preg_match( self::HIDDEN, $path );
-		// A guest path that is not UTF-8 is quoted as a whole already.
+		// The runner already quotes a guest path that is not UTF-8.
 		if ( ! $odd || 1 === preg_match( '~^"/(?:[^"\\\\]|\\\\[0-3][0-7]{2}|\\\\["\\\\abtnvfr])*"$~D', $path ) ) {
 			return $path;
 		}
@@ -162,7 +161,7 @@ final class Console {
 	}
 
 	/**
-	 * The text in valid UTF-8, without hidden characters.
+	 * Returns the text as valid UTF-8 without hidden characters.
 	 *
 	 * @param string $text Any text.
 	 */

@@ -19,21 +19,21 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Says whether this host can run sandboxes, and what to do when it cannot.
+ * Checks whether this host can run sandboxes, and prints a fix for each failed check.
  */
 final class DoctorCommand extends Command {
 
 	/**
-	 * Checks whether this host can run sandboxes, and names the fix for what it cannot.
+	 * Checks whether this host can run sandboxes, and prints a fix for each failed check.
 	 *
-	 * A guest is built and asked: one row per axis (files, processes, network, syscalls,
-	 * privileges, memory, cpu, pids, disk) says what was seen in it. Exit status 1 when a
-	 * check failed.
+	 * The command starts a guest that probes its own isolation: one row per axis (files, processes, network,
+	 * syscalls, privileges, memory, cpu, pids, disk) reports what the probe found. Exit status 1 when a check
+	 * failed.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--format=<format>]
-	 * : How to print the checks.
+	 * : Output format of the checks.
 	 * ---
 	 * default: table
 	 * options:
@@ -69,7 +69,7 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * Asks and prints.
+	 * Runs the checks and prints the result.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 */
@@ -102,8 +102,9 @@ final class DoctorCommand extends Command {
 	 *
 	 * @param string                      $status Overall status.
 	 * @param string                      $level  Isolation level.
-	 * @param array<string, mixed>        $report `wp-codebox/isolation-report/v1`; empty when there is none.
-	 * @param list<array<string, string>> $checks Checks.
+	 * @param array<string, mixed>        $report `wp-codebox/isolation-report/v1`; empty when no report
+	 *   exists.
+	 * @param list<array<string, string>> $checks Rows of the checks.
 	 * @param array<string, mixed>        $flags  Flags.
 	 */
 	private function print( string $status, string $level, array $report, array $checks, array $flags ): void {
@@ -125,7 +126,7 @@ final class DoctorCommand extends Command {
 		$this->console->say( sprintf( 'Status: %s. Isolation level: %s.', $status, $level ) );
 	}
 
-	/** Whether this WordPress has the Abilities API. */
+	/** Checks whether this WordPress has the Abilities API. */
 	private function wordpress(): array {
 		if ( function_exists( 'wp_register_ability' ) ) {
 			return $this->check( 'wordpress', 'ok', sprintf( 'WordPress %s has the Abilities API.', get_bloginfo( 'version' ) ) );
@@ -134,10 +135,10 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * A failed check.
+	 * Returns the row of a failed check.
 	 *
-	 * @param string  $id      Check.
-	 * @param Failure $failure Why.
+	 * @param string  $id      Id of the check.
+	 * @param Failure $failure Failure to report.
 	 * @return array<string, string>
 	 */
 	private function broken( string $id, Failure $failure ): array {
@@ -145,7 +146,7 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * A check of the runner.
+	 * Returns the row of a check that the runner reported.
 	 *
 	 * @param mixed $check `{id, status, message, fix?}`.
 	 * @return array<string, string>
@@ -156,12 +157,12 @@ final class DoctorCommand extends Command {
 	}
 
 	/**
-	 * One check.
+	 * Returns one row.
 	 *
-	 * @param string $id      Check.
+	 * @param string $id      Id of the check.
 	 * @param string $status  `ok`, `warning` or `error`.
-	 * @param string $message What was found.
-	 * @param string $fix     What to do.
+	 * @param string $message Result in one sentence.
+	 * @param string $fix     Suggested fix, or '' without one.
 	 * @return array<string, string>
 	 */
 	private function check( string $id, string $status, string $message, string $fix = '' ): array {

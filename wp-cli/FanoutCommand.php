@@ -15,20 +15,20 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Runs several workers at once.
+ * Runs several workers in parallel.
  */
 final class FanoutCommand extends Command {
 
 	/**
-	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own.
+	 * Runs workers with dependencies, several in parallel, each in its own disposable sandbox.
 	 *
-	 * A worker is an object with id, goal, dependsOn (ids of workers that must be completed
-	 * first), timeout_seconds, required (true unless it says false) and fields of
-	 * run-agent-task; what all of them share is given once, as flags. A plan that is wrong
-	 * anywhere starts nothing. Two workers that changed the same file are a conflict. On a host
-	 * that is full the workers wait. Ctrl-C cancels all of them.
+	 * A worker is an object with id, goal, dependsOn (ids of workers that must complete first),
+	 * timeout_seconds, required (default true) and fields of run-agent-task. Flags set the fields that all
+	 * workers share. No worker starts when any part of the plan is invalid. Two workers that changed the same
+	 * file are a conflict. Workers wait while the host runs its maximum number of runs. Ctrl-C cancels all
+	 * workers.
 	 *
-	 * Exit status: 0 all good, 3 some of it, 1 none of it, 130 cancelled.
+	 * Exit status: 0 all workers succeeded, 3 some did, 1 none did, 130 cancelled.
 	 *
 	 * ## OPTIONS
 	 *
@@ -36,10 +36,10 @@ final class FanoutCommand extends Command {
 	 * : The workers as a JSON list.
 	 *
 	 * [--concurrency=<number>]
-	 * : Workers at once; 1 when left out, 8 at most unless this site says otherwise.
+	 * : Number of workers that run in parallel; default 1, at most 8 unless this site sets another limit.
 	 *
 	 * [--policy=<policy>]
-	 * : What a conflict makes of the whole.
+	 * : Status of the whole fan-out when two workers conflict.
 	 * ---
 	 * options:
 	 *   - fail
@@ -49,19 +49,20 @@ final class FanoutCommand extends Command {
 	 * ---
 	 *
 	 * [--plugin=<slug>]
-	 * : Installed plugin that all work on. Without any code of its own: the one that contains the current directory.
+	 * : Installed plugin that all workers work on. Without --plugin, --theme and --mount: the plugin or theme
+	 * that contains the current directory.
 	 *
 	 * [--theme=<slug>]
-	 * : Installed theme that all work on.
+	 * : Installed theme that all workers work on.
 	 *
 	 * [--mount=<mounts>]
-	 * : Directories that all work on, each SRC[:DST][:ro].
+	 * : Directories that all workers work on, each SRC[:DST][:ro].
 	 *
 	 * [--git=<mode>]
-	 * : Git repository of the code in each sandbox, as for run-agent-task.
+	 * : Git repository of the code in each sandbox, same values as in run-agent-task.
 	 *
 	 * [--agent-command=<command>]
-	 * : Program that does the work, as for run-agent-task.
+	 * : Program that does the work, same form as in run-agent-task.
 	 *
 	 * [--agent=<name>]
 	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
@@ -70,64 +71,64 @@ final class FanoutCommand extends Command {
 	 * : Exit codes of the agent that mean success.
 	 *
 	 * [--provider=<id>]
-	 * : Model provider of the built-in agent, as for run-agent-task.
+	 * : Model provider of the built-in agent, same values as in run-agent-task.
 	 *
 	 * [--model=<name>]
-	 * : Model, as its provider knows it.
+	 * : Model id as the provider names it.
 	 *
 	 * [--base-url=<url>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--max-turns=<number>]
-	 * : Answers of the model at most, of each run.
+	 * : Maximum number of model responses per run.
 	 *
 	 * [--max-cost=<dollars>]
-	 * : US dollars at most, of each run.
+	 * : Cost limit per run, in US dollars.
 	 *
 	 * [--budget=<json>]
-	 * : As for run-agent-task, of each run.
+	 * : Same meaning as in run-agent-task, for each run.
 	 *
 	 * [--allowed-tools=<tools>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--sandbox-tool-policy=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--tool-bridge=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--parent-tool-bridge=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--inherit=<json>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--check=<commands>]
-	 * : Command line to run on each result in a fresh sandbox; a JSON list for several.
+	 * : Command line to run on each result in a new sandbox; a JSON list for several.
 	 *
 	 * [--network=<posture>]
-	 * : As for run-agent-task.
+	 * : Same meaning as in run-agent-task.
 	 *
 	 * [--timeout=<duration>]
-	 * : Wall clock of each run, e.g. 90s, 15m, 1h.
+	 * : Wall-clock time limit of each run, e.g. 90s, 15m, 1h.
 	 *
 	 * [--sandbox-session-id=<id>]
-	 * : Your id of this call; echoed in the answer, stored nowhere.
+	 * : Client-side id of this call; returned in the result, not stored.
 	 *
 	 * [--session-id=<id>]
-	 * : Your id of the agent's conversation; echoed in the answer, stored nowhere.
+	 * : Client-side id of the agent's conversation; returned in the result, not stored.
 	 *
 	 * [--orchestrator=<json>]
-	 * : Your correlation data; echoed in the answer, stored nowhere.
+	 * : Client-side correlation data; returned in the result, not stored.
 	 *
 	 * [--input-file=<file>]
-	 * : Input as a JSON object, as the ability takes it; - reads STDIN. Flags win.
+	 * : File with the ability input as a JSON object; - reads STDIN. Flags override its fields.
 	 *
 	 * [--input-json=<json>]
-	 * : The same, as a flag.
+	 * : Same JSON object, given inline instead of from a file.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result. table, csv and count are about the rows, ids are run ids.
+	 * : Output format of the result. table, csv and count list the rows; ids prints run ids.
 	 * ---
 	 * default: table
 	 * options:
@@ -143,7 +144,7 @@ final class FanoutCommand extends Command {
 	 * : Columns: worker_id, goal, status, outcome, run_id, artifact_id, exit_code, summary, error.
 	 *
 	 * [--porcelain]
-	 * : Print only the run ids of what is completed, one a line.
+	 * : Print only the run ids of completed workers, one per line.
 	 *
 	 * ## EXAMPLES
 	 *

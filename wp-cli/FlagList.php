@@ -1,6 +1,6 @@
 <?php
 /**
- * Lists and objects given in one flag.
+ * Parses flags that hold a list or an object.
  *
  * @package WPCodebox
  */
@@ -15,16 +15,16 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A list is a JSON list, or values with commas between them; where a value may hold a
- * comma (a command line), it is a JSON list or a single value.
+ * A list is a JSON list, or values separated by commas. For values that may contain a comma (command lines),
+ * only a JSON list or a single value is accepted.
  */
 final class FlagList {
 
 	/**
-	 * Values with commas between them, or a JSON list.
+	 * Parses values separated by commas, or a JSON list.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @return list<string>
 	 */
 	public static function split( string $flag, string $text ): array {
@@ -35,10 +35,10 @@ final class FlagList {
 	}
 
 	/**
-	 * The flags among some that were given, as fields of an input: `--session-id` is `session_id`.
+	 * Returns the given flags out of a set as input fields: `--session-id` becomes `session_id`.
 	 *
 	 * @param array<string, mixed> $flags Flags.
-	 * @param list<string>         $names Flags that are texts.
+	 * @param list<string>         $names Names of the flags with string values.
 	 * @return array<string, string>
 	 */
 	public static function texts( array $flags, array $names ): array {
@@ -50,10 +50,10 @@ final class FlagList {
 	}
 
 	/**
-	 * One value, or a JSON list.
+	 * Parses a single value, or a JSON list.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @return list<string>
 	 */
 	public static function one_or_json( string $flag, string $text ): array {
@@ -61,10 +61,10 @@ final class FlagList {
 	}
 
 	/**
-	 * A JSON object.
+	 * Parses a JSON object.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -78,10 +78,10 @@ final class FlagList {
 	}
 
 	/**
-	 * A JSON list of texts.
+	 * Parses a JSON list of strings.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @return list<string>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */

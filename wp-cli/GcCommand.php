@@ -16,16 +16,16 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Removes what runs of this site left.
+ * Removes leftovers of runs of this site.
  */
 final class GcCommand extends Command {
 
 	/**
-	 * Removes what runs of this site left: directories of ended runs, dead scratch, unfinished bundles.
+	 * Removes leftovers of runs of this site: directories of ended runs, orphaned scratch directories,
+	 * unfinished bundles.
 	 *
-	 * Nothing of a run that is alive is touched. Bundles stay, unless --artifacts-max-age or the
-	 * setting says otherwise.
-	 * Exit status 1 when something could not be removed.
+	 * Files of a live run are never touched. Bundles stay unless --artifacts-max-age or the retention setting
+	 * covers them. Exit status 1 when an entry could not be removed.
 	 *
 	 * ## OPTIONS
 	 *
@@ -33,16 +33,17 @@ final class GcCommand extends Command {
 	 * : Remove ended runs older than this, e.g. 12h. Default: the site's retention setting, else 30 days.
 	 *
 	 * [--max-bytes=<size>]
-	 * : Keep at most so much of the ended runs, newest first, e.g. 500M. Default: the site's retention setting.
+	 * : Keep at most this size of ended runs, newest first, e.g. 500M. Default: the site's retention setting.
 	 *
 	 * [--artifacts-max-age=<duration>]
-	 * : Also delete bundles older than this. Default: the site's retention setting; without one bundles are kept.
+	 * : Also delete bundles older than this. Default: the site's retention setting; without it, bundles are
+	 * kept.
 	 *
 	 * [--dry-run]
-	 * : List what would be removed, and remove nothing.
+	 * : List the removable entries without removing them.
 	 *
 	 * [--format=<format>]
-	 * : How to print what was removed.
+	 * : Output format of the removed entries.
 	 * ---
 	 * default: table
 	 * options:
@@ -75,7 +76,7 @@ final class GcCommand extends Command {
 	}
 
 	/**
-	 * Collects and prints.
+	 * Runs the garbage collection and prints the result.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 */
@@ -109,7 +110,7 @@ final class GcCommand extends Command {
 	}
 
 	/**
-	 * Flags as the extension wants them.
+	 * Converts the flags to options of the extension.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, int|bool>

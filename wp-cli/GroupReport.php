@@ -1,6 +1,6 @@
 <?php
 /**
- * Several runs as they happen, and what they came to.
+ * Live output and final report of a batch or fan-out.
  *
  * @package WPCodebox
  */
@@ -17,23 +17,23 @@ use WPCodebox\Run\GroupHooks;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Talk of a batch or a fan-out with the name of the task or worker on each line, and the rows
- * at the end.
+ * Prefixes each message of a batch or fan-out with the name of its task or worker, and prints the rows at the
+ * end.
  */
 final class GroupReport {
 
 	/**
-	 * Streams of the runs that were started.
+	 * Output streams of the started runs.
 	 *
 	 * @var array<string, RunStream>
 	 */
 	private array $streams = [];
 
 	/**
-	 * Wires the report.
+	 * Creates the report with its dependencies.
 	 *
-	 * @param Console $console Talk.
-	 * @param Table   $table   Rows.
+	 * @param Console $console Writer for STDERR messages.
+	 * @param Table   $table   Table printer.
 	 */
 	public function __construct(
 		private readonly Console $console,
@@ -41,10 +41,10 @@ final class GroupReport {
 	) {}
 
 	/**
-	 * What the runs are watched with. Ctrl-C cancels all of them.
+	 * Returns the callbacks that print progress. Ctrl-C cancels all runs.
 	 *
-	 * @param Authority $authority In whose name.
-	 * @param string    $noun      What one of them is called.
+	 * @param Authority $authority User or operator the call runs as.
+	 * @param string    $noun      Noun for one run: task or worker.
 	 */
 	public function hooks( Authority $authority, string $noun ): GroupHooks {
 		$cancellation = new Cancellation();
@@ -67,9 +67,9 @@ final class GroupReport {
 	}
 
 	/**
-	 * Prints the result; answers the exit status.
+	 * Prints the result and returns the exit status.
 	 *
-	 * @param array<string, mixed> $answer The envelope.
+	 * @param array<string, mixed> $answer Result of the ability.
 	 * @param string               $name   Column that names a row.
 	 * @param array<string, mixed> $flags  Flags.
 	 */
@@ -98,7 +98,7 @@ final class GroupReport {
 	}
 
 	/**
-	 * Puts the operator's programs into the guest of one run.
+	 * Mounts the operator's programs into the guest of one run.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}
@@ -110,9 +110,9 @@ final class GroupReport {
 	}
 
 	/**
-	 * A row in a few words.
+	 * Returns a short summary of a row.
 	 *
-	 * @param array<string, mixed> $row The row.
+	 * @param array<string, mixed> $row Row to read.
 	 */
 	private function verdict( array $row ): string {
 		$why = $row['error']['message'] ?? $row['summary'] ?? '';

@@ -1,6 +1,6 @@
 <?php
 /**
- * Ctrl-C.
+ * Handling of Ctrl-C.
  *
  * @package WPCodebox
  */
@@ -12,15 +12,15 @@ namespace WPCodebox\Cli;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What a command does when it is asked to stop. Without the pcntl extension it just ends, and
- * with it every run that is attached to it.
+ * Installs handlers for SIGINT and SIGTERM. Without the pcntl extension a signal ends the command at once,
+ * and with the command every run attached to it.
  */
 final class Interrupt {
 
 	/**
-	 * Replaces what SIGINT and SIGTERM do.
+	 * Replaces the handlers of SIGINT and SIGTERM.
 	 *
-	 * @param callable(): void $body Called for each of them.
+	 * @param callable(): void $body Called for each signal.
 	 */
 	public static function on( callable $body ): void {
 		if ( ! function_exists( 'pcntl_signal' ) ) {

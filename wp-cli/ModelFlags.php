@@ -1,6 +1,6 @@
 <?php
 /**
- * Flags about the model, the tools and what a task inherits.
+ * Flags for the model, the tools and inherited connectors.
  *
  * @package WPCodebox
  */
@@ -14,14 +14,14 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The usual ones are plain values; what is an object in the ability is a JSON object here.
+ * Common flags take plain values; a field that is an object in the ability input is a JSON object here.
  */
 final class ModelFlags {
 
 	private const OBJECTS = [ 'budget', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit' ];
 
 	/**
-	 * Fields of a task.
+	 * Returns the task fields of the flags that were given.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>

@@ -17,23 +17,23 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Shows the default policy of a run and checks policies.
+ * Shows the default run policy and checks policies.
  */
 final class PolicyCommand extends Command {
 
 	/**
-	 * Shows the policy of a run that asks for none.
+	 * Shows the default policy, used for a run that requests none.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--commands=<ids>]
-	 * : Commands the run needs; an agent task needs command-agent-run.
+	 * : Commands that the policy allows; an agent task needs command-agent-run.
 	 * ---
 	 * default: command-agent-run
 	 * ---
 	 *
 	 * [--format=<format>]
-	 * : How to print it.
+	 * : Output format.
 	 * ---
 	 * default: table
 	 * options:
@@ -85,9 +85,9 @@ final class PolicyCommand extends Command {
 	}
 
 	/**
-	 * Checks a policy: is it well formed, and can this host enforce it?
+	 * Checks whether a policy is well-formed and whether this host can enforce it.
 	 *
-	 * Prints what is wrong, one row each. Exit status 126 when a run with it would be refused.
+	 * Prints one row per problem. Exit status 126 when a run with this policy would be refused.
 	 *
 	 * ## OPTIONS
 	 *
@@ -95,10 +95,10 @@ final class PolicyCommand extends Command {
 	 * : File with the policy as a JSON object; - reads STDIN.
 	 *
 	 * [--input-json=<json>]
-	 * : The policy itself.
+	 * : Policy as a JSON object.
 	 *
 	 * [--format=<format>]
-	 * : How to print what is wrong.
+	 * : Output format of the problems.
 	 * ---
 	 * default: table
 	 * options:
@@ -114,7 +114,7 @@ final class PolicyCommand extends Command {
 	 * : Columns: code, field, message.
 	 *
 	 * [--porcelain]
-	 * : Print nothing but the codes, one a line.
+	 * : Print only the error codes, one per line.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -146,7 +146,7 @@ final class PolicyCommand extends Command {
 	}
 
 	/**
-	 * The policy to check.
+	 * Reads the policy to check.
 	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.

@@ -1,6 +1,6 @@
 <?php
 /**
- * Durations and sizes as people write them.
+ * Parsing and formatting of durations and sizes.
  *
  * @package WPCodebox
  */
@@ -15,8 +15,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * `500ms`, `90s`, `15m`, `4h`, `1d` to milliseconds; `512M`, `1G`, `4096` to bytes.
- * The range is judged by the extension.
+ * Converts `500ms`, `90s`, `15m`, `4h`, `1d` to milliseconds and `512M`, `1G`, `4096` to bytes. The extension
+ * checks the range.
  */
 final class Quantity {
 
@@ -35,10 +35,10 @@ final class Quantity {
 	];
 
 	/**
-	 * A duration in milliseconds.
+	 * Parses a duration and returns milliseconds.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function milliseconds( string $flag, string $text ): int {
@@ -54,10 +54,10 @@ final class Quantity {
 	}
 
 	/**
-	 * A size in bytes.
+	 * Parses a size and returns bytes.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function bytes( string $flag, string $text ): int {
@@ -69,12 +69,12 @@ final class Quantity {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $flag Flag, for the message.
-	 * @param string $text As given.
-	 * @param int    $from Smallest.
-	 * @param int    $to   Largest.
+	 * @param string $flag Name of the flag, quoted in the error message.
+	 * @param string $text Value as the user typed it.
+	 * @param int    $from Smallest allowed number.
+	 * @param int    $to   Largest allowed number.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function whole( string $flag, string $text, int $from, int $to ): int {
@@ -86,27 +86,28 @@ final class Quantity {
 	}
 
 	/**
-	 * A size for people.
+	 * Formats a size with a unit.
 	 *
-	 * @param int $bytes Bytes.
+	 * @param int $bytes Size in bytes.
 	 */
 	public static function human_bytes( int $bytes ): string {
 		return $bytes >= 1048576 ? number_format( $bytes / 1048576, 1 ) . ' MiB' : number_format( $bytes / 1024, 1 ) . ' KiB';
 	}
 
 	/**
-	 * A duration for people.
+	 * Formats a duration with a unit.
 	 *
-	 * @param int $milliseconds Milliseconds.
+	 * @param int $milliseconds Duration in milliseconds.
 	 */
 	public static function human_time( int $milliseconds ): string {
 		return $milliseconds < 1000 ? $milliseconds . ' ms' : number_format( $milliseconds / 1000, 2 ) . ' s';
 	}
 
 	/**
-	 * What was used of a model, e.g. `12 turns, 34,000 tokens in, 2,100 out, $0.03`.
+	 * Formats the usage of a model, e.g. `12 turns, 34,000 tokens in, 2,100 out, $0.03`.
 	 *
-	 * @param array<string, mixed> $usage `turns`, `input_tokens`, `output_tokens`, `cost_microusd?`.
+	 * @param array<string, mixed> $usage Usage with `turns`, `input_tokens`, `output_tokens`,
+	 *   `cost_microusd?`.
 	 */
 	public static function human_usage( array $usage ): string {
 		$number = static fn( string $name ): string => number_format( (int) ( $usage[ $name ] ?? 0 ) );

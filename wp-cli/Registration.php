@@ -16,22 +16,22 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One class per noun below `wp codebox`. The docblock of a command is its interface.
+ * One class per noun below `wp codebox`. WP-CLI reads the help text of a command from its docblock.
  */
 final class Registration {
 
 	/**
-	 * Wires the commands.
+	 * Creates the registration with its dependencies.
 	 *
-	 * @param Services     $services     The work.
-	 * @param Capabilities $capabilities Permission of `--user`.
+	 * @param Services     $services     Service objects of the plugin.
+	 * @param Capabilities $capabilities Permission checks for `--user`.
 	 */
 	public function __construct(
 		private readonly Services $services,
 		private readonly Capabilities $capabilities
 	) {}
 
-	/** Registers all of them. */
+	/** Registers all commands. */
 	public function register(): void {
 		$console   = new Console();
 		$shared    = [ new Boundary( $console, $this->capabilities ), $console, new Table(), $this->services ];

@@ -15,15 +15,15 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Repeats runs.
+ * Replays runs.
  */
 final class ReplayCommand extends Command {
 
 	/**
-	 * Runs the task of a bundle again, against the code this site has now, and says what differs.
+	 * Runs the task of a bundle again, against this site's current code, and lists the differences.
 	 *
-	 * Nothing on this site changes; the repetition leaves a bundle of its own. Exit status 0 when
-	 * nothing differs, 3 when something does, 1 when the run cannot be repeated.
+	 * Nothing on this site changes; the replay creates its own bundle. Exit status 0 when both results are
+	 * equal, 3 when they differ, 1 when the run cannot be replayed.
 	 *
 	 * ## OPTIONS
 	 *
@@ -31,13 +31,14 @@ final class ReplayCommand extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--apply-target=<json>]
-	 * : Where the code is when it is no installed plugin or theme: {"directory":"/path"}.
+	 * : Target as a JSON object {"directory":"/path"}, needed when the code is not an installed plugin or
+	 * theme.
 	 *
 	 * [--replay-run-id=<id>]
-	 * : Run nothing: compare with this repetition, which has ended.
+	 * : Start no run; compare with this ended replay.
 	 *
 	 * [--format=<format>]
-	 * : How to print the differences; ids is the run id of the repetition.
+	 * : Output format of the differences; ids prints the run id of the replay.
 	 * ---
 	 * default: table
 	 * options:
@@ -53,7 +54,7 @@ final class ReplayCommand extends Command {
 	 * : Columns: kind, status, path, check, expected, actual, original, replay.
 	 *
 	 * [--porcelain]
-	 * : Print only the run id of the repetition.
+	 * : Print only the run id of the replay.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -84,7 +85,7 @@ final class ReplayCommand extends Command {
 	/**
 	 * Prints the differences.
 	 *
-	 * @param array<string, mixed> $answer `wp-codebox/artifact-replay/v1`.
+	 * @param array<string, mixed> $answer Result `wp-codebox/artifact-replay/v1`.
 	 * @param array<string, mixed> $flags  Flags.
 	 */
 	private function show( array $answer, array $flags ): void {

@@ -15,14 +15,15 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Decisions about a bundle that leave a record: now, or by somebody else later.
+ * Records decisions about a bundle: immediate ones, or pending ones that another person accepts later.
  */
 final class ReviewCommands extends Command {
 
 	/**
-	 * Takes a decision about a bundle and puts it on record. To approve is to apply.
+	 * Records a decision about a bundle. An approval also applies the change.
 	 *
-	 * A broken bundle can be rejected too. Exit status 1 when whoever took the decision says that it failed.
+	 * A bundle that fails verification can still be rejected. Exit status 1 when the plugin that handles the
+	 * decision reports a failure.
 	 *
 	 * ## OPTIONS
 	 *
@@ -30,31 +31,33 @@ final class ReviewCommands extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * --action=<action>
-	 * : What is decided: approve, reject or request-changes.
+	 * : Decision: approve, reject or request-changes.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, with commas or as a JSON list; as listed, or relative to the code.
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
 	 * : Approve every changed file.
 	 *
 	 * [--approver=<name>]
-	 * : Who decides; the audit log names the real user too.
+	 * : Name of the reviewer; the audit log also records the authenticated user.
 	 *
 	 * [--apply-target=<json>]
-	 * : Where to apply when the change was not made in an installed plugin or theme: {"directory":"/path"}.
+	 * : Target as a JSON object {"directory":"/path"}, needed when the change is not in an installed plugin
+	 * or theme.
 	 *
 	 * [--manifest-sha256=<hash>]
-	 * : Refuse an approval unless this is the bundle that was reviewed.
+	 * : SHA-256 of the reviewed manifest; an approval fails when the stored manifest differs.
 	 *
 	 * [--reason=<text>]
-	 * : Why.
+	 * : Reason for the decision.
 	 *
 	 * [--decided-at=<time>]
-	 * : When, as 2026-01-31T12:00:00Z; now when it is left out.
+	 * : Time of the decision, as 2026-01-31T12:00:00Z; default now.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -70,7 +73,7 @@ final class ReviewCommands extends Command {
 	 * : Columns: run_id, artifact_id, action, approved_files, adapter, status, audit_reference.
 	 *
 	 * [--porcelain]
-	 * : Print only the audit reference of whoever took the decision.
+	 * : Print only the audit reference of the plugin that handled the decision.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -105,9 +108,9 @@ final class ReviewCommands extends Command {
 	}
 
 	/**
-	 * Checks an apply and hands it to the plugin of this site that keeps pending actions.
+	 * Checks an apply and hands it to the plugin of this site that stores pending actions.
 	 *
-	 * Nothing is written to the target before somebody accepts the pending action.
+	 * The target stays unchanged until a user accepts the pending action.
 	 *
 	 * ## OPTIONS
 	 *
@@ -115,31 +118,33 @@ final class ReviewCommands extends Command {
 	 * : Run id, artifact id, or the beginning of either.
 	 *
 	 * [--approved-files=<paths>]
-	 * : Changed files to approve, with commas or as a JSON list; as listed, or relative to the code.
+	 * : Changed files to approve, separated by commas or as a JSON list: paths as `artifacts show` lists
+	 * them, or relative to the plugin or theme.
 	 *
 	 * [--all]
 	 * : Approve every changed file.
 	 *
 	 * [--approver=<name>]
-	 * : Who decides; the audit log names the real user too.
+	 * : Name of the requester; the audit log also records the authenticated user.
 	 *
 	 * [--apply-target=<json>]
-	 * : Where to apply when the change was not made in an installed plugin or theme: {"directory":"/path"}.
+	 * : Target as a JSON object {"directory":"/path"}, needed when the change is not in an installed plugin
+	 * or theme.
 	 *
 	 * [--manifest-sha256=<hash>]
-	 * : Refuse unless this is the bundle that was reviewed.
+	 * : SHA-256 of the reviewed manifest; the command fails when the stored manifest differs.
 	 *
 	 * [--summary=<text>]
-	 * : One sentence for whoever decides.
+	 * : One-sentence summary shown to the person who decides.
 	 *
 	 * [--agent-id=<id>]
-	 * : Your id of the agent that made the change.
+	 * : Client-side id of the agent that made the change.
 	 *
 	 * [--for-user=<id>]
-	 * : Id of the user whose pending action it becomes. With --user only that user.
+	 * : Id of the user who owns the pending action. With --user only that user is allowed.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -152,10 +157,11 @@ final class ReviewCommands extends Command {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns: run_id, artifact_id, approved_files, manifest_sha256, patch_sha256, and those of the plugin that keeps the action.
+	 * : Columns: run_id, artifact_id, approved_files, manifest_sha256, patch_sha256, and the columns of the
+	 * plugin that stores the action.
 	 *
 	 * [--porcelain]
-	 * : Print only the sha256 of the manifest that the staged apply is bound to.
+	 * : Print only the sha256 of the manifest that the pending apply is bound to.
 	 *
 	 * ## EXAMPLES
 	 *

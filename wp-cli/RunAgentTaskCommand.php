@@ -22,11 +22,11 @@ final class RunAgentTaskCommand extends Command {
 	/**
 	 * Runs a coding agent against a plugin or theme in a disposable sandbox.
 	 *
-	 * The agent sees a disposable WordPress and a private view of the code you name, and no
-	 * network but what you allow. What it changes comes back as a bundle to review; nothing
-	 * on this site changes. The agent's output is shown on STDERR as it comes; STDOUT gets the report.
+	 * The agent sees a disposable WordPress, a private copy-on-write view of the mounted code, and only the
+	 * network hosts that you allow. Its changes come back as a bundle to review; nothing on this site
+	 * changes. The agent's output appears on STDERR while the run lasts; the report goes to STDOUT.
 	 *
-	 * A list is given as a JSON list or with commas; a flag may be given once.
+	 * A list is a JSON list, or values separated by commas. Each flag may be given once.
 	 *
 	 * Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 out
 	 * of time, 125 the sandbox could not start, 126 refused by policy, 130 cancelled. With
@@ -35,13 +35,14 @@ final class RunAgentTaskCommand extends Command {
 	 * ## OPTIONS
 	 *
 	 * [<goal>]
-	 * : What to do, in plain words.
+	 * : Task of the agent, in natural language.
 	 *
 	 * [--goal=<goal>]
-	 * : The same, as a flag.
+	 * : Task of the agent; same as the positional argument <goal>.
 	 *
 	 * [--plugin=<slug>]
-	 * : Installed plugin to work on. Without any of plugin, theme and mount: the one that contains the current directory.
+	 * : Installed plugin to work on. Without --plugin, --theme and --mount: the plugin or theme that contains
+	 * the current directory.
 	 *
 	 * [--theme=<slug>]
 	 * : Installed theme to work on.
@@ -50,109 +51,123 @@ final class RunAgentTaskCommand extends Command {
 	 * : Directories to work on, each SRC[:DST][:ro].
 	 *
 	 * [--git=<mode>]
-	 * : Git repository of the code in the sandbox: baseline, one commit of what is mounted, or none. Default: baseline where the code lies in a git work tree.
+	 * : Git repository of the code in the sandbox: `baseline` is one commit of the mounted files, `none` is
+	 * no repository. Default: baseline when the code is in a git work tree.
 	 *
 	 * [--agent-command=<command>]
-	 * : Program that does the work, with arguments; split like a shell would, run without one. A host file named by its absolute path is put into the sandbox read-only.
+	 * : Program that does the work, with arguments. The command splits the string like a shell but runs it
+	 * without one. A host file named by its absolute path is mounted read-only into the sandbox.
 	 *
 	 * [--agent=<name>]
-	 * : Agent from the option wp_codebox_agents, a preset such as codex, or built-in, which needs a model and no program. Default: the site's, else built-in when there is a model.
+	 * : Agent: one from the option wp_codebox_agents, a preset such as codex, or built-in, which needs a
+	 * model and no program. Default: the site's default agent, else built-in when a model is configured.
 	 *
 	 * [--runtime-task=<task>]
-	 * : Ability of the sandbox's WordPress that does the work: its name, or a JSON object with ability and input. A component registers it.
+	 * : Ability of the sandbox's WordPress that does the work: its name, or a JSON object with ability and
+	 * input. A component must register it.
 	 *
 	 * [--component=<components>]
-	 * : Plugins that the sandbox's WordPress loads beside the code under change, read-only: slugs of installed plugins or directories, each required and activated; or a JSON list of component contracts.
+	 * : Plugins that the sandbox's WordPress loads beside the code under change, mounted read-only: slugs of
+	 * installed plugins or directories, each required and activated; or a JSON list of component contracts.
 	 *
 	 * [--provider-plugin-paths=<paths>]
-	 * : Plugins that bring a model provider for WordPress's AI client: directories or slugs of installed plugins.
+	 * : Plugins that add a model provider to WordPress's AI client: directories or slugs of installed
+	 * plugins.
 	 *
 	 * [--agent-bundles=<bundles>]
-	 * : Bundles of agents that a component imports before the work: JSON files, or a JSON list of objects with source or bundle.
+	 * : Agent bundles that a component imports before the work starts: JSON files, or a JSON list of objects
+	 * with source or bundle.
 	 *
 	 * [--agent-success-codes=<codes>]
 	 * : Exit codes of the agent that mean success.
 	 *
 	 * [--provider=<id>]
-	 * : Model provider of the built-in agent: openai, anthropic, google, or one of the settings. Its key is the site's, from its connector, and never enters the sandbox.
+	 * : Model provider of the built-in agent: openai, anthropic, google, or one from the settings. The run
+	 * uses the key of the site's connector; the key never enters the sandbox.
 	 *
 	 * [--model=<name>]
-	 * : Model, as its provider knows it.
+	 * : Model id as the provider names it.
 	 *
 	 * [--base-url=<url>]
-	 * : Address of the provider, when it is another than the configured one: only a key lent with --secret-env goes there.
+	 * : Base URL of the provider, when it differs from the configured one. Only a key given with --secret-env
+	 * is sent there.
 	 *
 	 * [--max-turns=<number>]
-	 * : Answers of the model at most.
+	 * : Maximum number of model responses.
 	 *
 	 * [--max-cost=<dollars>]
-	 * : US dollars at most, by the prices of the provider in the settings, e.g. 0.50.
+	 * : Cost limit in US dollars, computed with the provider prices of the settings, e.g. 0.50.
 	 *
 	 * [--budget=<json>]
-	 * : Both and more as a JSON object: turns, input_tokens, output_tokens, cost_usd.
+	 * : Model limits as a JSON object: turns, input_tokens, output_tokens, cost_usd.
 	 *
 	 * [--allowed-tools=<tools>]
-	 * : Tools the agent may use, e.g. workspace.read,workspace.edit. Default: every tool that acts in the sandbox.
+	 * : Tools that the agent may use, e.g. workspace.read,workspace.edit. Default: every tool that acts
+	 * inside the sandbox.
 	 *
 	 * [--sandbox-tool-policy=<json>]
-	 * : The same as a policy, wp-codebox/sandbox-tool-policy/v1.
+	 * : Allowed tools as a policy object, wp-codebox/sandbox-tool-policy/v1.
 	 *
 	 * [--tool-bridge=<json>]
-	 * : Both in one, wp-codebox/tool-bridge/v1.
+	 * : Sandbox tools and abilities of this site in one object, wp-codebox/tool-bridge/v1.
 	 *
 	 * [--parent-tool-bridge=<json>]
-	 * : Abilities of this site that the agent may call, as the user of --user: {"allowed_tools":["plugin/ability"]}.
+	 * : Abilities of this site that the agent may call, as the user of --user:
+	 * {"allowed_tools":["plugin/ability"]}.
 	 *
 	 * [--inherit=<json>]
-	 * : What the task takes over from this site: {"connectors":["openai"]}.
+	 * : Connectors that the task inherits from this site: {"connectors":["openai"]}.
 	 *
 	 * [--check=<commands>]
-	 * : Command line to run on the result in a fresh sandbox; a JSON list for several.
+	 * : Command line to run on the result in a new sandbox; a JSON list for several.
 	 *
 	 * [--network=<posture>]
-	 * : deny (default), host names, or a JSON object with allowHosts, presets, rules and tls.
+	 * : Network policy: deny (default), host names, or a JSON object with allowHosts, presets, rules and tls.
 	 *
 	 * [--secret-env=<secrets>]
-	 * : NAME[=HOST[,HOST]]: the agent gets a placeholder in its variable NAME, the value of NAME in this command's environment goes to these hosts only; without hosts, under the name of the provider's key, it opens the model and the agent gets nothing. A JSON list for several.
+	 * : Secret as NAME[=HOST[,HOST]]. The agent gets a placeholder in its variable NAME; the value, read from
+	 * this command's environment, is sent to the named hosts only. Without hosts, NAME must be the provider's
+	 * key: the run uses the key for the model and the agent gets no variable. A JSON list for several.
 	 *
 	 * [--timeout=<duration>]
-	 * : Wall clock of the whole run, e.g. 90s, 15m, 1h.
+	 * : Wall-clock time limit of the whole run, e.g. 90s, 15m, 1h.
 	 *
 	 * [--memory=<size>]
-	 * : Memory of all processes together, e.g. 512M.
+	 * : Memory limit of all processes together, e.g. 512M.
 	 *
 	 * [--disk=<size>]
-	 * : What may be written inside the sandbox, e.g. 1G.
+	 * : Limit of data written inside the sandbox, e.g. 1G.
 	 *
 	 * [--processes=<number>]
-	 * : Processes alive at once.
+	 * : Maximum number of processes alive at once.
 	 *
 	 * [--output-limit=<size>]
-	 * : Output kept of each program, e.g. 8M.
+	 * : Output stored per program, e.g. 8M.
 	 *
 	 * [--find-renames]
-	 * : Report renamed files as renames.
+	 * : List a renamed file as a rename instead of a deletion and an addition.
 	 *
 	 * [--sandbox-session-id=<id>]
-	 * : Your id of this call; echoed in the answer, stored nowhere.
+	 * : Client-side id of this call; returned in the result, not stored.
 	 *
 	 * [--session-id=<id>]
-	 * : Your id of the agent's conversation; echoed in the answer, stored nowhere.
+	 * : Client-side id of the agent's conversation; returned in the result, not stored.
 	 *
 	 * [--orchestrator=<json>]
-	 * : Your correlation data; echoed in the answer, stored nowhere.
+	 * : Client-side correlation data; returned in the result, not stored.
 	 *
 	 * [--detach]
-	 * : Do not wait: print the run id and how to follow the run, which goes on without this command.
+	 * : Do not wait: print the run id and the follow command; the run continues after this command ends.
 	 *
 	 * [--input-file=<file>]
-	 * : Task as a JSON object, as the ability takes it; - reads STDIN. Flags win.
+	 * : File with the task as a JSON object of the ability's input schema; - reads STDIN. Flags override its
+	 * fields.
 	 *
 	 * [--input-json=<json>]
-	 * : The same, as a flag.
+	 * : Same JSON object, given inline instead of from a file.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result. csv and count are about the changed files, ids is the run id.
+	 * : Output format of the result. csv and count list the changed files; ids prints the run id.
 	 * ---
 	 * default: table
 	 * options:
@@ -165,7 +180,7 @@ final class RunAgentTaskCommand extends Command {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns of the changed files with csv.
+	 * : Columns of the changed files in csv.
 	 *
 	 * [--porcelain]
 	 * : Print only the run id, which every artifacts command accepts.
@@ -211,11 +226,11 @@ final class RunAgentTaskCommand extends Command {
 	}
 
 	/**
-	 * Runs the task and prints what came of it.
+	 * Runs the task and prints the result.
 	 *
 	 * @param list<string>         $args      Positional arguments.
 	 * @param array<string, mixed> $flags     Flags.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function run( array $args, array $flags, Authority $authority ): int {
 		$this->services->gate->check();
@@ -261,9 +276,9 @@ final class RunAgentTaskCommand extends Command {
 	}
 
 	/**
-	 * Prints how to follow a run that goes on.
+	 * Prints the commands to follow a run in the background.
 	 *
-	 * @param array<string, mixed> $handle `wp-codebox/run-handle/v1`.
+	 * @param array<string, mixed> $handle Run handle `wp-codebox/run-handle/v1`.
 	 * @param array<string, mixed> $flags  Flags.
 	 */
 	private function handle( array $handle, array $flags ): void {

@@ -16,45 +16,44 @@ use WPCodebox\Run\RunRegistry;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What a run says and does, page by page or as it happens.
+ * Prints the events of a run, by page or live.
  */
 final class RunEventsCommand extends Command {
 
 	private const PAGE = 1000;
 
-	/** How long to wait for news, in microseconds: at first, and at most when there are none. */
+	/** Polling interval in microseconds: initial value, and maximum while no events arrive. */
 	private const SHORT = 200000;
 	private const LONG  = 1000000;
 
 	private bool $interrupted = false;
 
 	/**
-	 * Shows what a run has said and done, or follows it to its end.
+	 * Shows the events of a run, or follows the run to its end.
 	 *
-	 * With --follow the output of the agent is shown on STDERR as it comes and STDOUT gets the
-	 * report, as with run-agent-task; --format=json prints each event as one line of JSON
-	 * instead. The exit status is then the run's. Ctrl-C ends the command with 130 and leaves
-	 * the run alone.
+	 * With --follow the agent's output appears on STDERR as it arrives and the report goes to STDOUT, as with
+	 * run-agent-task; --format=json prints each event as one line of JSON instead. The command then exits
+	 * with the run's exit status. Ctrl-C ends this command with 130; the run continues.
 	 *
 	 * ## OPTIONS
 	 *
 	 * <id>
-	 * : Run id, or its beginning.
+	 * : Run id, or a unique prefix.
 	 *
 	 * [--follow]
-	 * : Go on until the run ends.
+	 * : Follow until the run ends.
 	 *
 	 * [--after=<cursor>]
-	 * : Only events after this one.
+	 * : Show only events after this cursor.
 	 * ---
 	 * default: 0
 	 * ---
 	 *
 	 * [--per-page=<number>]
-	 * : How many at most; not with --follow.
+	 * : Maximum number of events; not with --follow.
 	 *
 	 * [--format=<format>]
-	 * : How to print them; ids are event ids. With --follow table or json.
+	 * : Output format; ids prints event ids. --follow accepts table or json.
 	 * ---
 	 * default: table
 	 * options:
@@ -70,7 +69,7 @@ final class RunEventsCommand extends Command {
 	 * : Columns: seq, timestamp, type, executionId, data, id.
 	 *
 	 * [--agent-output=<form>]
-	 * : How --follow prints lines of an agent's own protocol; --format=json has both forms.
+	 * : How --follow prints lines of an agent's own protocol; --format=json includes both forms.
 	 * ---
 	 * default: steps
 	 * options:
@@ -79,7 +78,7 @@ final class RunEventsCommand extends Command {
 	 * ---
 	 *
 	 * [--porcelain]
-	 * : Print only the cursor to go on from; not with --follow.
+	 * : Print only the cursor for the next page; not with --follow.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -127,12 +126,12 @@ final class RunEventsCommand extends Command {
 	}
 
 	/**
-	 * Follows a run to its end; answers its exit status.
+	 * Follows a run to its end and returns its exit status.
 	 *
-	 * @param string               $reference Run.
-	 * @param int                  $cursor    Events after this one.
+	 * @param string               $reference Run id or prefix.
+	 * @param int                  $cursor    Cursor; only later events are printed.
 	 * @param array<string, mixed> $flags     Flags.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {
 		$json = 'json' === $flags['format'];
@@ -179,11 +178,11 @@ final class RunEventsCommand extends Command {
 	}
 
 	/**
-	 * Prints what the run came to; answers its exit status.
+	 * Prints the result of the run and returns its exit status.
 	 *
-	 * @param string    $id        Run.
-	 * @param Authority $authority In whose name.
-	 * @param bool      $json      Whether STDOUT is for events only.
+	 * @param string    $id        Run id.
+	 * @param Authority $authority User or operator the call runs as.
+	 * @param bool      $json      Whether STDOUT is reserved for events.
 	 */
 	private function ended( string $id, Authority $authority, bool $json ): int {
 		$answer = $this->services->registry->get( [ 'run_id' => $id ], $authority );

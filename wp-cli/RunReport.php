@@ -1,6 +1,6 @@
 <?php
 /**
- * What a run came to, for people.
+ * Report of a run as text.
  *
  * @package WPCodebox
  */
@@ -12,8 +12,8 @@ namespace WPCodebox\Cli;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The report of `run-agent-task`: outcome, isolation, files, checks, cost, bundle, and
- * the exact commands that come next.
+ * Builds the report of `run-agent-task`: outcome, isolation, files, checks, cost, bundle, and the exact
+ * follow-up commands.
  */
 final class RunReport {
 
@@ -24,7 +24,7 @@ final class RunReport {
 	];
 
 	/**
-	 * The report as text.
+	 * Returns the report of an ended run.
 	 *
 	 * @param array<string, mixed> $run `wp-codebox/agent-task-run/v1`.
 	 */
@@ -46,7 +46,7 @@ final class RunReport {
 	}
 
 	/**
-	 * A run that goes on, or came to no result, as text.
+	 * Returns the report of a run that is still active or ended without a result.
 	 *
 	 * @param array<string, mixed> $run `wp-codebox/run-handle/v1` or `wp-codebox/run/v1`.
 	 */
@@ -67,9 +67,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Level and network, as probes in the guest saw them.
+	 * Returns isolation level and network policy, as probes inside the guest measured them.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 */
 	private static function isolation( array $run ): string {
 		$report = (array) ( $run['isolation'] ?? [] );
@@ -85,9 +85,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Why the run is not good.
+	 * Returns the reason why the run did not succeed.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function error( array $run ): array {
@@ -102,9 +102,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Files with lines added and removed.
+	 * Lists changed files with lines added and removed.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function files( array $run ): array {
@@ -123,9 +123,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Checks, and the end of what a failed one printed.
+	 * Lists the checks, with the last output lines of each failed check.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function checks( array $run ): array {
@@ -147,9 +147,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Model, and what was used of it.
+	 * Returns the model and its usage.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function model( array $run ): array {
@@ -163,9 +163,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Cost.
+	 * Returns the cost row.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function cost( array $run ): array {
@@ -187,9 +187,9 @@ final class RunReport {
 	}
 
 	/**
-	 * Bundle and run.
+	 * Returns the ids of bundle and run.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function bundle( array $run ): array {
@@ -200,10 +200,10 @@ final class RunReport {
 	}
 
 	/**
-	 * The exact commands that come next. The run id names the bundle: two equal changes
-	 * share a bundle id, never a run id.
+	 * Lists the exact follow-up commands. The run id identifies the bundle: two runs with equal changes share
+	 * an artifact id, never a run id.
 	 *
-	 * @param array<string, mixed> $run The envelope.
+	 * @param array<string, mixed> $run Run result, `wp-codebox/agent-task-run/v1`.
 	 * @return list<string>
 	 */
 	private static function next( array $run ): array {
@@ -213,7 +213,8 @@ final class RunReport {
 		$id    = (string) $run['run']['run_id'];
 		$lines = [ '', 'Next:', '  wp codebox artifacts diff ' . $id ];
 		if ( ! empty( $run['approvable'] ) ) {
-			// A run that is not good may still hold good files; nobody should take all of it unseen.
+			// A failed run may still contain useful files, so no command here applies all files without a
+			// review.
 			if ( $run['success'] ) {
 				$lines[] = '  wp codebox artifacts apply ' . $id . ' --all';
 			}
@@ -226,9 +227,9 @@ final class RunReport {
 	}
 
 	/**
-	 * A path as one argument of a flag that takes a list.
+	 * Quotes a path as one value of a flag that takes a list.
 	 *
-	 * @param string $path The path.
+	 * @param string $path Path of a changed file.
 	 */
 	private static function argument( string $path ): string {
 		if ( 1 === preg_match( '#^[A-Za-z0-9_./@%+-]+$#', $path ) ) {
@@ -239,10 +240,10 @@ final class RunReport {
 	}
 
 	/**
-	 * One line of the report.
+	 * Formats one line of the report.
 	 *
-	 * @param string $label Label.
-	 * @param string $text  Text.
+	 * @param string $label Label of the line.
+	 * @param string $text  Text after the label.
 	 */
 	private static function row( string $label, string $text ): string {
 		return rtrim( sprintf( '%-11s%s', '' === $label ? '' : $label . ':', $text ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * A run as it happens.
+ * Live output of a run.
  *
  * @package WPCodebox
  */
@@ -14,20 +14,20 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Prints what the guest prints, line by line, with who said it, and what the run is
- * doing. Ctrl-C cancels the run and keeps what the agent has changed so far.
+ * Prints the guest's output line by line, prefixed with the execution, and the progress of the run. Ctrl-C
+ * cancels the run; the changes the agent made so far are stored as a bundle.
  */
 final class RunStream {
 
 	/**
-	 * Who an execution is: `agent`, `check 1`, or a command.
+	 * Label of each execution: `agent`, `check 1`, or a command.
 	 *
 	 * @var array<string, string>
 	 */
 	private array $names = [];
 
 	/**
-	 * Begun lines by execution and stream.
+	 * Incomplete lines by execution and stream.
 	 *
 	 * @var array<string, string>
 	 */
@@ -36,11 +36,11 @@ final class RunStream {
 	private int $checks = 0;
 
 	/**
-	 * Wires the stream.
+	 * Creates the stream with its dependencies.
 	 *
-	 * @param Console $console Talk.
-	 * @param string  $label   Which of several runs this is; begins each line.
-	 * @param string  $form    `raw`: lines of an agent's protocol as it printed them, not as steps.
+	 * @param Console $console Writer for STDERR messages.
+	 * @param string  $label   Name of the run when several run at once; prefix of each line.
+	 * @param string  $form    With `raw`, prints lines of an agent's protocol unchanged instead of as steps.
 	 */
 	public function __construct(
 		private readonly Console $console,
@@ -49,9 +49,9 @@ final class RunStream {
 	) {}
 
 	/**
-	 * Called once the run exists.
+	 * Called as soon as the run exists.
 	 *
-	 * @param Run $run The handle.
+	 * @param Run $run Run handle.
 	 */
 	public function started( Run $run ): void {
 		$this->say( sprintf( 'Run %s started; the sandbox is being prepared.', $run->id() ) );
@@ -66,7 +66,7 @@ final class RunStream {
 	/**
 	 * Called for each lifecycle event.
 	 *
-	 * @param array<string, mixed> $event The event.
+	 * @param array<string, mixed> $event Lifecycle event.
 	 */
 	public function event( array $event ): bool {
 		$data = (array) ( $event['data'] ?? [] );
@@ -95,10 +95,10 @@ final class RunStream {
 	}
 
 	/**
-	 * An execution starts.
+	 * Handles the start of an execution.
 	 *
-	 * @param string               $id   Execution.
-	 * @param array<string, mixed> $data Detail.
+	 * @param string               $id   Execution id.
+	 * @param array<string, mixed> $data Event data.
 	 */
 	private function begin( string $id, array $data ): void {
 		$phase = (string) ( $data['phase'] ?? '' );
@@ -113,10 +113,10 @@ final class RunStream {
 	}
 
 	/**
-	 * An execution prints something.
+	 * Handles output of an execution.
 	 *
-	 * @param string               $id   Execution.
-	 * @param array<string, mixed> $data Detail.
+	 * @param string               $id   Execution id.
+	 * @param array<string, mixed> $data Event data.
 	 */
 	private function output( string $id, array $data ): void {
 		$stream = 'stderr' === ( $data['stream'] ?? '' ) ? '!' : '|';
@@ -127,7 +127,7 @@ final class RunStream {
 		$key    = $id . $stream;
 		$lines  = explode( "\n", ( $this->begun[ $key ] ?? '' ) . $text );
 		$rest   = (string) array_pop( $lines );
-		// A guest that never ends its line must not fill this process's memory.
+		// A guest that never sends a newline must not fill this process's memory.
 		if ( strlen( $rest ) > 8192 ) {
 			$lines[] = $rest;
 			$rest    = '';
@@ -139,10 +139,10 @@ final class RunStream {
 	}
 
 	/**
-	 * An execution ends.
+	 * Handles the end of an execution.
 	 *
-	 * @param string               $id   Execution.
-	 * @param array<string, mixed> $data Detail.
+	 * @param string               $id   Execution id.
+	 * @param array<string, mixed> $data Event data.
 	 */
 	private function finish( string $id, array $data ): void {
 		foreach ( [ '|', '!' ] as $stream ) {
@@ -157,20 +157,20 @@ final class RunStream {
 	}
 
 	/**
-	 * One line of output.
+	 * Prints one line of output.
 	 *
-	 * @param string $id     Execution.
+	 * @param string $id     Execution id.
 	 * @param string $stream `|` for stdout, `!` for stderr.
-	 * @param string $line   The line.
+	 * @param string $line   Line without its line end.
 	 */
 	private function line( string $id, string $stream, string $line ): void {
 		$this->say( sprintf( '%s %s %s', $this->names[ $id ] ?? 'guest', $stream, $line ) );
 	}
 
 	/**
-	 * One line of talk.
+	 * Prints one message line.
 	 *
-	 * @param string $line The line.
+	 * @param string $line Line without its line end.
 	 */
 	private function say( string $line ): void {
 		$this->console->say( '' === $this->label ? $line : '[' . $this->label . '] ' . $line );

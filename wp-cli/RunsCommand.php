@@ -15,7 +15,7 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Lists, reads, follows and cancels runs of this site, whoever started them.
+ * Lists, reads, follows and cancels the runs of this site, of all users.
  */
 final class RunsCommand extends Command {
 
@@ -26,12 +26,12 @@ final class RunsCommand extends Command {
 	/**
 	 * Lists the runs of this site, newest first.
 	 *
-	 * With --user: the runs that user started, or all of them if that user may review.
+	 * With --user: only the runs that user started, or all runs if the user has the review capability.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--status=<status>]
-	 * : Only those that go on, or only those that ended.
+	 * : Show only active runs, or only ended runs.
 	 * ---
 	 * options:
 	 *   - running
@@ -39,7 +39,7 @@ final class RunsCommand extends Command {
 	 * ---
 	 *
 	 * [--page=<number>]
-	 * : Page, from 1.
+	 * : Page number, starting at 1.
 	 * ---
 	 * default: 1
 	 * ---
@@ -51,7 +51,7 @@ final class RunsCommand extends Command {
 	 * ---
 	 *
 	 * [--format=<format>]
-	 * : How to print them.
+	 * : Output format.
 	 * ---
 	 * default: table
 	 * options:
@@ -67,7 +67,7 @@ final class RunsCommand extends Command {
 	 * : Columns: run_id, status, mode, outcome, summary, created_at, updated_at, goal, bundle_id, salvaged, last_event, error, provenance.
 	 *
 	 * [--porcelain]
-	 * : Print only run ids, one a line.
+	 * : Print only run ids, one per line.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -105,18 +105,18 @@ final class RunsCommand extends Command {
 	}
 
 	/**
-	 * Reads one run: what it is doing, or the report of what it came to.
+	 * Shows one run: the progress of an active run, or the report of an ended one.
 	 *
-	 * Exit status 0 when the run could be read, whatever it came to; the outcome is in the
-	 * data. `wp codebox runs events <id> --follow` exits as the run did.
+	 * Exit status 0 when the run could be read, whatever its outcome; the data has the outcome. `wp codebox
+	 * runs events <id> --follow` exits with the run's exit status.
 	 *
 	 * ## OPTIONS
 	 *
 	 * <id>
-	 * : Run id, or its beginning.
+	 * : Run id, or a unique prefix.
 	 *
 	 * [--format=<format>]
-	 * : How to print it.
+	 * : Output format.
 	 * ---
 	 * default: table
 	 * options:
@@ -132,7 +132,7 @@ final class RunsCommand extends Command {
 	 * : Columns of csv: run_id, status, mode, outcome, summary, created_at, updated_at, goal, bundle_id, salvaged, last_event, error, provenance, success, exit_status, session_status.
 	 *
 	 * [--porcelain]
-	 * : Print only the outcome, or the status of a run that has none.
+	 * : Print only the outcome, or the status of a run without an outcome.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -163,17 +163,17 @@ final class RunsCommand extends Command {
 	}
 
 	/**
-	 * Asks a run to stop. What the agent has changed so far is kept as a bundle.
+	 * Requests cancellation of a run. The changes the agent made so far are stored as a bundle.
 	 *
-	 * Cancelling again, or a run that has ended, is no error.
+	 * Repeating the request, or cancelling an ended run, is not an error.
 	 *
 	 * ## OPTIONS
 	 *
 	 * <id>
-	 * : Run id, or its beginning.
+	 * : Run id, or a unique prefix.
 	 *
 	 * [--format=<format>]
-	 * : How to print the answer.
+	 * : Output format of the reply.
 	 * ---
 	 * default: table
 	 * options:
@@ -189,7 +189,7 @@ final class RunsCommand extends Command {
 	 * : Columns: run_id, answer, status.
 	 *
 	 * [--porcelain]
-	 * : Print only the answer: requested or already_ended.
+	 * : Print only the reply: requested or already_ended.
 	 *
 	 * ## EXAMPLES
 	 *

@@ -1,6 +1,6 @@
 <?php
 /**
- * Secrets that an operator lends to a run.
+ * Secrets that the operator passes to a run.
  *
  * @package WPCodebox
  */
@@ -16,13 +16,13 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * `--secret-env=NAME[=HOST[,HOST]]`: the value is read from the environment of this command,
- * never from an argument. Without hosts it can only open the model of the task.
+ * `--secret-env=NAME[=HOST[,HOST]]`: the value comes from the environment of this command, never from an
+ * argument. Without hosts the secret can only be the API key of the task's model.
  */
 final class SecretFlags {
 
 	/**
-	 * The secrets as the extension takes them.
+	 * Returns the secrets in the form the extension takes.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
@@ -36,14 +36,15 @@ final class SecretFlags {
 	}
 
 	/**
-	 * One secret.
+	 * Parses one secret.
 	 *
-	 * @param string $text As given.
+	 * @param string $text Value as the user typed it.
 	 * @return array{env: string, value: string, hosts: list<string>}
 	 */
 	private static function secret( string $text ): array {
 		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/D', $text, $parts ) ) {
-			// What is no name may be a value in the wrong place: it is not repeated.
+			// A malformed name may be a secret value typed in the wrong place, so the message does not repeat
+			// it.
 			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.', 'codebox' ) );
 		}
 		$value = getenv( $parts[1] );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Programs of the host that the operator puts into the guest.
+ * Host programs that the operator mounts into the guest.
  *
  * @package WPCodebox
  */
@@ -17,22 +17,21 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The guest sees neither the operator's home nor the site. Where a command line of the
- * operator names a host file by its absolute path, that one file is put into the guest
- * read-only and the command line says where. Only the operator can do this; files that
- * look like secrets are refused.
+ * The guest sees neither the operator's home directory nor the site. When a command line of the operator
+ * names a host file by its absolute path, that file is mounted read-only into the guest and the command line
+ * is rewritten to the guest path. Only the operator can do this; files that look like secrets are refused.
  */
 final class StagedPrograms {
 
 	private const TARGET = '/run/codebox/staged/';
 
-	/** What the guest has of its own, or what cannot be a program of the operator. */
+	/** Paths that exist inside the guest, or that cannot be a program of the operator. */
 	private const OWN = '#^/(usr|bin|sbin|lib|lib32|lib64|libx32|dev|proc|sys|workspace|wordpress|run/codebox|opt/codebox)(/|$)#';
 
 	private const SECRET = '#(^|/)(\.[^/]*|id_[^/]*|wp-config[^/]*\.php|[^/]*\.(pem|key|p12|pfx|kdbx))$|/\.(ssh|gnupg|aws|kube|docker)/#i';
 
 	/**
-	 * Host file to guest path.
+	 * Guest path by host file.
 	 *
 	 * @var array<string, string>
 	 */
@@ -42,7 +41,7 @@ final class StagedPrograms {
 	 * Rewrites the command lines of a task.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array<string, mixed> The same with guest paths.
+	 * @return array<string, mixed> Task input with guest paths.
 	 * @throws Failure `wp_codebox_mount_denied` for a file that looks like a secret.
 	 */
 	public function rewrite( array $input ): array {
@@ -56,7 +55,7 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * The files, as the extension takes them.
+	 * Returns the files in the form the extension takes.
 	 *
 	 * @return list<array{source: string, target: string}>
 	 */
@@ -72,9 +71,9 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * One command line; unchanged when it names no host file.
+	 * Rewrites one command line; returns it unchanged when it names no host file.
 	 *
-	 * @param string $line The line.
+	 * @param string $line Command line.
 	 */
 	private function line( string $line ): string {
 		$tokens  = Run::splitCommand( $line );
@@ -83,9 +82,9 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * One token.
+	 * Rewrites one token of a command line.
 	 *
-	 * @param string $token As given.
+	 * @param string $token Token of a command line.
 	 */
 	private function token( string $token ): string {
 		if ( ! str_starts_with( $token, '/' ) || 1 === preg_match( self::OWN, $token ) || ! is_file( $token ) ) {
@@ -110,9 +109,9 @@ final class StagedPrograms {
 	}
 
 	/**
-	 * A token as a POSIX shell would read it back.
+	 * Quotes a token for a POSIX shell.
 	 *
-	 * @param string $token The token.
+	 * @param string $token Token of a command line.
 	 */
 	private function quote( string $token ): string {
 		return 1 === preg_match( '#^[A-Za-z0-9_./:=@%+,-]+$#', $token ) ? $token : "'" . str_replace( "'", "'\\''", $token ) . "'";

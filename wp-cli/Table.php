@@ -1,6 +1,6 @@
 <?php
 /**
- * Rows in the formats of WP-CLI.
+ * Prints rows in the formats of WP-CLI.
  *
  * @package WPCodebox
  */
@@ -16,19 +16,19 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Prints rows as `--format` and `--fields` ask. An empty list is no error.
+ * Prints rows as `--format` and `--fields` request. An empty list is not an error.
  */
 final class Table {
 
-	/** Columns with names of files. */
+	/** Columns that hold file names. */
 	private const NAMES = [ 'path', 'relativePath', 'target' ];
 
 	/**
 	 * Prints rows.
 	 *
-	 * @param list<array<string, mixed>> $rows   Rows.
-	 * @param list<string>               $fields Columns when `--fields` names none.
-	 * @param string                     $id     Column that `ids` prints.
+	 * @param list<array<string, mixed>> $rows   Rows to print.
+	 * @param list<string>               $fields Default columns, used without `--fields`.
+	 * @param string                     $id     Column printed by `--format=ids`.
 	 * @param array<string, mixed>       $flags  Flags of the command.
 	 * @throws Failure When `--fields` names a column that does not exist.
 	 */
@@ -52,17 +52,17 @@ final class Table {
 		if ( in_array( $format, [ 'json', 'yaml' ], true ) ) {
 			Console::echoed( $format, $print );
 		} else {
-			// The cells are plain already, and WP-CLI writes CSV past output buffers.
+			// The cells are already plain text; WP-CLI writes CSV past output buffers.
 			$print();
 		}
 	}
 
 	/**
-	 * One row with every wanted column; for people, nested values become text.
+	 * Returns one row with every requested column; formats for people get nested values as text.
 	 *
-	 * @param array<string, mixed> $row    The row.
-	 * @param list<string>         $wanted Columns.
-	 * @param string               $format Format.
+	 * @param array<string, mixed> $row    Row to read.
+	 * @param list<string>         $wanted Requested columns.
+	 * @param string               $format Output format.
 	 * @return array<string, mixed>
 	 */
 	private static function cells( array $row, array $wanted, string $format ): array {
@@ -79,10 +79,10 @@ final class Table {
 	}
 
 	/**
-	 * One line of text.
+	 * Returns a cell as one line of text.
 	 *
-	 * @param string $field Column.
-	 * @param string $text  Its text.
+	 * @param string $field Name of the column.
+	 * @param string $text  Text of the cell.
 	 */
 	private static function text( string $field, string $text ): string {
 		return in_array( $field, self::NAMES, true ) ? Console::name( $text ) : str_replace( "\n", ' ', Console::plain( $text ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * From the flags of `run-agent-task` to the input of a task.
+ * Converts the flags of `run-agent-task` to the input of a task.
  *
  * @package WPCodebox
  */
@@ -16,8 +16,7 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Lowest to highest: `--input-file`, `--input-json`, flags. The result is checked with
- * the schema of the ability.
+ * Precedence, lowest first: `--input-file`, `--input-json`, flags. The ability's schema validates the result.
  */
 final class TaskFlags {
 
@@ -29,14 +28,14 @@ final class TaskFlags {
 	];
 
 	/**
-	 * Wires the reader.
+	 * Creates the reader with its dependencies.
 	 *
-	 * @param Services $services Schemas, and installed plugins and themes.
+	 * @param Services $services Service objects: schemas, and installed plugins and themes.
 	 */
 	public function __construct( private readonly Services $services ) {}
 
 	/**
-	 * The input of one task.
+	 * Returns the input of one task.
 	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.
@@ -48,11 +47,11 @@ final class TaskFlags {
 	}
 
 	/**
-	 * The input of several tasks: the list itself, and what all of them share.
+	 * Returns the input of several tasks: the list, and the fields that all tasks share.
 	 *
-	 * @param string               $list   Field of the list, which is a flag too.
+	 * @param string               $list   Field of the list; also the name of its flag.
 	 * @param array<string, mixed> $flags  Flags.
-	 * @param string               $schema Schema of the whole.
+	 * @param string               $schema Schema of the complete input.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -79,7 +78,7 @@ final class TaskFlags {
 	}
 
 	/**
-	 * The fields of a task, not checked.
+	 * Returns the fields of a task without validation.
 	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.
@@ -122,7 +121,7 @@ final class TaskFlags {
 	}
 
 	/**
-	 * Input of `--input-file`; `-` is STDIN.
+	 * Reads the input of `--input-file`; `-` is STDIN.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>
@@ -142,10 +141,10 @@ final class TaskFlags {
 	}
 
 	/**
-	 * One mount: `SRC[:DST][:ro|:rw]`. Without a target the plugin or theme that is SRC
-	 * decides, else `/workspace/<name>`.
+	 * Parses one mount `SRC[:DST][:ro|:rw]`. Without DST, the target follows from the plugin or theme at SRC,
+	 * else it is `/workspace/<name>`.
 	 *
-	 * @param string $text As given.
+	 * @param string $text Value as the user typed it.
 	 * @return array<string, string>
 	 */
 	private function mount( string $text ): array {
@@ -171,9 +170,9 @@ final class TaskFlags {
 	}
 
 	/**
-	 * One exit code.
+	 * Parses one exit code.
 	 *
-	 * @param string $text As given.
+	 * @param string $text Value as the user typed it.
 	 */
 	private function exit_code( string $text ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,3}$/D', $text ) ) {
@@ -184,9 +183,9 @@ final class TaskFlags {
 	}
 
 	/**
-	 * The network posture: a word, or host names.
+	 * Parses the network policy: one word, or host names.
 	 *
-	 * @param string $text As given.
+	 * @param string $text Value as the user typed it.
 	 * @return string|array<string, mixed>
 	 */
 	private function network( string $text ): string|array {
@@ -197,7 +196,7 @@ final class TaskFlags {
 	}
 
 	/**
-	 * Limits given as flags.
+	 * Returns the limits given as flags.
 	 *
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, int>
@@ -223,9 +222,9 @@ final class TaskFlags {
 	}
 
 	/**
-	 * Without a mount, the plugin or theme that contains the current directory.
+	 * Returns the plugin or theme that contains the current directory; used when no mount is given.
 	 *
-	 * @param array<string, mixed> $input Input so far.
+	 * @param array<string, mixed> $input Input collected so far.
 	 * @return array<string, mixed>
 	 */
 	private function with_current_directory( array $input ): array {

@@ -18,12 +18,12 @@ use WPCodebox\Transfer\ImportSource;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Bundles on their way from one host to another.
+ * Exports and imports bundles.
  */
 final class TransferCommands extends Command {
 
 	/**
-	 * Writes a bundle as an archive: the same bundle gives the same bytes.
+	 * Writes a bundle as an archive. The same bundle always gives the same bytes.
 	 *
 	 * ## OPTIONS
 	 *
@@ -34,7 +34,7 @@ final class TransferCommands extends Command {
 	 * : New file to write; - for STDOUT (at most 16 MiB). Default: <run id>.tar in the current directory.
 	 *
 	 * [--format=<format>]
-	 * : How to print what was written.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -87,9 +87,9 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * Takes a bundle in. It is verified, and trusted no more than its signature.
+	 * Imports a bundle after verifying it. Its signature alone decides whether the site trusts it.
 	 *
-	 * The same bundle again changes nothing.
+	 * Importing the same bundle again changes nothing.
 	 *
 	 * ## OPTIONS
 	 *
@@ -97,16 +97,16 @@ final class TransferCommands extends Command {
 	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.
 	 *
 	 * [--expected-artifact-id=<id>]
-	 * : Refuse any other bundle.
+	 * : Expected artifact id; another bundle is refused.
 	 *
 	 * [--expected-content-digest=<sha256>]
-	 * : Refuse any other change.
+	 * : Expected sha256 of the patch; another change is refused.
 	 *
 	 * [--replace]
-	 * : Replace a stored copy that differs or is broken.
+	 * : Replace a stored copy that differs or is damaged.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -144,18 +144,18 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * Takes a known bundle in again; a copy that is no longer intact is replaced.
+	 * Imports a known bundle again and replaces a damaged copy.
 	 *
 	 * ## OPTIONS
 	 *
 	 * <artifact-id>
-	 * : The whole artifact id. Another bundle is refused.
+	 * : Complete artifact id; another bundle is refused.
 	 *
 	 * <path>
 	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.
 	 *
 	 * [--format=<format>]
-	 * : How to print the result.
+	 * : Output format of the result.
 	 * ---
 	 * default: table
 	 * options:
@@ -193,9 +193,9 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * Prints what an import came to.
+	 * Prints the result of an import.
 	 *
-	 * @param array<string, mixed> $answer The envelope.
+	 * @param array<string, mixed> $answer Result of the ability.
 	 * @param array<string, mixed> $flags  Flags.
 	 */
 	private function show( array $answer, array $flags ): int {
@@ -216,9 +216,9 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * Input of the ability that does the same.
+	 * Builds the input of the equivalent ability.
 	 *
-	 * @param string               $path  Path, or -.
+	 * @param string               $path  Path, or - for STDIN.
 	 * @param array<string, mixed> $flags Flags.
 	 * @return array<string, mixed>
 	 */
@@ -234,9 +234,9 @@ final class TransferCommands extends Command {
 	}
 
 	/**
-	 * The path from the current directory, as a plain absolute one.
+	 * Returns a path from the current directory as a normalized absolute path.
 	 *
-	 * @param string $path As given.
+	 * @param string $path Path as the caller gave it.
 	 */
 	private function absolute( string $path ): string {
 		$whole     = str_starts_with( $path, '/' ) ? $path : getcwd() . '/' . $path;

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Apply an approved artifact', 'codebox' ),
-	'description'   => __( 'Hands the approved files of a verified bundle to the plugin of this site that applies changes.', 'codebox' ),
+	'description'   => __( 'Passes the approved files of a verified bundle to the plugin of this site that applies changes.', 'codebox' ),
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply',
 	'capability'    => Capabilities::APPLY,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Check an apply', 'codebox' ),
-	'description'   => __( 'Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.', 'codebox' ),
+	'description'   => __( 'Shows what applying selected files of a bundle would change, and fails where the apply would fail. Writes nothing.', 'codebox' ),
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply-preflight',
 	'capability'    => Capabilities::REVIEW,

@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Request a connector', 'codebox' ),
-	'description'   => __( 'Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.', 'codebox' ),
+	'description'   => __( 'Sends a request of a sandbox in a browser through a connector of this site. The credentials stay on this site.', 'codebox' ),
 	'input_schema'  => 'browser-connector-request-input',
 	'output_schema' => 'browser-connector-response',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Cancel a run', 'codebox' ),
-	'description'   => __( 'Asks a run to stop; what it has changed so far is kept as a bundle.', 'codebox' ),
+	'description'   => __( 'Requests cancellation of a run; the changes made so far are stored as a bundle.', 'codebox' ),
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run-cancellation',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Discard an artifact', 'codebox' ),
-	'description'   => __( 'Deletes a bundle for good, a broken one too.', 'codebox' ),
+	'description'   => __( 'Deletes a bundle permanently, even a damaged one.', 'codebox' ),
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',
 	'capability'    => Capabilities::REVIEW,

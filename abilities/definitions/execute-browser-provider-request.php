@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Execute a provider request', 'codebox' ),
-	'description'   => __( 'Has a provider adapter of this site carry a request out: the older way, for callers that need its answer\'s shape. Use browser-connector-request instead.', 'codebox' ),
+	'description'   => __( 'Sends a request through a provider adapter of this site. Legacy ability for callers that need its response format; use browser-connector-request instead.', 'codebox' ),
 	'input_schema'  => 'execute-browser-provider-request-input',
 	'output_schema' => 'browser-provider-adapter-response',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Export a bundle', 'codebox' ),
-	'description'   => __( 'Gives a bundle out as a deterministic archive.', 'codebox' ),
+	'description'   => __( 'Exports a bundle as a deterministic archive.', 'codebox' ),
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact-export',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Get an artifact', 'codebox' ),
-	'description'   => __( 'Reads one bundle: what changed, the review summary and the results of the checks.', 'codebox' ),
+	'description'   => __( 'Reads one bundle: changed files, review summary and check results.', 'codebox' ),
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Get a run', 'codebox' ),
-	'description'   => __( 'Reads one run and, when it has ended, what it came to.', 'codebox' ),
+	'description'   => __( 'Reads one run and, after its end, its result.', 'codebox' ),
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],

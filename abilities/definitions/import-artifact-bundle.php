@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Import a bundle', 'codebox' ),
-	'description'   => __( 'Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.', 'codebox' ),
+	'description'   => __( 'Imports a bundle from the host or from an archive after verifying it. Only its signature decides whether it is trusted.', 'codebox' ),
 	'input_schema'  => 'artifact-import-input',
 	'output_schema' => 'artifact-result-envelope',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'List artifacts', 'codebox' ),
-	'description'   => __( 'Lists the bundles that runs on this site left, newest first.', 'codebox' ),
+	'description'   => __( 'Lists the bundles created by runs on this site, newest first.', 'codebox' ),
 	'input_schema'  => 'artifact-list-input',
 	'output_schema' => 'artifact-list',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'List audit records', 'codebox' ),
-	'description'   => __( 'Reads the audit log of this site and says whether its hash chain is whole.', 'codebox' ),
+	'description'   => __( 'Reads the audit log of this site and verifies its hash chain.', 'codebox' ),
 	'input_schema'  => 'audit-record-list-input',
 	'output_schema' => 'audit-record-list',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'List events of a run', 'codebox' ),
-	'description'   => __( 'Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.', 'codebox' ),
+	'description'   => __( 'Reads the events of a run after a cursor. Call again with the returned cursor while the run is active.', 'codebox' ),
 	'input_schema'  => 'run-events-input',
 	'output_schema' => 'run-events',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Import a bundle again', 'codebox' ),
-	'description'   => __( 'Takes a known bundle in again and replaces a copy that is no longer intact.', 'codebox' ),
+	'description'   => __( 'Imports a known bundle again and replaces a damaged copy.', 'codebox' ),
 	'input_schema'  => 'artifact-reimport-input',
 	'output_schema' => 'artifact-result-envelope',
 	'capability'    => Capabilities::REVIEW,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Replay an artifact', 'codebox' ),
-	'description'   => __( 'Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.', 'codebox' ),
+	'description'   => __( 'Runs the task of a bundle again in a new sandbox, against this site\'s current code, and lists the differences. The site is not changed.', 'codebox' ),
 	'input_schema'  => 'artifact-replay-input',
 	'output_schema' => 'artifact-replay',
 	'capability'    => Capabilities::RUN,

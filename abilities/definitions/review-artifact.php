@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Review an artifact', 'codebox' ),
-	'description'   => __( 'Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.', 'codebox' ),
+	'description'   => __( 'Approves a change (which also applies it and needs the apply capability), rejects it, or requests changes. A damaged bundle can be rejected too.', 'codebox' ),
 	'input_schema'  => 'artifact-review-input',
 	'output_schema' => 'artifact-review-result',
 	'capability'    => Capabilities::REVIEW,

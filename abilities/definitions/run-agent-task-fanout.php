@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Run agent workers at once', 'codebox' ),
-	'description'   => __( 'Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.', 'codebox' ),
+	'label'         => __( 'Run agent workers in parallel', 'codebox' ),
+	'description'   => __( 'Runs workers with dependencies, several in parallel, each in its own disposable sandbox, waits until the last one ends and aggregates the results. No worker starts when the plan is invalid.', 'codebox' ),
 	'input_schema'  => 'run-agent-task-fanout-input',
 	'output_schema' => 'agent-fanout-result',
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Run an agent task', 'codebox' ),
-	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.', 'codebox' ),
+	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and returns a bundle with the change, or after 20 seconds a handle of the run, which continues. The site is not changed.', 'codebox' ),
 	'input_schema'  => 'run-agent-task-input',
 	'output_schema' => [ 'agent-task-run', 'run-handle' ],
 	'capability'    => Capabilities::RUN,

@@ -15,7 +15,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'label'         => __( 'Stage an apply', 'codebox' ),
-	'description'   => __( 'Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.', 'codebox' ),
+	'description'   => __( 'Checks an apply of selected files and passes it to the plugin of this site that stores pending actions. The target stays unchanged until a user accepts the action.', 'codebox' ),
 	'input_schema'  => 'artifact-stage-input',
 	'output_schema' => 'artifact-apply-stage',
 	'capability'    => Capabilities::REVIEW,

@@ -1,6 +1,6 @@
 <?php
 /**
- * Reading the audit log.
+ * Reads the audit log.
  *
  * @package WPCodebox
  */
@@ -15,8 +15,8 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The records of this site, and whether their hash chain is whole and none was removed from its
- * end. The extension checks all of it on each call.
+ * Returns the records of this site and the state of their hash chain: whether it is intact and no record is
+ * missing at its end. The extension verifies the whole log on each call.
  */
 final class AuditLog {
 
@@ -26,10 +26,10 @@ final class AuditLog {
 	private const LARGE = [ 'approved_files', 'targets', 'result', 'mounts' ];
 
 	/**
-	 * Wires the reader.
+	 * Creates the reader with its dependencies.
 	 *
-	 * @param ExtensionGate $gate Extension check.
-	 * @param Site          $site This site.
+	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -37,9 +37,10 @@ final class AuditLog {
 	) {}
 
 	/**
-	 * A page, oldest first. Without `after` the newest records; with it those that follow.
+	 * Lists a page, oldest first. Without `after` the page holds the newest records, with `after` the records
+	 * that follow.
 	 *
-	 * @param array<string, mixed> $input `after?`, `per_page?`, `full?`.
+	 * @param array<string, mixed> $input Ability input with `after?`, `per_page?`, `full?`.
 	 * @return array<string, mixed> `wp-codebox/audit-record-list/v1`.
 	 */
 	public function list( array $input ): array {
@@ -60,9 +61,9 @@ final class AuditLog {
 	}
 
 	/**
-	 * A record without its large fields.
+	 * Removes the large fields from a record.
 	 *
-	 * @param array<string, mixed> $record As stored.
+	 * @param array<string, mixed> $record Audit record as stored.
 	 * @return array<string, mixed>
 	 */
 	private static function small( array $record ): array {
@@ -71,9 +72,9 @@ final class AuditLog {
 	}
 
 	/**
-	 * What is wrong with the chain, in words; '' when nothing is.
+	 * Describes the problem of the hash chain; '' when it is intact.
 	 *
-	 * @param array<string, mixed> $chain `chain` of a list.
+	 * @param array<string, mixed> $chain Field `chain` of a list.
 	 */
 	public static function problem( array $chain ): string {
 		if ( true === ( $chain['valid'] ?? false ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The site's audit log.
+ * Writes the site's audit log.
  *
  * @package WPCodebox
  */
@@ -16,27 +16,30 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Every decision and every result is one line of a hash chain that the extension
- * keeps. The log records; it never authorises.
+ * Every decision and every result is one line of a hash chain that the extension writes. The log only
+ * records; it authorizes nothing.
  */
 final class AuditTrail {
 
-	/** Option with the newest signed anchor of the log by key of the host: the database does not lie where the log does. */
+	/**
+	 * Option with the newest signed anchor of the log, by key of the host. The database is a different
+	 * storage than the log, so it exposes a truncated log.
+	 */
 	private const ANCHORS = 'wp_codebox_audit_anchor';
 
 	/**
-	 * Wires the log.
+	 * Creates the log with its dependencies.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( private readonly Site $site ) {}
 
 	/**
 	 * Appends one record.
 	 *
-	 * @param string               $event  What happened, e.g. `apply`.
-	 * @param array<string, mixed> $record Detail; never a patch or file content.
-	 * @return array<string, mixed> The record as stored, with `seq` and `hash`.
+	 * @param string               $event  Event name, e.g. `apply`.
+	 * @param array<string, mixed> $record Fields of the record; never a patch or file content.
+	 * @return array<string, mixed> Stored record with `seq` and `hash`.
 	 * @throws Failure `wp_codebox_audit_failed`.
 	 */
 	public function write( string $event, array $record ): array {
@@ -62,12 +65,12 @@ final class AuditTrail {
 	}
 
 	/**
-	 * Notes that something failed, and answers the failure to throw. The cause is more
-	 * useful than a second failure, so a log that cannot be written is added to it.
+	 * Records a failure and returns the exception to throw. When the log cannot be written, that error is
+	 * added to the original failure instead of replacing it.
 	 *
-	 * @param string               $event  What was asked for.
-	 * @param array<string, mixed> $record Detail.
-	 * @param Throwable            $thrown Why not.
+	 * @param string               $event  Requested operation.
+	 * @param array<string, mixed> $record Fields of the record.
+	 * @param Throwable            $thrown Original exception.
 	 */
 	public function failure( string $event, array $record, Throwable $thrown ): Failure {
 		$failure = Failure::from( $thrown );
@@ -94,9 +97,10 @@ final class AuditTrail {
 	}
 
 	/**
-	 * Who approved: as the caller says, which proves nothing, else who is asking.
+	 * Returns the approver: the name that the caller claims, which proves nothing, else the authenticated
+	 * user.
 	 *
-	 * @param array<string, mixed> $input Input with `approver`, or without.
+	 * @param array<string, mixed> $input Ability input with or without `approver`.
 	 * @return array{approver: mixed, approver_claimed: bool}
 	 */
 	public function approver( array $input ): array {
@@ -109,7 +113,8 @@ final class AuditTrail {
 	}
 
 	/**
-	 * The anchors of earlier records, against which the extension checks that none is missing.
+	 * Returns the anchors of earlier records; the extension compares them with the log to detect missing
+	 * records.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -119,7 +124,7 @@ final class AuditTrail {
 	}
 
 	/**
-	 * Who is asking: a user, or whoever holds the shell.
+	 * Returns the requester: the current user, or the operator on the command line.
 	 *
 	 * @return array<string, mixed>
 	 */

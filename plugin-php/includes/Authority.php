@@ -1,6 +1,6 @@
 <?php
 /**
- * In whose name something is asked for.
+ * Authority of a call: operator or user.
  *
  * @package WPCodebox
  */
@@ -16,9 +16,9 @@ defined( 'ABSPATH' ) || exit;
  */
 enum Authority {
 
-	/** WP-CLI without `--user`: whoever holds the shell. Any directory that is not on the deny list. */
+	/** WP-CLI without `--user`: the person with shell access. May use any directory that is not on the deny list. */
 	case Operator;
 
-	/** An ability, or WP-CLI as a user: installed plugins and themes, and the configured mount roots. */
+	/** An ability, or WP-CLI with `--user`. May use installed plugins and themes, and the configured mount roots. */
 	case User;
 }

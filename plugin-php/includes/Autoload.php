@@ -12,8 +12,9 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Maps `WPCodebox\Cli\X` to `wp-cli/X.php`, every other `WPCodebox\A\B` to
- * `includes/A/B.php`, and the one global class `WP_Codebox_API` to its file. `WPCodebox\Native\*` belongs to the extension and is never looked up here.
+ * Maps `WPCodebox\Cli\X` to `wp-cli/X.php`, every other `WPCodebox\A\B` to `includes/A/B.php`, and the one
+ * global class `WP_Codebox_API` to its file. The extension defines `WPCodebox\Native\*`; the loader ignores
+ * that namespace.
  */
 final class Autoload {
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Who may run, review, apply and change the settings.
+ * Capabilities to run, review, apply and change the settings.
  *
  * @package WPCodebox
  */
@@ -12,19 +12,19 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Four meta capabilities. On a single site each maps to `manage_options`. On a network only super
- * admins have them, as with core's `edit_plugins`: `manage_network_options` alone is a capability
- * like any other, which the administrator of one site can add to a role of that site.
+ * Defines four meta capabilities. On a single site each maps to `manage_options`. On a network only super
+ * admins have them, as with WordPress's `edit_plugins`; `manage_network_options` would not be enough, because
+ * the administrator of one site can add that capability to a role of the site.
  *
- * A site changes the mapping with core's own `map_meta_cap` filter after us, which replaces our answer.
- * To let a role do one of the four, map it to itself and give the role that capability:
+ * A site changes the mapping with WordPress's `map_meta_cap` filter, at a later priority than this class. To
+ * give a role one of the four, map the capability to itself and add it to the role:
  *
  *     add_filter( 'map_meta_cap', fn( $caps, $cap ) => 'wp_codebox_review' === $cap ? [ $cap ] : $caps, 20, 2 );
  *     get_role( 'editor' )->add_cap( 'wp_codebox_review' );
  *
- * A capability that a role merely holds counts for nothing without that filter. On a network the filter
- * belongs in code of the network (must-use plugins, network-activated plugins), and every site's
- * administrator can then give the mapped capability to a role of the own site.
+ * Without that filter, a role that has the capability gains nothing. On a network, put the filter into code
+ * of the network (must-use plugins or network-activated plugins); every site administrator can then add the
+ * mapped capability to a role of the own site.
  */
 final class Capabilities {
 
@@ -39,11 +39,11 @@ final class Capabilities {
 	}
 
 	/**
-	 * Maps our capabilities to primitive ones.
+	 * Maps the meta capabilities to primitive ones.
 	 *
 	 * @param mixed $caps    Primitive capabilities so far.
-	 * @param mixed $cap     Capability asked for.
-	 * @param mixed $user_id The user; 0 for none.
+	 * @param mixed $cap     Requested capability.
+	 * @param mixed $user_id User id; 0 when no user is logged in.
 	 * @return mixed
 	 */
 	public function map( mixed $caps, mixed $cap, mixed $user_id = 0 ): mixed {
@@ -51,7 +51,7 @@ final class Capabilities {
 			return $caps;
 		}
 		$user = is_numeric( $user_id ) ? (int) $user_id : 0;
-		// For user 0 is_super_admin() answers for the current user.
+		// For user 0, is_super_admin() checks the current user instead.
 		if ( $user < 1 || ( is_multisite() && ! is_super_admin( $user ) ) ) {
 			return [ 'do_not_allow' ];
 		}
@@ -59,9 +59,9 @@ final class Capabilities {
 	}
 
 	/**
-	 * Whether the current user may do it.
+	 * Checks whether the current user has a capability.
 	 *
-	 * @param string ...$any Of the four; one that is held is enough.
+	 * @param string ...$any Capabilities, one of which is enough.
 	 */
 	public function allows( string ...$any ): bool {
 		foreach ( $any as $capability ) {
@@ -73,26 +73,26 @@ final class Capabilities {
 	}
 
 	/**
-	 * Whether a user may do it.
+	 * Checks whether a user has a capability.
 	 *
-	 * @param int    $user_id    The user; 0 for none.
-	 * @param string $capability One of the four.
+	 * @param int    $user_id    User id; 0 when no user is logged in.
+	 * @param string $capability One of the four capabilities.
 	 */
 	public function grants( int $user_id, string $capability ): bool {
-		// On a network WP_User::has_cap() asks is_super_admin( 0 ), which answers for the current user.
+		// On a network WP_User::has_cap() calls is_super_admin( 0 ), which checks the current user instead.
 		if ( $user_id < 1 ) {
 			return false;
 		}
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped above.
 		$allowed = get_current_user_id() === $user_id ? current_user_can( $capability ) : user_can( $user_id, $capability );
 		/**
-		 * Filters whether a user may use Codebox. The answer can only narrow: a user
-		 * without the capability stays refused, and anything but `true` refuses. Visitors without
-		 * an account are refused before it.
+		 * Filters whether a user may use Codebox. The filter can only restrict: a user without the capability
+		 * stays refused, and any value but `true` refuses. Visitors without an account are refused before the
+		 * filter runs.
 		 *
 		 * @param bool   $allowed    Whether the user has the capability.
 		 * @param string $capability `wp_codebox_run`, `wp_codebox_review` or `wp_codebox_apply`.
-		 * @param int    $user_id    Who it is about, mostly the current user.
+		 * @param int    $user_id    User to check, usually the current user.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_run_agent_task', $allowed, $capability, $user_id );
 		return $allowed && true === $filtered;

@@ -1,6 +1,6 @@
 <?php
 /**
- * Whether the native extension is there and speaks this plugin's contract.
+ * Checks that the native extension is loaded and fits this plugin.
  *
  * @package WPCodebox
  */
@@ -15,14 +15,13 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The plugin and the extension are installed apart from each other. Each carries a
- * version and a digest over the schemas it was built from; both must agree, or
- * nothing runs. Asking is cheap and never fails.
+ * Plugin and extension are installed separately. Each has a version and a digest over the schemas it was
+ * built from; no run starts unless both agree. The check is cheap and never throws.
  */
 final class ExtensionGate {
 
 	/**
-	 * Wires the gate.
+	 * Creates the gate with its dependencies.
 	 *
 	 * @param string $version Version of the plugin.
 	 * @param string $digest  Contract digest of the plugin's schemas.
@@ -33,7 +32,7 @@ final class ExtensionGate {
 	) {}
 
 	/**
-	 * What the extension says of itself; empty where it is not loaded.
+	 * Returns the extension's version data; empty when it is not loaded.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -41,7 +40,7 @@ final class ExtensionGate {
 		return class_exists( Extension::class, false ) ? Extension::info() : [];
 	}
 
-	/** Why nothing can run, or null when everything fits. */
+	/** Returns the failure that prevents all runs, or null when the extension fits. */
 	public function failure(): ?Failure {
 		if ( ! class_exists( Extension::class, false ) ) {
 			return Failure::because(
@@ -66,23 +65,26 @@ final class ExtensionGate {
 		return $this->served();
 	}
 
-	/** Why the state directory, with the key that signs bundles, must not be where it is; or null. */
+	/**
+	 * Returns the failure when a web server can serve the state directory, which holds the bundle signing
+	 * key; else null.
+	 */
 	private function served(): ?Failure {
 		$state  = (string) ( Extension::info()['state_dir'] ?? '' );
 		$served = ServedDirectories::holding( $state );
 		return null === $served ? null : Failure::because(
 			ErrorCode::StateDirInvalid,
 			/* translators: 1: directory, 2: directory that holds it. */
-			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', 'codebox' ), $state, $served ),
+			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server serves; it holds the key that signs bundles, and the data of runs.', 'codebox' ), $state, $served ),
 			[
 				__( 'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.', 'codebox' ),
-				__( 'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.', 'codebox' ),
+				__( 'Remove keys/host.ed25519 in it, so that a new key is created: a key that a web server could serve is not secret.', 'codebox' ),
 			]
 		);
 	}
 
 	/**
-	 * Lets the caller pass or throws.
+	 * Throws unless the extension fits.
 	 *
 	 * @throws Failure `wp_codebox_extension_missing`, `wp_codebox_extension_stale` or `wp_codebox_state_dir_invalid`.
 	 */
@@ -94,9 +96,9 @@ final class ExtensionGate {
 	}
 
 	/**
-	 * The failure of an extension that does not fit.
+	 * Builds the failure for an extension that does not fit.
 	 *
-	 * @param string $reason What differs.
+	 * @param string $reason Difference between plugin and extension.
 	 */
 	private function stale( string $reason ): Failure {
 		return Failure::because(
@@ -111,7 +113,7 @@ final class ExtensionGate {
 		);
 	}
 
-	/** The file an administrator would edit to load the extension. */
+	/** Returns the ini file that an administrator edits to load the extension. */
 	private function ini_file(): string {
 		$scan = PHP_CONFIG_FILE_SCAN_DIR;
 		if ( '' !== $scan ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * One failure, on its way to a caller.
+ * Exception with everything a caller needs to know.
  *
  * @package WPCodebox
  */
@@ -16,24 +16,25 @@ use WP_Error;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Code, sentence, HTTP status, exit status, hints and detail. Services throw it;
- * abilities turn it into a `WP_Error`, commands into a message and an exit status.
+ * Carries code, message, HTTP status, exit status, hints and data. Services throw it; abilities convert it to
+ * a `WP_Error`, commands to a message and an exit status.
  */
 final class Failure extends RuntimeException {
 
-	/** The message as written here, whatever language it is shown in. */
+	/** Untranslated English message. */
 	private readonly string $english;
 
 	/**
-	 * Builds one from its parts.
+	 * Creates a failure from its parts.
 	 *
 	 * @param string               $error_code  Stable code.
-	 * @param string               $message     One sentence: what is wrong and what to do. Never a secret.
+	 * @param string               $message     One sentence: what is wrong and what to do. Never contains a
+	 *   secret.
 	 * @param int                  $http_status HTTP status.
-	 * @param int                  $exit_status Process exit status.
-	 * @param list<string>         $hints       Further things to try, one line each.
-	 * @param array<string, mixed> $data        Structured detail.
-	 * @param Throwable|null       $previous    Cause.
+	 * @param int                  $exit_status Exit status of a command.
+	 * @param list<string>         $hints       Suggestions, one line each.
+	 * @param array<string, mixed> $data        Structured details.
+	 * @param Throwable|null       $previous    Previous exception.
 	 */
 	public function __construct(
 		public readonly string $error_code,
@@ -49,34 +50,34 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * A failure that PHP itself raises.
+	 * Creates a failure that PHP code raises itself.
 	 *
-	 * @param ErrorCode            $code     Which.
-	 * @param string               $message  One sentence.
-	 * @param list<string>         $hints    Further things to try.
-	 * @param array<string, mixed> $data     Structured detail.
-	 * @param Throwable|null       $previous Cause.
+	 * @param ErrorCode            $code     Error code.
+	 * @param string               $message  Error message, one sentence.
+	 * @param list<string>         $hints    Suggestions, one line each.
+	 * @param array<string, mixed> $data     Structured details.
+	 * @param Throwable|null       $previous Previous exception.
 	 */
 	public static function because( ErrorCode $code, string $message, array $hints = [], array $data = [], ?Throwable $previous = null ): self {
 		return new self( $code->value, $message, $code->http_status(), $code->exit_status(), $hints, $data, $previous );
 	}
 
 	/**
-	 * A value that the caller gave is not accepted: `wp_codebox_input_invalid`.
+	 * Creates a failure about an invalid value of the caller: `wp_codebox_input_invalid`.
 	 *
-	 * @param string               $message One sentence.
-	 * @param list<string>         $hints   Further things to try.
-	 * @param array<string, mixed> $data    Structured detail.
+	 * @param string               $message Error message, one sentence.
+	 * @param list<string>         $hints   Suggestions, one line each.
+	 * @param array<string, mixed> $data    Structured details.
 	 */
 	public static function invalid_input( string $message, array $hints = [], array $data = [] ): self {
 		return self::because( ErrorCode::InputInvalid, $message, $hints, $data );
 	}
 
 	/**
-	 * Whatever was thrown, as a failure. An error that is not ours keeps its text in
-	 * the server's log only: it may name paths or values a caller must not see.
+	 * Converts any exception to a failure. The text of a foreign exception goes only to the server's log,
+	 * because it may contain paths or values that the caller must not see.
 	 *
-	 * @param Throwable $thrown What was caught.
+	 * @param Throwable $thrown Exception that was caught.
 	 */
 	public static function from( Throwable $thrown ): self {
 		if ( $thrown instanceof self ) {
@@ -99,24 +100,25 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * An exception that a host plugin threw out of a filter. Its text stays in the server's log.
+	 * Creates a failure for an exception that a host plugin threw in a filter. The exception text goes only
+	 * to the server's log.
 	 *
-	 * @param Throwable $thrown  What was caught.
-	 * @param ErrorCode $code    What the failure is here.
-	 * @param string    $message One sentence.
+	 * @param Throwable $thrown  Exception that was caught.
+	 * @param ErrorCode $code    Error code of the failure.
+	 * @param string    $message Error message, one sentence.
 	 */
 	public static function of_plugin( Throwable $thrown, ErrorCode $code, string $message ): self {
-		// Writes the log.
+		// Called only to write the server's log.
 		self::from( $thrown );
 		return self::because( $code, $message, [], [ 'exception' => $thrown::class ] );
 	}
 
 	/**
-	 * A `WP_Error` a host plugin handed back, as a failure. Core's own errors carry
-	 * no status; they count as refusals of the request.
+	 * Converts a `WP_Error` of a host plugin to a failure. Errors of WordPress itself have no status; they
+	 * count as a refused request.
 	 *
-	 * @param WP_Error $error   What the plugin answered.
-	 * @param int      $default HTTP status when it names none.
+	 * @param WP_Error $error   Error that the plugin returned.
+	 * @param int      $default HTTP status when the error has none.
 	 */
 	public static function from_wp_error( WP_Error $error, int $default = 500 ): self {
 		$data   = $error->get_error_data();
@@ -128,7 +130,7 @@ final class Failure extends RuntimeException {
 		return new self( (string) $error->get_error_code(), $error->get_error_message(), $status, $exit, $hints, $data );
 	}
 
-	/** The failure for PHP and REST callers. */
+	/** Returns the failure as a `WP_Error` for PHP and REST callers. */
 	public function to_wp_error(): WP_Error {
 		$data = $this->data;
 		if ( [] !== $this->hints ) {
@@ -140,7 +142,7 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * The failure as it stands in an audit record: in English, so that it does not depend on the language of the user.
+	 * Returns the failure for an audit record, in English regardless of the user's language.
 	 *
 	 * @return array{code: string, message: string}
 	 */
@@ -152,7 +154,7 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * The failure as it stands in an answer.
+	 * Returns the failure for a response.
 	 *
 	 * @return array<string, mixed>
 	 */

@@ -28,23 +28,23 @@ use WPCodebox\Review\PendingApply;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Wires services to WordPress's hooks. Loading the plugin never needs the extension.
+ * Connects services to WordPress's hooks. The plugin loads without the extension.
  */
 final class Plugin {
 
-	/** Abilities of the booted plugin, for the static facade. */
+	/** Ability registrar of the running plugin, for the static facade. */
 	private static Registrar $registrar;
-	/** Its schemas. */
+	/** Schemas of the running plugin. */
 	private static SchemaStore $schemas;
 
 	/**
-	 * Wires the plugin.
+	 * Creates the plugin with its dependencies.
 	 *
 	 * @param string $file Main file of the plugin.
 	 */
 	public function __construct( private readonly string $file ) {}
 
-	/** Registers everything. */
+	/** Registers all hooks. */
 	public function boot(): void {
 		$root         = dirname( $this->file );
 		$manifest     = require $root . '/abilities/manifest.php';
@@ -77,7 +77,7 @@ final class Plugin {
 		( new IsolationHealth( $gate ) )->register();
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
 		( new PersonalData( $gate, $site ) )->register();
-		// The screen can be taken away: without its directory this line does nothing.
+		// The screen is optional: without its directory this line does nothing.
 		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
@@ -85,12 +85,12 @@ final class Plugin {
 		}
 	}
 
-	/** Abilities of the booted plugin. */
+	/** Returns the ability registrar of the running plugin. */
 	public static function registrar(): Registrar {
 		return self::$registrar;
 	}
 
-	/** Schemas of the booted plugin. */
+	/** Returns the schemas of the running plugin. */
 	public static function schemas(): SchemaStore {
 		return self::$schemas;
 	}

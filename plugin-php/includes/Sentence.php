@@ -1,6 +1,6 @@
 <?php
 /**
- * The English of what is shown translated.
+ * English originals of translated sentences.
  *
  * @package WPCodebox
  */
@@ -12,15 +12,15 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A failure is shown in the language of its reader, and the audit log records it in English:
- * a record must not depend on who caused it. WordPress hands out the translation alone, so this
- * class remembers what each text was translated from. On a site in English it remembers nothing.
+ * A failure is shown in the user's language, but the audit log records it in English, independent of the
+ * user. WordPress returns only the translation, so this class stores the original of each translated text. On
+ * an English site it stores nothing.
  *
- * Sentences of the extension (`Native\Exception`) are English with a stable code, and stay so.
+ * Messages of the extension (`Native\Exception`) are English with a stable code and are not translated.
  */
 final class Sentence {
 
-	/** @var array<string, string> English by what is shown; only where the two differ. */
+	/** @var array<string, string> English original by translated text, only where they differ. */
 	private static array $english = [];
 
 	/** Listens to the translations of this plugin. */
@@ -37,10 +37,10 @@ final class Sentence {
 	}
 
 	/**
-	 * A sentence with values, as `sprintf()` makes it.
+	 * Formats a sentence with values like `sprintf()`.
 	 *
 	 * @param string           $template Translated template.
-	 * @param string|int|float ...$values Values; some may be sentences themselves.
+	 * @param string|int|float ...$values Values; some may be translated sentences themselves.
 	 */
 	public static function of( string $template, string|int|float ...$values ): string {
 		$shown = vsprintf( $template, $values );
@@ -49,9 +49,9 @@ final class Sentence {
 	}
 
 	/**
-	 * Several in one, as `implode()` makes it.
+	 * Joins several sentences like `implode()`.
 	 *
-	 * @param string       $between   What stands between two.
+	 * @param string       $between   Separator.
 	 * @param list<string> $sentences Sentences or phrases.
 	 */
 	public static function join( string $between, array $sentences ): string {
@@ -61,19 +61,19 @@ final class Sentence {
 	}
 
 	/**
-	 * What was translated; a text that is no translation is its own English.
+	 * Returns the English original; a text that was not translated is returned unchanged.
 	 *
-	 * @param string $shown As shown.
+	 * @param string $shown Text as shown.
 	 */
 	public static function english( string $shown ): string {
 		return self::$english[ $shown ] ?? $shown;
 	}
 
 	/**
-	 * Keeps a pair. The newest counts: it is the one that is about to be used.
+	 * Stores an original. The newest entry wins, because its text is about to be shown.
 	 *
-	 * @param string $shown   As shown.
-	 * @param string $english As written here.
+	 * @param string $shown   Text as shown.
+	 * @param string $english English original.
 	 */
 	private static function remember( string $shown, string $english ): void {
 		if ( $shown !== $english ) {

@@ -16,10 +16,10 @@ use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Connector\ActiveSecrets;
 use WPCodebox\Connector\BridgeAuthentication;
 use WPCodebox\Connector\ConnectorRequests;
 use WPCodebox\Connector\ConnectorSource;
-use WPCodebox\Connector\LentValues;
 use WPCodebox\Connector\ProviderBridge;
 use WPCodebox\Connector\ProviderRequests;
 use WPCodebox\Connector\TrustedCallers;
@@ -60,17 +60,17 @@ use WPCodebox\Transfer\ImportService;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Wires the objects once; nothing here does work or touches the extension.
+ * Creates all objects once. The constructor does no other work and does not call the extension.
  */
 final class Services {
 
-	/** Installed plugins and themes. */
+	/** Lookup of installed plugins and themes. */
 	public readonly InstalledCode $code;
-	/** This site. */
+	/** Data of this site. */
 	public readonly Site $site;
-	/** Host settings. */
+	/** Settings of the host. */
 	public readonly Settings $settings;
-	/** Connectors of this site and what is inherited of them. */
+	/** Resolver of inherited connectors. */
 	public readonly Inheritance $inheritance;
 	/** Model providers. */
 	public readonly Providers $providers;
@@ -78,40 +78,40 @@ final class Services {
 	public readonly RunService $runs;
 	/** Runs several tasks one after the other. */
 	public readonly BatchService $batches;
-	/** Runs several workers at once. */
+	/** Runs several workers in parallel. */
 	public readonly FanoutService $fanouts;
-	/** What is known of runs. */
+	/** Reads and cancels runs. */
 	public readonly RunRegistry $registry;
-	/** Bundles. */
+	/** Reads bundles. */
 	public readonly ArtifactService $artifacts;
-	/** Preflight and apply. */
+	/** Checks and applies changes. */
 	public readonly ApplyService $applies;
-	/** Pending actions. */
+	/** Stages pending applies. */
 	public readonly StageService $stages;
-	/** Review decisions. */
+	/** Records review decisions. */
 	public readonly ReviewService $reviews;
-	/** Bundles from elsewhere. */
+	/** Imports bundles. */
 	public readonly ImportService $imports;
-	/** Bundles for elsewhere. */
+	/** Exports bundles. */
 	public readonly ExportService $exports;
-	/** Runs again. */
+	/** Replays runs. */
 	public readonly ReplayService $replays;
-	/** The audit log, to read. */
+	/** Reads the audit log. */
 	public readonly AuditLog $audit;
-	/** Callers trusted with a scope. */
+	/** Authorizes callers trusted with a scope. */
 	public readonly TrustedCallers $callers;
-	/** Requests of connectors. */
+	/** Handles connector requests. */
 	public readonly ConnectorRequests $connector_requests;
-	/** Requests of providers, the older way. */
+	/** Handles legacy provider requests. */
 	public readonly ProviderRequests $provider_requests;
-	/** The built-in adapter of the older way. */
+	/** Built-in adapter for legacy provider requests. */
 	public readonly ProviderBridge $bridge;
 
 	/**
-	 * Wires everything.
+	 * Creates all services.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
-	 * @param SchemaStore   $schemas Schemas.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
 	 */
 	public function __construct( public readonly ExtensionGate $gate, public readonly SchemaStore $schemas ) {
 		$this->code      = new InstalledCode();
@@ -157,10 +157,10 @@ final class Services {
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
 		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
 		$source          = new ConnectorSource( $this->inheritance );
-		$lent            = new LentValues();
-		$this->bridge    = new ProviderBridge( $lent, new BridgeAuthentication( $lent ) );
+		$secrets         = new ActiveSecrets();
+		$this->bridge    = new ProviderBridge( $secrets, new BridgeAuthentication( $secrets ) );
 
 		$this->connector_requests = new ConnectorRequests( $gate, $this->callers, $source, $audit );
-		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $lent, $audit );
+		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $secrets, $audit );
 	}
 }

@@ -1,6 +1,6 @@
 <?php
 /**
- * Host settings.
+ * Settings of the host.
  *
  * @package WPCodebox
  */
@@ -14,9 +14,9 @@ use WPCodebox\Connector\Scope;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Options of the whole installation: network options on multisite, plain options elsewhere.
- * What may be stored is judged by SettingRules; what is read here is checked again, since an
- * option can also be written past them.
+ * Options of the whole installation: network options on multisite, plain options elsewhere. SettingRules
+ * validates values on storage; this class checks them again on reading, because code can bypass that
+ * validation.
  */
 final class Settings {
 
@@ -36,11 +36,11 @@ final class Settings {
 	/** Fields of a task's limits. */
 	public const LIMIT_FIELDS = [ 'wall_clock_ms', 'processes', 'memory_bytes', 'disk_bytes', 'output_bytes' ];
 
-	/** Fields of the retention; the names are the extension's. */
+	/** Fields of the retention; the extension defines the names. */
 	public const RETENTION_FIELDS = [ 'max_age_seconds', 'max_bytes', 'artifacts_max_age_seconds' ];
 
 	/**
-	 * Agents the site offers by name.
+	 * Returns the named agents of the site.
 	 *
 	 * @return array<string, array{command: string, success_codes: list<int>}>
 	 */
@@ -59,10 +59,10 @@ final class Settings {
 		return $agents;
 	}
 
-	/** Name of the agent that runs when a task names none; empty when there is none. */
+	/** Returns the name of the default agent; '' when there is none. */
 	public function default_agent(): string {
 		/**
-		 * Filters the name of the agent that runs when a task names none.
+		 * Filters the name of the agent used when a task names none.
 		 *
 		 * @param string $name Name of a row of the option `wp_codebox_agents`, or ''.
 		 */
@@ -70,10 +70,10 @@ final class Settings {
 		return is_string( $name ) ? $name : '';
 	}
 
-	/** Name of the model provider an agent should use when the task names none; empty when there is none. */
+	/** Returns the id of the default model provider; '' when there is none. */
 	public function default_provider(): string {
 		/**
-		 * Filters the name of the model provider for tasks that name none.
+		 * Filters the id of the model provider used when a task names none.
 		 *
 		 * @param string $name The option `wp_codebox_default_provider`, or ''.
 		 */
@@ -81,10 +81,10 @@ final class Settings {
 		return is_string( $name ) ? $name : '';
 	}
 
-	/** Name of the model an agent should use when the task names none; empty when there is none. */
+	/** Returns the id of the default model; '' when there is none. */
 	public function default_model(): string {
 		/**
-		 * Filters the name of the model for tasks that name none.
+		 * Filters the id of the model used when a task names none.
 		 *
 		 * @param string $name The option `wp_codebox_default_model`, or ''.
 		 */
@@ -93,7 +93,7 @@ final class Settings {
 	}
 
 	/**
-	 * Model providers of this site, beside those that are built in; Model\Providers reads the rows.
+	 * Returns the configured model providers besides the built-in ones; Model\Providers parses the rows.
 	 *
 	 * @return array<mixed>
 	 */
@@ -101,11 +101,11 @@ final class Settings {
 		return $this->map( self::PROVIDERS );
 	}
 
-	/** What the host wants said to the model of the built-in agent beside each task. */
+	/** Returns the site's instructions for the built-in agent, sent with each task. */
 	public function instructions(): string {
 		/**
-		 * Filters what the built-in agent is told beside its task. It is not from the author of
-		 * the task. No secrets: the model's provider reads it.
+		 * Filters the site's instructions for the built-in agent, which it gets in addition to the task.
+		 * Include no secrets: the model provider receives this text.
 		 *
 		 * @param string $text The option `wp_codebox_agent_instructions`, or ''.
 		 */
@@ -114,13 +114,14 @@ final class Settings {
 	}
 
 	/**
-	 * Components a sandbox of this site should know, by slug.
+	 * Returns the site's components by slug, available to every sandbox.
 	 *
-	 * @return list<array<string, mixed>> Each with a `slug`; a later row of the same slug replaces an earlier one.
+	 * @return list<array<string, mixed>> Rows with a `slug`; a later row with the same slug replaces an
+	 *   earlier one.
 	 */
 	public function component_contracts(): array {
 		/**
-		 * Filters the components a sandbox should know.
+		 * Filters the components available to every sandbox.
 		 *
 		 * @param list<array<string, mixed>> $contracts Rows of the option `wp_codebox_component_contracts`, each with a `slug`.
 		 */
@@ -135,15 +136,15 @@ final class Settings {
 	}
 
 	/**
-	 * Ids of further signing keys whose bundles may be applied here, beside this host's own.
+	 * Returns the ids of trusted signing keys besides this host's own key.
 	 *
 	 * @return list<string>
 	 */
 	public function trusted_keys(): array {
 		$stored = array_values( array_filter( $this->map( self::TRUSTED_KEYS ), 'is_string' ) );
 		/**
-		 * Filters the keys a bundle may be signed with. The answer can only narrow:
-		 * a key that the settings do not name stays untrusted.
+		 * Filters the trusted signing keys. The filter can only restrict: a key that the settings do not list
+		 * stays untrusted.
 		 *
 		 * @param list<string> $keys Key ids from the option `wp_codebox_trusted_keys`.
 		 */
@@ -152,9 +153,9 @@ final class Settings {
 	}
 
 	/**
-	 * Application passwords that are trusted with scopes.
+	 * Returns the application passwords that are trusted with scopes.
 	 *
-	 * @return array<string, list<string>> Id of an application password to its scopes.
+	 * @return array<string, list<string>> Scopes by id of the application password.
 	 */
 	public function trusted_callers(): array {
 		$stored = [];
@@ -164,10 +165,11 @@ final class Settings {
 			}
 		}
 		/**
-		 * Filters the application passwords that are trusted with scopes of browser sandboxes. The
-		 * answer can only narrow: what the settings do not grant stays refused.
+		 * Filters the application passwords that are trusted with scopes of browser sandboxes. The filter can
+		 * only restrict: scopes that the settings do not grant stay refused.
 		 *
-		 * @param array<string, list<string>> $callers Id of an application password to its scopes, from the option `wp_codebox_trusted_callers`.
+		 * @param array<string, list<string>> $callers Scopes by id of the application password, from the
+		 *   option `wp_codebox_trusted_callers`.
 		 */
 		$filtered = apply_filters( 'wp_codebox_trusted_browser_session_callers', $stored );
 		$granted  = [];
@@ -180,55 +182,56 @@ final class Settings {
 	}
 
 	/**
-	 * What a task gets that does not ask.
+	 * Returns the limits of a task that requests none.
 	 *
-	 * @return array<string, int> Field of the task's `limits` to value.
+	 * @return array<string, int> Values by field of the task's `limits`.
 	 */
 	public function default_limits(): array {
 		return $this->numbers( $this->map( self::LIMITS )['defaults'] ?? [], self::LIMIT_FIELDS );
 	}
 
 	/**
-	 * The most a task may ask for.
+	 * Returns the highest limits that a task may request.
 	 *
-	 * @return array<string, int> Field of the task's `limits` to value.
+	 * @return array<string, int> Values by field of the task's `limits`.
 	 */
 	public function limit_ceilings(): array {
 		return $this->numbers( $this->map( self::LIMITS )['ceilings'] ?? [], self::LIMIT_FIELDS );
 	}
 
-	/** Runs that may be alive at once as the site wants it; null when it leaves that to the host. */
+	/** Returns the site's limit of parallel runs; null when the host's limit applies. */
 	public function own_max_runs(): ?int {
 		$stored = get_site_option( self::MAX_RUNS, 0 );
 		return is_numeric( $stored ) && (int) $stored > 0 ? (int) $stored : null;
 	}
 
-	/** What the host's `wp_codebox.max_runs` allows; null when the extension does not say. */
+	/** Returns the host's limit `wp_codebox.max_runs`; null when the extension does not report one. */
 	public function host_max_runs(): ?int {
 		$host = ExtensionGate::info()['max_runs'] ?? null;
 		return is_int( $host ) ? $host : null;
 	}
 
-	/** Runs that may be alive at once: never more than the host allows. Null when nobody says. */
+	/** Returns the effective limit of parallel runs, never above the host's limit; null when no limit is known. */
 	public function max_runs(): ?int {
 		$given = array_filter( [ $this->own_max_runs(), $this->host_max_runs() ], 'is_int' );
 		return [] === $given ? null : min( $given );
 	}
 
 	/**
-	 * What a collection removes that is not told otherwise. Bundles are kept unless
+	 * Returns the default retention of a garbage collection. Bundles are kept unless
 	 * `artifacts_max_age_seconds` is set.
 	 *
-	 * @return array<string, int> `max_age_seconds`, `max_bytes`, `artifacts_max_age_seconds`; only those that are set.
+	 * @return array<string, int> `max_age_seconds`, `max_bytes`, `artifacts_max_age_seconds`; only the fields
+	 *   that are set.
 	 */
 	public function retention(): array {
 		return $this->numbers( $this->map( self::RETENTION ), self::RETENTION_FIELDS );
 	}
 
 	/**
-	 * An option that holds a list or map; anything else counts as empty.
+	 * Reads an option that holds a list or map; any other type counts as empty.
 	 *
-	 * @param string $option Name.
+	 * @param string $option Name of the option.
 	 * @return array<mixed>
 	 */
 	private function map( string $option ): array {
@@ -237,9 +240,9 @@ final class Settings {
 	}
 
 	/**
-	 * An option that holds text, as it is stored, before any filter; anything else counts as empty.
+	 * Reads an option that holds text, before any filter; any other type counts as empty.
 	 *
-	 * @param string $option Name.
+	 * @param string $option Name of the option.
 	 */
 	public function stored( string $option ): string {
 		$value = get_site_option( $option, '' );
@@ -247,10 +250,10 @@ final class Settings {
 	}
 
 	/**
-	 * The positive whole numbers among some fields.
+	 * Returns the positive integers among some fields.
 	 *
-	 * @param mixed        $row    As stored.
-	 * @param list<string> $fields Names.
+	 * @param mixed        $row    Stored row.
+	 * @param list<string> $fields Names of the fields.
 	 * @return array<string, int>
 	 */
 	private function numbers( mixed $row, array $fields ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Removing the plugin's traces.
+ * Removes the plugin's data from WordPress.
  *
  * @package WPCodebox
  */
@@ -12,17 +12,18 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Finds what is ours by its prefix, so that nothing is forgotten, and removes it through core's
- * own functions, so that caches hear of it. The state directory is not touched.
+ * Finds the plugin's data by its name prefix, so no item is missed, and deletes it through WordPress's
+ * functions, which also update caches. The state directory is not touched.
  */
 final class Uninstaller {
 
 	private const PREFIXES = [ 'wp_codebox_', '_transient_wp_codebox_', '_transient_timeout_wp_codebox_', '_site_transient_wp_codebox_', '_site_transient_timeout_wp_codebox_' ];
 
-	/** Removes everything. */
+	/** Removes all data of the plugin. */
 	public function run(): void {
 		global $wpdb;
-		// A persistent cache keeps transients to itself, out of reach of a query.
+		// A persistent object cache stores transients outside the database, where the query does not find
+		// them.
 		delete_site_transient( 'wp_codebox_isolation' );
 		if ( is_multisite() ) {
 			$sites = get_sites(
@@ -57,11 +58,11 @@ final class Uninstaller {
 	}
 
 	/**
-	 * Names of ours in a table.
+	 * Returns names with the plugin's prefix in a table.
 	 *
-	 * @param string $table  Table; never from input.
-	 * @param string $column Column of the name.
-	 * @param string $owner  Column that belongs to it, or ''.
+	 * @param string $table  Table name; never from input.
+	 * @param string $column Name of the name column.
+	 * @param string $owner  Column of the owner id, or ''.
 	 * @return list<object{name: string, owner: string}>
 	 */
 	private function found( string $table, string $column, string $owner = '' ): array {

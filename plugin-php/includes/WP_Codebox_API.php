@@ -1,6 +1,6 @@
 <?php
 /**
- * The facade for other plugins.
+ * Facade for other plugins.
  *
  * @package WPCodebox
  */
@@ -12,39 +12,39 @@ use WPCodebox\Plugin;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Every ability as a static method, for code of this site.
+ * Offers every ability as a static method for PHP code of this site.
  *
- * What the caller has to know about trust:
+ * Trust rules for callers:
  *
- * - **Nobody is asked for a capability.** Whoever calls is code of this site and answers for the
- *   user on whose behalf it calls. For input that comes from a request use the ability itself
- *   (`wp_get_ability( ... )->execute()`), which asks.
- * - What an operation itself makes depend on who asks stays so, and the current user counts: whose runs
- *   `list_runs()` shows, who approves in `review_artifact()`, whose run `replay_artifact()` repeats.
- * - Input is validated by the schema of the ability all the same, and unknown fields are refused.
- * - Mounts and targets follow the rules for users: installed plugins and themes, and the
- *   directories of `wp_codebox.mount_roots`. The wider rights of WP-CLI's operator do not exist here.
- * - Policy, limits, verification, signatures and the target check hold as everywhere.
- * - The audit log and a bundle's provenance name the current user, or that there is none.
- * - A failure is a `WP_Error` whose data holds `status`; nothing is thrown.
+ * - **No capability check.** The caller is code of this site and is responsible for the user on whose behalf
+ *   it calls. For input from a request, use the ability itself (`wp_get_ability( ... )->execute()`), which
+ *   checks capabilities.
+ * - Behaviour that depends on the user uses the current user: the runs that `list_runs()` shows, the approver
+ *   of `review_artifact()`, the owner of the run that `replay_artifact()` starts.
+ * - The ability's schema validates the input, and unknown fields are refused.
+ * - Mounts and targets follow the rules for users: installed plugins and themes, and the directories of
+ *   `wp_codebox.mount_roots`. The wider rights of WP-CLI's operator do not apply.
+ * - Policy, limits, verification, signatures and the target check apply as for every other caller.
+ * - The audit log and a bundle's provenance name the current user, or record that there is none.
+ * - A failure is returned as a `WP_Error` whose data has `status`; no method throws.
  * - Core's hooks around abilities (`wp_before_execute_ability` and the like) do not run.
  *
- * A method is its ability with underscores, so the two cannot drift: `get_run()` is `wp-codebox/get-run`.
- * The one other order of words is `preflight_apply_artifact()` for `wp-codebox/apply-artifact-preflight`.
- * It also works where WordPress has no Abilities API.
+ * A method name is the ability name with underscores: `get_run()` is `wp-codebox/get-run`. The only exception
+ * is `preflight_apply_artifact()` for `wp-codebox/apply-artifact-preflight`. The facade also works where
+ * WordPress has no Abilities API.
  */
 final class WP_Codebox_API {
 
-	/** Methods whose name is not that of their ability. */
+	/** Ability by method, for methods whose name differs from the ability's. */
 	private const OTHER_NAMES = [ 'preflight_apply_artifact' => 'wp-codebox/apply-artifact-preflight' ];
 
-	/** Nothing to hold. */
+	/** The class has only static methods. */
 	private function __construct() {}
 
 	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.
 
 	/**
-	 * Hands the approved files of a verified bundle to the plugin of this site that applies changes.
+	 * Passes the approved files of a verified bundle to the plugin of this site that applies changes.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -53,7 +53,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.
+	 * Shows what applying selected files of a bundle would change, and fails where the apply would fail. Writes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -62,7 +62,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.
+	 * Sends a request of a sandbox in a browser through a connector of this site. The credentials stay on this site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -71,7 +71,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Asks a run to stop; what it has changed so far is kept as a bundle.
+	 * Requests cancellation of a run; the changes made so far are stored as a bundle.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -80,7 +80,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Deletes a bundle for good, a broken one too.
+	 * Deletes a bundle permanently, even a damaged one.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -89,7 +89,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Has a provider adapter of this site carry a request out: the older way, for callers that need its answer's shape. Use browser-connector-request instead.
+	 * Sends a request through a provider adapter of this site. Legacy ability for callers that need its response format; use browser-connector-request instead.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -98,7 +98,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Gives a bundle out as a deterministic archive.
+	 * Exports a bundle as a deterministic archive.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -116,7 +116,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads one bundle: what changed, the review summary and the results of the checks.
+	 * Reads one bundle: changed files, review summary and check results.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -125,7 +125,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads one run and, when it has ended, what it came to.
+	 * Reads one run and, after its end, its result.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -134,7 +134,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.
+	 * Imports a bundle from the host or from an archive after verifying it. Only its signature decides whether it is trusted.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -152,7 +152,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Lists the bundles that runs on this site left, newest first.
+	 * Lists the bundles created by runs on this site, newest first.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -161,7 +161,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads the audit log of this site and says whether its hash chain is whole.
+	 * Reads the audit log of this site and verifies its hash chain.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -170,7 +170,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.
+	 * Reads the events of a run after a cursor. Call again with the returned cursor while the run is active.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -188,7 +188,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Takes a known bundle in again and replaces a copy that is no longer intact.
+	 * Imports a known bundle again and replaces a damaged copy.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -197,7 +197,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.
+	 * Runs the task of a bundle again in a new sandbox, against this site's current code, and lists the differences. The site is not changed.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -206,7 +206,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.
+	 * Approves a change (which also applies it and needs the apply capability), rejects it, or requests changes. A damaged bundle can be rejected too.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -215,7 +215,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.
+	 * Runs tasks one after the other, each in its own disposable sandbox, and waits until the last one ends. An invalid or failing task becomes a failed row; the other tasks still run.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -224,7 +224,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.
+	 * Runs workers with dependencies, several in parallel, each in its own disposable sandbox, waits until the last one ends and aggregates the results. No worker starts when the plan is invalid.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -233,7 +233,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.
+	 * Runs a coding agent against a plugin or theme in a disposable sandbox and returns a bundle with the change, or after 20 seconds a handle of the run, which continues. The site is not changed.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -242,7 +242,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.
+	 * Checks an apply of selected files and passes it to the plugin of this site that stores pending actions. The target stays unchanged until a user accepts the action.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -255,16 +255,17 @@ final class WP_Codebox_API {
 	/**
 	 * Runs any ability of this plugin.
 	 *
-	 * @param string               $name  With or without the leading `wp-codebox/`.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when there is none of this name.
+	 * @param string               $name  Ability name with or without the leading `wp-codebox/`.
+	 * @param array<string, mixed> $input Ability input.
+	 * @return array<string, mixed>|WP_Error `wp_codebox_api_ability_not_supported` when no ability has this
+	 *   name.
 	 */
 	public static function execute_ability( string $name, array $input = [] ): array|WP_Error {
 		return Plugin::registrar()->run_trusted( str_contains( $name, '/' ) ? $name : 'wp-codebox/' . $name, $input );
 	}
 
 	/**
-	 * What there is to call, by name.
+	 * Lists the callable abilities by name.
 	 *
 	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, scopes: list<string>, annotations: array<string, bool>}>
 	 */
@@ -273,7 +274,7 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Every schema of the contract by its name, as JSON Schema documents.
+	 * Returns every schema of the contract by name, as JSON Schema documents.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -284,9 +285,9 @@ final class WP_Codebox_API {
 	}
 
 	/**
-	 * Name of the ability behind a method.
+	 * Returns the name of the ability behind a method.
 	 *
-	 * @param string $method Method of this class.
+	 * @param string $method Name of a method of this class.
 	 */
 	public static function ability( string $method ): string {
 		return self::OTHER_NAMES[ $method ] ?? 'wp-codebox/' . str_replace( '_', '-', $method );

@@ -2,8 +2,8 @@
 /**
  * Activates one plugin of a component.
  *
- * Question: {slug, plugin, answer}. Answer: {status: ready|failed, message}. A plugin that
- * ends PHP leaves no answer and is not active.
+ * Request: {slug, plugin, answer}. Reply: {status: ready|failed, message}. A plugin that ends PHP leaves no
+ * reply and stays inactive.
  *
  * @package WPCodebox
  */
@@ -16,7 +16,7 @@ require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 wp_set_current_user( 1 );
 
-// What a plugin prints while it is activated is no reason to refuse it here.
+// Output that a plugin prints during activation is discarded; it does not make the activation fail.
 ob_start();
 try {
 	wp_clean_plugins_cache( false );
@@ -29,7 +29,7 @@ try {
 } catch ( Throwable $codebox_thrown ) {
 	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );
 }
-// One that only PHP may end stays.
+// A buffer that is not removable stays.
 for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
 	fwrite( STDOUT, (string) @ob_get_clean() );
 }

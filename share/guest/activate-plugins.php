@@ -1,10 +1,10 @@
 <?php
 /**
- * Activates plugins in the order that their headers ask for.
+ * Activates plugins in the order of their `Requires Plugins` headers.
  *
- * Question: {plugins: [file or directory below the directory of plugins]}. Prints
- * {activated: [file], failed: {file: sentence}}; status 1 when one of them is not active, or ended
- * PHP: it is named on standard error.
+ * Request: {plugins: [file or directory below the plugins directory]}. Prints {activated: [file], failed:
+ * {file: message}}. Exit status 1 when a plugin is not active or ended PHP; its name is then on standard
+ * error.
  *
  * @package WPCodebox
  */
@@ -14,14 +14,14 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 
 /**
- * The main file of a plugin that is named by its directory or file.
+ * Returns the main file of a plugin given by directory or file.
  *
- * @param string $name As given.
- * @return string File below the directory of plugins; as given when there is none.
+ * @param string $name Directory or file below the plugins directory.
+ * @return string File below the plugins directory; the given name when no plugin matches.
  */
 function plugin_main_file( string $name ): string {
 	if ( is_file( WP_PLUGIN_DIR . '/' . $name ) ) {
@@ -32,9 +32,9 @@ function plugin_main_file( string $name ): string {
 }
 
 /**
- * Puts plugins behind those that they require; a circle stays as it was given.
+ * Sorts plugins after the plugins they require; plugins in a dependency cycle keep their order.
  *
- * @param string[] $files Main files.
+ * @param string[] $files Main files of the plugins.
  * @return string[]
  */
 function by_dependency( array $files ): array {
@@ -69,7 +69,7 @@ $codebox_answer = array(
 );
 foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebox_question['plugins'] ) ) as $codebox_now ) {
 	$codebox_doing = "the plugin {$codebox_now} was activated";
-	// What a plugin prints is no part of the answer.
+	// Output of a plugin must not become part of the reply.
 	ob_start();
 	try {
 		$codebox_result  = activate_plugin( $codebox_now );
@@ -77,7 +77,7 @@ foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebo
 	} catch ( \Throwable $codebox_thrown ) {
 		$codebox_problem = sprintf( '%s in %s:%d', $codebox_thrown->getMessage(), basename( $codebox_thrown->getFile() ), $codebox_thrown->getLine() );
 	}
-	// One that only PHP may end stays.
+	// A buffer that is not removable stays.
 	for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
 		fwrite( STDERR, (string) @ob_get_clean() );
 	}

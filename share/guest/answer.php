@@ -1,9 +1,9 @@
 <?php
 /**
- * How a guest program reads its question and leaves its answer.
+ * Reads the request of a guest program and writes its reply.
  *
- * The question comes on standard input; the answer is a file that the question names, so
- * that whatever WordPress and its plugins print cannot be taken for it.
+ * The request is on standard input. The reply is a file named in the request, so output of WordPress and its
+ * plugins cannot be mistaken for the reply.
  *
  * @package WPCodebox
  */
@@ -12,11 +12,11 @@ declare( strict_types=1 );
 
 namespace WPCodebox\Guest;
 
-/** Largest answer, bytes. */
+/** Size limit of a reply, in bytes. */
 const ANSWER_BYTES = 1024 * 1024;
 
 /**
- * The question; ends the program with status 2 when there is none.
+ * Returns the request; ends the program with status 2 when there is none.
  *
  * @return array<string, mixed>
  */
@@ -30,23 +30,23 @@ function question(): array {
 }
 
 /**
- * Leaves the answer; it replaces an earlier one.
+ * Writes the reply; it replaces an earlier one.
  *
- * @param array<string, mixed> $question The question.
- * @param array<string, mixed> $answer   The answer.
- * @return bool False when it is too large or cannot be written as JSON.
+ * @param array<string, mixed> $question Request of the program.
+ * @param array<string, mixed> $answer   Reply to write.
+ * @return bool False when the reply is too large or cannot be encoded as JSON.
  */
 function answer( array $question, array $answer ): bool {
 	$json = json_encode( $answer, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR );
 	if ( ! is_string( $json ) || strlen( $json ) > ANSWER_BYTES ) {
 		return false;
 	}
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	return strlen( $json ) === file_put_contents( getenv( 'CODEBOX_ROOT' ) . $question['answer'], $json );
 }
 
 /**
- * Prepares the globals that WordPress and plugins expect of a request.
+ * Sets the global variables that WordPress and plugins expect in a request.
  */
 function pretend_request(): void {
 	$_SERVER['HTTP_HOST']       = $_SERVER['HTTP_HOST'] ?? 'localhost';
@@ -57,9 +57,9 @@ function pretend_request(): void {
 }
 
 /**
- * Where something was thrown, without the directories.
+ * Describes a thrown error with its file name, without directories.
  *
- * @param \Throwable $thrown What.
+ * @param \Throwable $thrown Error or exception.
  */
 function thrown_sentence( \Throwable $thrown ): string {
 	return sprintf( '%s in %s:%d', '' === $thrown->getMessage() ? get_class( $thrown ) : $thrown->getMessage(), basename( $thrown->getFile() ), $thrown->getLine() );

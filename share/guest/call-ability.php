@@ -19,19 +19,19 @@ $_SERVER['REQUEST_URI']    = $_SERVER['REQUEST_URI'] ?? '/';
 require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 
 /**
- * Says what came of it.
+ * Prints the reply.
  *
- * @param array<string,mixed> $answer The answer.
+ * @param array<string,mixed> $answer Reply to print.
  */
 function answer( array $answer ): void {
 	echo "\n", json_encode( $answer, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR ), "\n";
 }
 
 /**
- * A refusal.
+ * Builds the reply of a refusal.
  *
- * @param string $code    Stable code.
- * @param string $message What is wrong.
+ * @param string $code    Stable error code.
+ * @param string $message Error message.
  * @return array<string,mixed>
  */
 function refusal( string $code, string $message ): array {
@@ -43,10 +43,10 @@ function refusal( string $code, string $message ): array {
 }
 
 /**
- * Executes it.
+ * Executes the ability.
  *
- * @param mixed $request {name, input?}.
- * @return array<string,mixed> The answer.
+ * @param mixed $request Request {name, input?}.
+ * @return array<string,mixed> Reply.
  */
 function execute( mixed $request ): array {
 	$name = is_array( $request ) ? (string) ( $request['name'] ?? '' ) : '';
@@ -54,7 +54,7 @@ function execute( mixed $request ): array {
 		return refusal( 'no-abilities', 'this WordPress has no abilities' );
 	}
 	wp_set_current_user( 1 );
-	// Asked for by name, an unknown one would only raise a notice.
+	// WordPress only raises a notice for an unknown name, so the names are compared first.
 	$known = array_map( static fn ( $ability ): string => $ability->get_name(), array_values( wp_get_abilities() ) );
 	if ( ! in_array( $name, $known, true ) ) {
 		sort( $known );
@@ -75,5 +75,5 @@ function execute( mixed $request ): array {
 	);
 }
 
-// Read only now: the global scope is WordPress's.
+// Reads standard input only here, because the code above runs in WordPress's global scope.
 answer( execute( json_decode( (string) stream_get_contents( STDIN ), true ) ) );

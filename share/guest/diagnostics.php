@@ -1,6 +1,6 @@
 <?php
 /**
- * Records the queries of a PHP run: bounded, written when PHP ends.
+ * Records the database queries of a PHP run, up to a limit, and writes them when PHP ends.
  *
  * CODEBOX_DIAGNOSTICS is {capture: wpdb-queries, maxItems, maxBytes, file}. The file is a JSON
  * document `wp-codebox/wpdb-queries/v1`, {total, items: [{query, seconds, caller}], cut}.
@@ -13,7 +13,7 @@ declare(strict_types=1);
 ( static function (): void {
 	$asked = json_decode( (string) getenv( 'CODEBOX_DIAGNOSTICS' ), true );
 	putenv( 'CODEBOX_DIAGNOSTICS' );
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	$file = is_array( $asked ) ? getenv( 'CODEBOX_ROOT' ) . $asked['file'] : '';
 	if ( '' === $file ) {
 		return;

@@ -1,12 +1,11 @@
 <?php
 /**
- * Lets PHP's stream functions find the way out of the guest.
+ * Configures PHP's stream functions to use the egress proxy.
  *
- * Runs before every script when the run's policy lets something out. cURL follows the
- * proxy variables of the environment by itself; `file_get_contents()`, `copy()` and the
- * like know a proxy only from their context, so the default context names it. A script
- * that asks the guest itself (`http://localhost`) through a stream passes a context of
- * its own: streams have no list of exceptions.
+ * Runs before every script when the run's policy allows network access. cURL reads the proxy from environment
+ * variables; `file_get_contents()`, `copy()` and other stream functions read it only from their context, so
+ * this file sets the default context. A script that requests the guest's own site (`http://localhost`)
+ * through a stream must pass its own context, because streams have no list of proxy exceptions.
  *
  * @package WPCodebox
  */

@@ -1,5 +1,6 @@
-# Makes the one commit of a mount's repository, of what was mounted: the agent may have edited since.
-# Two at once do no harm: each has an index of its own, equal bytes make equal objects, and the branch comes last.
+# Creates the single commit of a mount's repository from the files as they were mounted, because the agent may
+# have edited them since. Two concurrent calls do no harm: each has its own index, equal bytes give equal
+# objects, and the branch is written last.
 repository=$1 git=$2
 base=/run/codebox/git-base/${repository##*/}
 pending=$repository/codebox-pending
@@ -19,7 +20,8 @@ run() {
 		GIT_COMMITTER_NAME=codebox GIT_COMMITTER_EMAIL=codebox@localhost GIT_COMMITTER_DATE="@$date +0000" "$git" "$@"
 }
 
-# Above the threshold of zero bytes all contents go into one pack: a tree of 60,000 files takes two inodes of the guest's scratch.
+# With a threshold of zero bytes git writes all contents into one pack: a tree of 60,000 files takes two
+# inodes of the guest's scratch storage.
 baseline() {
 	cd "$base" &&
 		run -c core.bigFileThreshold=0 -c core.compression=1 -c advice.addEmbeddedRepo=false add -A &&

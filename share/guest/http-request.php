@@ -1,12 +1,12 @@
 <?php
 /**
- * Guest program of the tool `wordpress.http-request`: asks the guest's own WordPress without a
+ * Guest program of the tool `wordpress.http-request`: requests a page of the guest's own WordPress without a
  * network.
  *
- * Standard input is JSON, `{method, path, headers, body, user_id}`. Paths below /wp-json/ are
- * dispatched to the REST API; any other path is rendered as the front end would. The last line
- * of standard output is JSON, `{ok: true, status, headers, body}` or `{ok: false, message}`.
- * Nothing else is served: no /wp-admin/, no wp-login.php, no static file.
+ * Standard input is JSON, `{method, path, headers, body, user_id}`. Paths below /wp-json/ are dispatched to
+ * the REST API; every other path is rendered as on the front end. The last line of standard output is JSON,
+ * `{ok: true, status, headers, body}` or `{ok: false, message}`. The program does not serve /wp-admin/,
+ * wp-login.php or static files.
  *
  * @package WPCodebox
  */
@@ -15,13 +15,13 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest;
 
-/** Of the body, bytes that are answered. */
+/** Size limit of the returned body, in bytes. */
 const BODY_BYTES = 262144;
 
 /**
- * Says what came of it.
+ * Prints the reply.
  *
- * @param array<string,mixed> $answer The answer.
+ * @param array<string,mixed> $answer Reply to print.
  */
 function answer( array $answer ): void {
 	if ( isset( $answer['body'] ) && strlen( $answer['body'] ) > BODY_BYTES ) {
@@ -31,7 +31,7 @@ function answer( array $answer ): void {
 }
 
 /**
- * What is asked. Kept out of the global scope, which is WordPress's.
+ * Returns the request. A function keeps it out of the global scope, which WordPress uses.
  *
  * @return array{method:string,target:string,route:string,query:string,headers:array<string,string>,body:string,user:int,rest:bool}
  */
@@ -58,7 +58,7 @@ function asked(): array {
 }
 
 /**
- * Makes the request's environment, as a web server would.
+ * Sets the request environment like a web server.
  */
 function pretend(): void {
 	$_SERVER['HTTP_HOST']       = 'localhost';
@@ -83,9 +83,9 @@ function pretend(): void {
 }
 
 /**
- * Dispatches to the REST API.
+ * Dispatches the request to the REST API.
  *
- * @return array<string,mixed> The answer.
+ * @return array<string,mixed> Reply.
  */
 function dispatch(): array {
 	$route = isset( $_GET['rest_route'] )
@@ -110,9 +110,8 @@ function dispatch(): array {
 }
 
 /**
- * Takes the page that is rendered from here on, and answers it at the very end: a page may
- * end with `exit`. The command line of PHP keeps no headers: they are taken where WordPress
- * makes them.
+ * Captures the page that is rendered from here on and replies at shutdown, because a page may end with
+ * `exit`. The PHP CLI does not store headers, so they are captured in WordPress's filters.
  */
 function catch_page(): void {
 	$sent = array(
@@ -146,7 +145,7 @@ function catch_page(): void {
 		PHP_INT_MAX,
 		2
 	);
-	// WordPress flushes every buffer at its own shutdown, which comes first.
+	// WordPress flushes every buffer in its own shutdown function, which runs first.
 	$page = '';
 	ob_start(
 		static function ( string $piece ) use ( &$page ): string {
@@ -184,7 +183,7 @@ if ( ! asked()['rest'] ) {
 	define( 'WP_USE_THEMES', true );
 }
 
-// Whatever a plugin prints while it loads is no part of the answer.
+// Output that a plugin prints while loading must not become part of the reply.
 ob_start();
 require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 ob_end_clean();

@@ -1,10 +1,10 @@
 <?php
 /**
- * Hands bundles of agents to the importer that a component brings.
+ * Imports agent bundles through an importer that a component provides.
  *
- * Question: {bundles: [{source|bundle, slug, on_conflict, owner_id, token_env,
- * import_principal}], answer}. Answer: {status: imported|failed|unavailable, message}. The
- * importer answers a list with one row per bundle, each with `success`.
+ * Request: {bundles: [{source|bundle, slug, on_conflict, owner_id, token_env, import_principal}], answer}.
+ * Reply: {status: imported|failed|unavailable, message}. The importer returns a list with one row per bundle,
+ * each with `success`.
  *
  * @package WPCodebox
  */
@@ -15,7 +15,7 @@ require __DIR__ . '/answer.php';
  * Imports the bundles.
  *
  * @param list<array<string, mixed>> $bundles Bundles; a source is a file of the guest.
- * @return array<string, mixed> The answer.
+ * @return array<string, mixed> Reply.
  */
 function codebox_import( array $bundles ): array {
 	if ( ! function_exists( 'wp_agent_import_runtime_bundles' ) ) {
@@ -55,7 +55,7 @@ wp_set_current_user( 1 );
 $codebox_bundles = array();
 foreach ( $codebox_question['bundles'] as $codebox_row ) {
 	if ( isset( $codebox_row['source'] ) ) {
-		// Set where the guest has no root of its own.
+		// Environment variable that is set only when the guest has no root file system of its own.
 		$codebox_row['source'] = getenv( 'CODEBOX_ROOT' ) . $codebox_row['source'];
 	}
 	$codebox_row['owner_id'] = $codebox_row['owner_id'] ?? 1;

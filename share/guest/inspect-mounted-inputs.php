@@ -2,10 +2,9 @@
 /**
  * Guest program of the command `inspect-mounted-inputs`.
  *
- * Reads a JSON list of {target, mode} on standard input and prints, as JSON, what
- * is seen at each target: {command, mounts: [{target, mode, exists, entries,
- * entryCount}]}. At most 1,000 names are listed per mount. Names that are not
- * UTF-8 are shown with the replacement character.
+ * Reads a JSON list of {target, mode} on standard input and prints, as JSON, the files at each target:
+ * {command, mounts: [{target, mode, exists, entries, entryCount}]}. Lists at most 1,000 names per mount. A
+ * name that is not UTF-8 is printed with the replacement character.
  *
  * @package WPCodebox
  */
@@ -23,7 +22,7 @@ if ( ! is_array( $rows ) ) {
 $mounts = array();
 foreach ( $rows as $row ) {
 	$target = (string) ( $row['target'] ?? '' );
-	// Set where the guest has no root of its own.
+	// Environment variable that is set only when the guest has no root file system of its own.
 	$place = getenv( 'CODEBOX_ROOT' ) . $target;
 	$names = is_dir( $place ) ? array_values( array_diff( (array) scandir( $place ), array( '.', '..' ) ) ) : array();
 

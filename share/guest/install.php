@@ -1,9 +1,9 @@
 <?php
 /**
- * Installs WordPress into an empty database, once, when a template is built.
+ * Installs WordPress into an empty database when a template is built.
  *
- * Runs inside a guest. The administrator gets a random password that nobody learns:
- * programs in a guest act through WP-CLI or wp_set_current_user().
+ * Runs inside a guest. The administrator gets a random password that is not stored: programs in a guest act
+ * through WP-CLI or wp_set_current_user().
  *
  * @package WPCodebox
  */
@@ -18,7 +18,7 @@ $_SERVER['SERVER_PROTOCOL'] = 'HTTP/1.1';
 $_SERVER['REQUEST_METHOD']  = 'GET';
 $_SERVER['REQUEST_URI']     = '/';
 
-// The guest's root, wherever it lies, holds this file at /opt/codebox/guest.
+// This file is at /opt/codebox/guest below the guest's root, wherever the root is on the file system.
 require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 require_once ABSPATH . 'wp-admin/includes/upgrade.php';
 
@@ -38,7 +38,7 @@ update_option( 'blog_public', '0' );
 update_option( 'home', 'http://localhost' );
 update_option( 'siteurl', 'http://localhost' );
 
-// An open connection could leave a journal beside the database.
+// Closes the connection, because an open one could leave a journal file beside the database.
 $GLOBALS['wpdb']->close();
 
 echo "installed\n";

@@ -1,10 +1,10 @@
 <?php
 /**
- * Loads the must-use components of a run, in their order.
+ * Loads the must-use components of a run in their order.
  *
- * Required by the guest's own must-use plugin. The list is made by the runner; entries were
- * found there. A component that throws is noted and passed over, so that whoever asks for
- * its readiness hears why; one that ends PHP takes WordPress with it.
+ * The guest's own must-use plugin requires this file. The runner writes the list and has checked the entry
+ * files. A component that throws is recorded and skipped, so its readiness probe can report the reason; a
+ * component that ends PHP ends WordPress too.
  *
  * @package WPCodebox
  */
@@ -16,16 +16,16 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Requires one file with no variables of ours in its scope but its own path.
+ * Requires one file in a scope with no other variable than its path.
  *
- * @param string $file Path.
+ * @param string $file Path of the file.
  */
 function load_component( string $file ): void {
 	require_once $file;
 }
 
 /**
- * Loads what the list names; answers slug to sentence of those that threw.
+ * Loads the listed components; returns error messages by slug for those that threw.
  *
  * @param string $directory Directory that holds the components.
  * @return array<string, string>
@@ -40,7 +40,7 @@ function load_components( string $directory ): array {
 			continue;
 		}
 		$file = $directory . '/' . $row['slug'] . '/' . $row['entry'];
-		// Where the guest's root is a directory of the host, a component is a link.
+		// When the guest's root is a host directory, a component is a symlink.
 		wp_register_plugin_realpath( $file );
 		try {
 			load_component( $file );
@@ -52,6 +52,6 @@ function load_components( string $directory ): array {
 }
 
 /**
- * Why must-use components of this request are not loaded, by slug.
+ * Errors of must-use components that failed to load, by slug.
  */
 $GLOBALS['wp_codebox_component_failures'] = load_components( WPMU_PLUGIN_DIR . '/contained-runtime' );

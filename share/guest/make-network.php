@@ -1,10 +1,10 @@
 <?php
 /**
- * Makes the guest's site a network of sites below one address, then its further sites.
+ * Converts the guest's site to a multisite network with subdirectories and creates its further sites.
  *
- * Question: {name, title, sites: [{path, title}]}. Asked twice: first while WordPress is one
- * site, which makes the network and leaves the constants that wp-config.php loads from then on;
- * then as a network, which makes the sites. Prints {name, network, sites: [{id, path}]}.
+ * Request: {name, title, sites: [{path, title}]}. Runs twice: first on a single site, where it creates the
+ * network and writes the constants that wp-config.php loads from then on; then on the network, where it
+ * creates the sites. Prints {name, network, sites: [{id, path}]}.
  *
  * @package WPCodebox
  */
@@ -16,16 +16,16 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Ends with a reason.
+ * Ends the program with an error.
  *
- * @param string $reason Why there is no network.
+ * @param string $reason Reason why the network could not be created.
  */
 function no_network( string $reason ): never {
 	fwrite( STDERR, "the network cannot be made: $reason\n" );
 	exit( 1 );
 }
 
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 wp_set_current_user( 1 );
 $codebox_doing = 'the network was made';
 $codebox_host = (string) wp_parse_url( home_url(), PHP_URL_HOST );

@@ -1,15 +1,15 @@
 <?php
 /**
- * Router of PHP's built-in web server: what a web server's rewrite rules and denials would do.
+ * Router script of PHP's built-in web server; replaces a web server's rewrite and deny rules.
  *
- * `php -S 127.0.0.1:PORT -t /wordpress /opt/codebox/guest/preview-router.php` serves the guest's
- * WordPress: its scripts, its static files, pretty permalinks. Never served: dot files, the
- * configuration, databases, sources under another name, listings of directories.
+ * `php -S 127.0.0.1:PORT -t /wordpress /opt/codebox/guest/preview-router.php` serves the guest's WordPress:
+ * its scripts, static files and pretty permalinks. It never serves dot files, the configuration, databases,
+ * source files under another suffix, or directory listings.
  *
- * WordPress takes the visitor's origin for its own address, whatever its database says: it comes
- * in the header `X-Codebox-Origin` from the program in front, else it is `http://` and the
- * request's host. `/.codebox/ready` without that header answers whether this is the server;
- * `/.codebox/login` with the header `X-Codebox-Login` signs in. No visitor can send either header.
+ * WordPress uses the visitor's origin as its own URL, regardless of its database. The reverse proxy passes
+ * the origin in the header `X-Codebox-Origin`; without it, the origin is `http://` and the request's host.
+ * `/.codebox/ready` without that header reports that this server is running; `/.codebox/login` with the
+ * header `X-Codebox-Login` logs in. Visitors cannot send either header.
  *
  * @package WPCodebox
  */
@@ -30,7 +30,7 @@ if ( $codebox_site->is_probe() ) {
 
 if ( $codebox_site->is_login() ) {
 	unset( $codebox_site );
-	// In the global scope, which is WordPress's.
+	// Required in the global scope, because WordPress expects its variables there.
 	require __DIR__ . '/preview/login.php';
 	return true;
 }
@@ -43,6 +43,6 @@ if ( null === $codebox_script ) {
 
 unset( $codebox_script );
 chdir( dirname( $_SERVER['SCRIPT_FILENAME'] ) );
-// In the global scope, which is WordPress's.
+// Required in the global scope, because WordPress expects its variables there.
 require $_SERVER['SCRIPT_FILENAME'];
 return true;

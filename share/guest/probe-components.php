@@ -1,9 +1,9 @@
 <?php
 /**
- * Asks whether components are ready, and whether the ability that does the work exists.
+ * Checks whether components are ready and whether the agent's ability exists.
  *
- * Question: {components: [{slug, probe: {type, name}|null}], ability: name|null, answer}.
- * Answer: {components: {slug: {ready, message}}, ability: {exists, namespaces}}.
+ * Request: {components: [{slug, probe: {type, name}|null}], ability: name|null, answer}. Reply: {components:
+ * {slug: {ready, message}}, ability: {exists, namespaces}}.
  *
  * @package WPCodebox
  */
@@ -16,10 +16,10 @@ require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 wp_set_current_user( 1 );
 
 /**
- * Why a component is not ready; empty when it is.
+ * Returns the reason why a component is not ready; '' when it is.
  *
- * @param string     $slug  Component.
- * @param array|null $probe Its probe.
+ * @param string     $slug  Slug of the component.
+ * @param array|null $probe Readiness probe of the component.
  */
 function codebox_probe( string $slug, ?array $probe ): string {
 	$failures = (array) ( $GLOBALS['wp_codebox_component_failures'] ?? array() );

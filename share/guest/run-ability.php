@@ -2,10 +2,9 @@
 /**
  * Runs an ability as the agent of a run.
  *
- * Question: {ability, input, answer}. Answer: {status: completed, result} or
- * {status: failed|missing, code, message}. WP_AGENT_RUNTIME is defined, in PHP and in the
- * environment, so that an ability can tell that it works in a sandbox; the task it works on
- * is the document at /run/codebox/task.json ($CODEBOX_TASK).
+ * Request: {ability, input, answer}. Reply: {status: completed, result} or {status: failed|missing, code,
+ * message}. WP_AGENT_RUNTIME is defined as a PHP constant and an environment variable, so an ability can
+ * detect the sandbox. Its task is the document at /run/codebox/task.json ($CODEBOX_TASK).
  *
  * @package WPCodebox
  */
@@ -15,9 +14,9 @@ require __DIR__ . '/answer.php';
 /**
  * Executes the ability.
  *
- * @param string               $name  Its name.
- * @param array<string, mixed> $input Its input.
- * @return array<string, mixed> The answer.
+ * @param string               $name  Name of the ability.
+ * @param array<string, mixed> $input Input of the ability.
+ * @return array<string, mixed> Reply.
  */
 function codebox_execute( string $name, array $input ): array {
 	$ability = wp_has_ability( $name ) ? wp_get_ability( $name ) : null;
@@ -25,7 +24,7 @@ function codebox_execute( string $name, array $input ): array {
 		return array( 'status' => 'missing' );
 	}
 	try {
-		// An ability without an input schema takes no input at all.
+		// WordPress rejects any input for an ability without an input schema.
 		$result = array() === $input && array() === $ability->get_input_schema() ? $ability->execute() : $ability->execute( $input );
 	} catch ( Throwable $thrown ) {
 		return array(

@@ -1,12 +1,10 @@
 <?php
 /**
- * Loads WordPress, then runs the PHP file named by the first argument; `-` reads the
- * program from standard input.
+ * Loads WordPress, then runs the PHP file in the first argument; `-` reads the program from standard input.
  *
- * The file runs in the global scope, as a plugin file or `wp eval-file` would; the
- * remaining arguments are its `$argv`. A thrown error ends the program with status 255,
- * a file that cannot be read with status 2. CODEBOX_DIAGNOSTICS names what is recorded beside
- * the output, and where.
+ * The file runs in the global scope, like a plugin file or with `wp eval-file`; the remaining arguments are
+ * its `$argv`. An uncaught error ends the program with status 255, an unreadable file with status 2.
+ * CODEBOX_DIAGNOSTICS selects the diagnostics to record and their file.
  *
  * @package WPCodebox
  */

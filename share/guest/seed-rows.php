@@ -1,6 +1,6 @@
 <?php
 /**
- * Rows of a fixture, chosen by scopes and made with WordPress's own functions.
+ * Creates fixture rows, selected by scopes, through WordPress's functions.
  *
  * @package WPCodebox
  */
@@ -12,12 +12,12 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One seed.
+ * Import of one fixture.
  */
 final class Seed {
 
 	/**
-	 * Most rows of a kind when the scope has no bound of its own.
+	 * Default limit of rows per kind, for scopes without their own limit.
 	 */
 	private const MOST = 100;
 
@@ -29,28 +29,28 @@ final class Seed {
 	private array $created = array();
 
 	/**
-	 * Rows of the fixture that no scope chose, by kind.
+	 * Fixture rows that no scope selected, by kind.
 	 *
 	 * @var array<string, int>
 	 */
 	private array $skipped = array();
 
 	/**
-	 * Ids here, by kind and id in the fixture.
+	 * Ids on this site, by kind and fixture id.
 	 *
 	 * @var array<string, array<int|string, int>>
 	 */
 	private array $ids = array();
 
 	/**
-	 * One sentence each.
+	 * Errors, one sentence each.
 	 *
 	 * @var string[]
 	 */
 	private array $problems = array();
 
 	/**
-	 * Takes the fixture and what is chosen of it.
+	 * Takes the fixture and the scopes.
 	 *
 	 * @param array<string, mixed> $fixture Rows by kind.
 	 * @param array<string, mixed> $scopes  Scopes by kind.
@@ -58,7 +58,7 @@ final class Seed {
 	public function __construct( private array $fixture, private array $scopes ) {}
 
 	/**
-	 * Makes what is chosen: users first, since posts have authors.
+	 * Creates the selected rows; users first, because posts have authors.
 	 */
 	public function run(): void {
 		$this->each( 'users', array( $this, 'user' ) );
@@ -70,7 +70,7 @@ final class Seed {
 	}
 
 	/**
-	 * What was done.
+	 * Returns the counts and ids of the created rows.
 	 *
 	 * @return array<string, object>
 	 */
@@ -83,7 +83,7 @@ final class Seed {
 	}
 
 	/**
-	 * What could not be done.
+	 * Returns the errors.
 	 *
 	 * @return string[]
 	 */
@@ -92,10 +92,10 @@ final class Seed {
 	}
 
 	/**
-	 * Makes the chosen rows of one kind.
+	 * Creates the selected rows of one kind.
 	 *
-	 * @param string   $kind Kind.
-	 * @param callable $make Makes one row; answers its id, or what went wrong.
+	 * @param string   $kind Kind of the rows.
+	 * @param callable $make Creates one row; returns its id or an error message.
 	 */
 	private function each( string $kind, callable $make ): void {
 		$rows  = $this->fixture[ $kind ] ?? array();
@@ -121,11 +121,11 @@ final class Seed {
 	}
 
 	/**
-	 * Whether a scope chooses a row: every list that it has must hold the row's own value.
+	 * Checks whether a scope selects a row: every list of the scope must contain the row's value.
 	 *
-	 * @param string               $kind  Kind.
-	 * @param array<string, mixed> $row   Row.
-	 * @param array<string, mixed> $scope Scope.
+	 * @param string               $kind  Kind of the row.
+	 * @param array<string, mixed> $row   Row to read.
+	 * @param array<string, mixed> $scope Scope of the kind.
 	 */
 	private function chosen( string $kind, array $row, array $scope ): bool {
 		$fields = array(
@@ -160,9 +160,9 @@ final class Seed {
 	}
 
 	/**
-	 * Makes a user without a name or address of a person.
+	 * Creates a user without personal name and email address.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function user( array $row ) {
@@ -181,9 +181,9 @@ final class Seed {
 	}
 
 	/**
-	 * Makes a term, or finds the one of its slug.
+	 * Creates a term, or finds the existing one with its slug.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function term( array $row ) {
@@ -200,9 +200,9 @@ final class Seed {
 	}
 
 	/**
-	 * Makes a post with its terms and plain meta.
+	 * Creates a post with its terms and scalar meta.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function post( array $row ) {
@@ -235,9 +235,9 @@ final class Seed {
 	}
 
 	/**
-	 * Makes the row of a medium; its file does not come along.
+	 * Creates the attachment row of a media item; its file is not imported.
 	 *
-	 * @param array<string, mixed> $row Row.
+	 * @param array<string, mixed> $row Row to read.
 	 * @return int|\WP_Error
 	 */
 	private function medium( array $row ) {
@@ -247,7 +247,7 @@ final class Seed {
 	}
 
 	/**
-	 * Sets the chosen options.
+	 * Sets the selected options.
 	 */
 	private function options(): void {
 		$values = $this->fixture['options'] ?? array();
@@ -264,7 +264,7 @@ final class Seed {
 	}
 
 	/**
-	 * Activates what was active where the fixture comes from, as far as it is here.
+	 * Activates the plugins and theme that were active in the fixture, if they are installed here.
 	 */
 	private function switches(): void {
 		require_once ABSPATH . 'wp-admin/includes/plugin.php';

@@ -1,12 +1,12 @@
 <?php
 /**
- * Puts the rows of a fixture that a site seed's scopes choose into the guest's site.
+ * Creates the fixture rows that a site seed's scopes select.
  *
- * Question: {name, file, scopes}. The fixture is JSON: posts, terms, media (rows of fields),
- * options (name to value), users (rows), activePlugins (files), activeTheme (directory). What
- * the scopes do not choose stays out. Users come without names and addresses of their own.
- * Prints {name, created, updated, skipped} with a count for each kind, and the ids that rows of
- * the fixture got here; status 1 when a row could not be made.
+ * Request: {name, file, scopes}. The fixture is JSON: posts, terms, media (rows of fields), options (value by
+ * name), users (rows), activePlugins (files), activeTheme (directory). Rows that no scope selects are
+ * skipped. Users are created without their names and email addresses. Prints {name, created, updated,
+ * skipped} with a count for each kind, and the new ids of fixture rows; exit status 1 when a row could not be
+ * created.
  *
  * @package WPCodebox
  */
@@ -17,7 +17,7 @@ namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
 
-require __DIR__ . '/whole.php';
+require __DIR__ . '/exit-guard.php';
 require __DIR__ . '/seed-rows.php';
 
 wp_set_current_user( 1 );

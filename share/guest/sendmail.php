@@ -1,12 +1,12 @@
 <?php
 /**
- * The sendmail of a sandbox: takes a mail on its standard input and gives it to the mail capture,
- * which listens on this guest's port 25. Nothing is sent anywhere else.
+ * Sandbox replacement of sendmail: reads a mail on standard input and passes it to the mail capture, which
+ * listens on port 25 of this guest. No mail leaves the sandbox.
  *
- * Options as sendmail has them: -t (recipients are in the headers), -f or -r ADDRESS (sender), -i
- * and -oi (a dot alone is text, which it always is here); others are taken and mean nothing.
- * Arguments that are no options are recipients. Exit status 0 only when the capture took the
- * mail, 64 for wrong use, 75 when it could not be handed over.
+ * Options as in sendmail: -t (recipients are in the headers), -f or -r ADDRESS (sender), -i and -oi (a line
+ * with a single dot is text, which is always the case here); other options are accepted and ignored. Further
+ * arguments are recipients. Exit status 0 only when the mail capture accepted the mail, 64 for wrong usage,
+ * 75 when the mail could not be delivered.
  *
  * @package WPCodebox
  */
@@ -16,25 +16,25 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest\Sendmail;
 
 /**
- * Wrong use.
+ * Exit status for wrong usage (EX_USAGE).
  */
 const USAGE = 64;
 
 /**
- * The mail could not be handed over (EX_TEMPFAIL).
+ * Exit status when the mail could not be delivered (EX_TEMPFAIL).
  */
 const TEMPORARY = 75;
 
 /**
- * Longest wait for the capture, seconds.
+ * Timeout for the mail capture, in seconds.
  */
-const PATIENCE = 10;
+const TIMEOUT_S = 10;
 
 /**
- * Ends with a message.
+ * Ends the program with a message.
  *
  * @param int    $status Exit status.
- * @param string $why    What went wrong.
+ * @param string $why    Error message.
  */
 function fail( int $status, string $why ): never {
 	fwrite( STDERR, "sendmail: $why\n" );
@@ -42,14 +42,14 @@ function fail( int $status, string $why ): never {
 }
 
 /**
- * The addresses in a header's value: what stands in angle brackets, else the words with an @.
+ * Returns the addresses in a header value: the text in angle brackets, else the words with an @.
  *
- * @param string $value Value.
+ * @param string $value Header value.
  * @return string[]
  */
 function addresses( string $value ): array {
 	$found = array();
-	// A quoted name or a comment may have commas, brackets and at signs of its own.
+	// Quoted names and comments may contain commas, brackets and at signs.
 	$value = (string) preg_replace( '/"(?:[^"\\\\]|\\\\.)*"|\([^()]*\)/s', ' ', $value );
 	foreach ( explode( ',', $value ) as $one ) {
 		if ( preg_match( '/<([^<>\s]+)>/', $one, $match ) || preg_match( '/([^\s<>;:]+@[^\s<>;:]+)/', $one, $match ) ) {
@@ -60,10 +60,10 @@ function addresses( string $value ): array {
 }
 
 /**
- * Reads a reply.
+ * Reads an SMTP reply.
  *
- * @param resource $stream Connection.
- * @param string   $wanted First digit it must have.
+ * @param resource $stream SMTP connection.
+ * @param string   $wanted First digit that the reply must have.
  */
 function expect( $stream, string $wanted ): void {
 	do {
@@ -78,11 +78,11 @@ function expect( $stream, string $wanted ): void {
 }
 
 /**
- * Sends a command and reads its reply.
+ * Sends an SMTP command and reads its reply.
  *
- * @param resource $stream Connection.
- * @param string   $line   Command.
- * @param string   $wanted First digit of the reply.
+ * @param resource $stream SMTP connection.
+ * @param string   $line   SMTP command.
+ * @param string   $wanted First digit that the reply must have.
  */
 function ask( $stream, string $line, string $wanted = '2' ): void {
 	if ( strlen( $line ) + 2 !== @fwrite( $stream, $line . "\r\n" ) ) {
@@ -120,7 +120,7 @@ $end  = strpos( $mail, "\r\n\r\n" );
 $head = false === $end ? $mail : substr( $mail, 0, $end + 2 );
 $body = substr( $mail, strlen( $head ) );
 
-// One field each, with the lines it is folded into.
+// Each match is one field with its folded lines.
 preg_match_all( '/^([^\s:]+)[ \t]*:((?:.*\r\n)(?:[ \t].*\r\n)*)/m', $head, $fields, PREG_SET_ORDER );
 foreach ( $fields as $field ) {
 	$name = strtolower( $field[1] );
@@ -129,7 +129,7 @@ foreach ( $fields as $field ) {
 	}
 }
 if ( $in_headers ) {
-	// By its place: the same text may end another field, such as X-Bcc.
+	// Anchored at the line start: another field, such as X-Bcc, may end with the same text.
 	$head = (string) preg_replace( '/^bcc[ \t]*:.*\r\n(?:[ \t].*\r\n)*/im', '', $head );
 }
 $recipients = array_values( array_unique( $recipients ) );
@@ -142,11 +142,11 @@ foreach ( array( $from, ...$recipients ) as $address ) {
 	}
 }
 
-$stream = @stream_socket_client( 'tcp://127.0.0.1:25', $errno, $error, PATIENCE );
+$stream = @stream_socket_client( 'tcp://127.0.0.1:25', $errno, $error, TIMEOUT_S );
 if ( false === $stream ) {
 	fail( TEMPORARY, 'no mail capture listens in this sandbox' );
 }
-stream_set_timeout( $stream, PATIENCE );
+stream_set_timeout( $stream, TIMEOUT_S );
 expect( $stream, '2' );
 ask( $stream, 'HELO localhost' );
 ask( $stream, "MAIL FROM:<$from>" );
@@ -155,7 +155,7 @@ foreach ( $recipients as $recipient ) {
 }
 ask( $stream, 'DATA', '3' );
 $text = $head . $body;
-// A line that begins with a dot gets another one, so that it does not end the mail.
+// SMTP dot stuffing: a leading dot is doubled, so the line does not end the mail.
 $text = (string) preg_replace( '/^\./m', '..', $text );
 for ( $sent = 0, $size = strlen( $text ); $sent < $size; $sent += $written ) {
 	$written = @fwrite( $stream, substr( $text, $sent, 65536 ) );

@@ -1,9 +1,9 @@
 <?php
 /**
- * Brings the guest's database to rest, so that its file alone is all of it.
+ * Checkpoints the guest's SQLite database, so its main file contains all data.
  *
- * Runs before a snapshot, without WordPress: nothing of the site takes part. Prints
- * {"database": "settled" | "absent" | "busy" | "damaged"}.
+ * Runs before a snapshot and does not load WordPress or other code of the site. Prints {"database": "settled"
+ * | "absent" | "busy" | "damaged"}.
  *
  * @package WPCodebox
  */
@@ -15,7 +15,7 @@ $answer = static function ( string $state ): never {
 	exit( 0 );
 };
 
-// The guest's root, wherever it lies, holds this file at /opt/codebox/guest.
+// This file is at /opt/codebox/guest below the guest's root, wherever the root is on the file system.
 $file = rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-content/database/.ht.sqlite';
 
 if ( ! is_file( $file ) ) {
@@ -25,20 +25,21 @@ if ( ! is_file( $file ) ) {
 try {
 	$database = new PDO( 'sqlite:' . $file, null, null, array( PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION ) );
 	$database->exec( 'PRAGMA busy_timeout = 5000' );
-	// The answer is {busy, frames in the log, frames written}; a database without a log answers 0, -1, -1.
+	// The row is {busy, frames in the log, frames written}; a database without a write-ahead log returns 0,
+	// -1, -1.
 	$row = $database->query( 'PRAGMA wal_checkpoint(TRUNCATE)' )->fetch( PDO::FETCH_NUM );
 	if ( is_array( $row ) && 0 !== (int) $row[0] ) {
 		$answer( 'busy' );
 	}
-	// Nobody writes now: a lock that is had and given back says so.
+	// Taking the exclusive lock proves that no other connection is writing.
 	$database->exec( 'BEGIN EXCLUSIVE' );
 	$database->exec( 'ROLLBACK' );
 	$check = $database->query( 'PRAGMA quick_check(1)' )->fetchColumn();
-	// Closed, so that no journal stays beside it.
+	// Closes the connection, so no journal file stays beside the database.
 	$database = null;
 	$answer( 'ok' === $check ? 'settled' : 'damaged' );
 } catch ( PDOException $error ) {
-	// SQLITE_BUSY and SQLITE_LOCKED are 5 and 6.
+	// SQLITE_BUSY is 5, SQLITE_LOCKED is 6.
 	$code = (int) ( $error->errorInfo[1] ?? 0 );
 	$answer( in_array( $code, array( 5, 6 ), true ) ? 'busy' : 'damaged' );
 }

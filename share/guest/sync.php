@@ -1,10 +1,10 @@
 <?php
 /**
- * Guest program of file sync: answers one question after the other until its input ends.
+ * Guest program of file sync: answers requests one after the other until its input ends.
  *
- * The first line of standard input is JSON, `{roots}`: mounts that may be written. Every further
- * line is a question, followed by bytes where it has some; every answer is one line of JSON,
- * `{ok: true, …}` or `{ok: false, code, message, found?}`, followed by bytes for `read`.
+ * The first line of standard input is JSON, `{roots}`: the writable mounts. Every further line is a request,
+ * followed by bytes for `put`; every reply is one line of JSON, `{ok: true, …}` or `{ok: false, code,
+ * message, found?}`, followed by bytes for `read`.
  *
  * put    {path, length, sha256, mode}, then the bytes    replaces or makes a file
  * remove {path, sha256}                                  removes one; none is no mistake
@@ -12,10 +12,9 @@
  * tree   {path, most}                                    every regular file below, with its digest, and
  *                                                        what cannot be carried, with why
  *
- * `sha256` is what the file must hold before: an empty text says that there must be none, null
- * that it does not matter. A file takes its place with one rename. A path is resolved here, in the
- * guest, whose user can write nowhere else: a directory that becomes a link meanwhile leads to
- * nothing that is not the guest's own.
+ * `sha256` is the expected digest of the current file: '' means that no file may exist, null skips the check.
+ * A file is replaced by one rename. Paths are resolved in the guest, whose user can write nowhere else: a
+ * directory that is replaced by a symlink meanwhile can only lead to the guest's own files.
  *
  * @package WPCodebox
  */
@@ -30,7 +29,7 @@ require __DIR__ . '/workspace/writing.php';
 require __DIR__ . '/sync/sync.php';
 
 ini_set( 'memory_limit', '256M' );
-// The answers have standard output for themselves.
+// Standard output carries replies only.
 ini_set( 'display_errors', 'stderr' );
 
 $first  = json_decode( (string) fgets( STDIN ), true );
@@ -40,7 +39,7 @@ $sync   = new Sync( $places, new Writing( $places ) );
 while ( false !== ( $line = fgets( STDIN ) ) ) {
 	$question = json_decode( $line, true );
 	if ( ! is_array( $question ) ) {
-		// Whatever follows cannot be told from bytes.
+		// Without a valid request line, the following bytes cannot be told apart from requests.
 		exit( 2 );
 	}
 	list( $answer, $bytes ) = $sync->answer( $question, STDIN );

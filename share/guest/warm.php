@@ -1,6 +1,6 @@
 <?php
 /**
- * Loads what guests load most, so that the opcode cache of the template holds it.
+ * Loads the files that guests load most often, to fill the template's opcode cache.
  *
  * @package WPCodebox
  */

@@ -1,10 +1,10 @@
 <?php
 /**
- * Guest program of the workspace tools: looks at and changes files of the mounts.
+ * Guest program of the workspace tools: reads and changes files of the mounts.
  *
- * Standard input is one line of JSON, `{op, roots, cwd, …}`, then bytes where the operation
- * takes some. Standard output is one line of JSON, `{ok: true, …}` or `{ok: false, code,
- * message}`, then bytes for `fetch`. Operations:
+ * Standard input is one line of JSON, `{op, roots, cwd, …}`, followed by bytes for operations that take them.
+ * Standard output is one line of JSON, `{ok: true, …}` or `{ok: false, code, message}`, followed by bytes for
+ * `fetch`. Operations:
  *
  * read    {path, start_line, lines}                 lines of a text file
  * bytes   {path, offset, length}                    bytes, as base64
@@ -14,9 +14,9 @@
  * store   {changes: [{path, action: write|delete, length, sha256, mode}]}, then the bytes
  * delete  {path, recursive}
  *
- * A path must lie below one of `roots` as it is written and as the file system resolves it;
- * `.git` takes no part. `store` does all of its changes or none. Names in `roots` are those of
- * the guest; CODEBOX_ROOT is set where the guest has no root of its own.
+ * A path must lie below one of `roots`, both as written and as resolved by the file system; paths with `.git`
+ * are refused. `store` carries out all of its changes or none. `roots` contains guest paths; CODEBOX_ROOT is
+ * set only when the guest has no root file system of its own.
  *
  * @package WPCodebox
  */
@@ -32,7 +32,7 @@ require __DIR__ . '/workspace/search.php';
 require __DIR__ . '/workspace/writing.php';
 
 ini_set( 'memory_limit', '256M' );
-// The answer has standard output for itself.
+// Standard output carries the reply only.
 ini_set( 'display_errors', 'stderr' );
 
 $line    = (string) fgets( STDIN );

@@ -1,10 +1,9 @@
 <?php
 /**
- * Configuration of the WordPress inside a guest.
+ * WordPress configuration inside a guest.
  *
- * The marks stand for secrets that are made afresh for each template; nothing of the
- * parent site's configuration is used. Constants may be set before by a program that
- * loads WordPress.
+ * The placeholders are replaced by new random secrets for each template; no value comes from the parent
+ * site's configuration. A program that loads WordPress may define constants before.
  *
  * @package WPCodebox
  */
@@ -29,12 +28,12 @@ define( 'NONCE_SALT', '@salt@' );
 
 $table_prefix = 'wp_';
 
-// Constants of the recipe, where there is one.
+// Constants of the recipe, if any.
 if ( is_file( rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/settings.php' ) ) {
 	require rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/settings.php';
 }
 
-// Constants of the network that a recipe made of this site.
+// Constants of the multisite network that a recipe created.
 if ( is_file( __DIR__ . '/wp-content/codebox-network.php' ) ) {
 	require __DIR__ . '/wp-content/codebox-network.php';
 }
@@ -45,7 +44,8 @@ define( 'FS_METHOD', 'direct' );
 define( 'AUTOMATIC_UPDATER_DISABLED', true );
 define( 'DISABLE_WP_CRON', true );
 
-// The only way out is the bridge's socket; without it every request would only run into its timeout.
+// The egress bridge's socket is the only network access; without it, every request would run into its
+// timeout.
 defined( 'WP_HTTP_BLOCK_EXTERNAL' )
 	|| define( 'WP_HTTP_BLOCK_EXTERNAL', ! file_exists( '/run/codebox/egress.sock' ) );
 defined( 'WP_ACCESSIBLE_HOSTS' ) || define( 'WP_ACCESSIBLE_HOSTS', 'localhost,127.0.0.1' );

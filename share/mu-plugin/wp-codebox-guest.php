@@ -14,14 +14,14 @@ namespace WPCodebox\Guest;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The one way out, when the run's policy gives one.
+ * Socket of the egress bridge, present when the run's policy allows network access.
  */
 const EGRESS_SOCKET = '/run/codebox/egress.sock';
 
 /**
- * Whether a URL leads to the guest itself.
+ * Checks whether a URL points to the guest itself.
  *
- * @param string $url URL.
+ * @param string $url URL to request.
  */
 function is_local( string $url ): bool {
 	$host = (string) wp_parse_url( $url, PHP_URL_HOST );
@@ -29,9 +29,9 @@ function is_local( string $url ): bool {
 }
 
 /**
- * Whether a URL is a request to the bridge itself, such as one for the run's model.
+ * Checks whether a URL addresses the egress bridge itself, e.g. the endpoint of the run's model.
  *
- * @param string $url URL.
+ * @param string $url URL to request.
  */
 function is_bridge( string $url ): bool {
 	$bridge = (string) getenv( 'CODEBOX_EGRESS_URL' );
@@ -39,12 +39,12 @@ function is_bridge( string $url ): bool {
 }
 
 /**
- * Answers HTTP requests to other hosts at once instead of letting them run into their timeout.
+ * Fails HTTP requests to other hosts at once instead of letting them run into their timeout.
  *
- * @param mixed  $response Answer of an earlier filter, or false.
+ * @param mixed  $response Result of an earlier filter, or false.
  * @param array  $args     Request arguments.
- * @param string $url      URL.
- * @return mixed The answer so far, or an error.
+ * @param string $url      URL to request.
+ * @return mixed Unchanged result, or an error.
  */
 function block_http( $response, $args, $url ) {
 	if ( false !== $response || file_exists( EGRESS_SOCKET ) || is_local( (string) $url ) ) {
@@ -54,14 +54,14 @@ function block_http( $response, $args, $url ) {
 }
 
 /**
- * Lets the bridge alone decide which addresses are safe.
+ * Disables WordPress's check for safe addresses, which the egress bridge does instead.
  *
- * WordPress would resolve the name first, which a guest cannot. The bridge does, and
- * refuses private addresses for every request and every redirect. Of the guest itself only
- * the bridge may be asked at its address and port.
+ * WordPress would resolve the host name first, which is impossible in a guest. The bridge resolves names and
+ * refuses private addresses for every request and redirect. Requests to the guest's own loopback addresses
+ * are allowed only for the bridge's address and port.
  *
  * @param array  $args Request arguments.
- * @param string $url  URL.
+ * @param string $url  URL to request.
  * @return array Request arguments.
  */
 function leave_addresses_to_bridge( $args, $url ) {
@@ -72,10 +72,10 @@ function leave_addresses_to_bridge( $args, $url ) {
 }
 
 /**
- * Sends HTTP requests to other hosts to the bridge as a base URL: the bridge speaks TLS, so
- * that it can hold rules on methods and paths and put secrets in.
+ * Sends HTTP requests for other hosts to the egress bridge: the bridge terminates TLS itself, so it can
+ * enforce rules on methods and paths and insert secrets.
  *
- * The URL is the handle's own: after a redirect it is no longer the one that was asked for.
+ * Reads the URL from the handle, because after a redirect it differs from the requested one.
  *
  * @param \CurlHandle $handle cURL handle.
  */
@@ -102,13 +102,13 @@ function route_curl( $handle ): void {
 }
 
 /**
- * Gives mail without a sender one that WordPress accepts.
+ * Sets a default sender that WordPress accepts.
  *
- * WordPress derives it from the site's host, and refuses `wordpress@localhost` because it has no
- * dot. A sender that somebody named is left alone.
+ * WordPress derives the sender from the site's host and rejects `wordpress@localhost` because it has no dot.
+ * A sender set by a plugin stays unchanged.
  *
- * @param string $from Address.
- * @return string Address.
+ * @param string $from Sender address.
+ * @return string Sender address.
  */
 function sender( $from ) {
 	return 'wordpress@localhost' === $from ? 'wordpress@example.org' : $from;
@@ -119,12 +119,12 @@ add_filter( 'http_request_args', __NAMESPACE__ . '\\leave_addresses_to_bridge', 
 add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 
 /**
- * Answers that a mail was not sent where WordPress has no mailer.
+ * Reports a mail as not sent where WordPress has no mailer.
  *
- * Debian's package links PHPMailer to a directory of the host that no guest sees; wp_mail() would
- * end the request.
+ * Debian's package links PHPMailer to a host directory that no guest sees; wp_mail() would end the request
+ * with a fatal error.
  *
- * @param bool|null $sent What a filter before said.
+ * @param bool|null $sent Result of an earlier filter.
  * @return bool|null
  */
 function without_mailer( $sent ) {
@@ -134,7 +134,7 @@ function without_mailer( $sent ) {
 add_filter( 'pre_wp_mail', __NAMESPACE__ . '\\without_mailer', PHP_INT_MAX );
 add_filter( 'wp_mail_from', __NAMESPACE__ . '\\sender', 1 );
 
-// Last, so that components find the guest as it is.
+// Loaded last, so components find the guest completely set up.
 if ( is_readable( rtrim( dirname( ABSPATH ), '/' ) . '/run/codebox/components.json' ) ) {
 	require rtrim( dirname( ABSPATH ), '/' ) . '/opt/codebox/guest/load-components.php';
 }

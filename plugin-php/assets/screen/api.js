@@ -1,6 +1,5 @@
 /**
- * The abilities, over REST, in the name of whoever is logged in. There is no other way from
- * this screen to the site.
+ * Calls abilities over REST as the logged-in user. The screen accesses the site only through this module.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -9,7 +8,7 @@
 	const root = '/wp-abilities/v1/abilities';
 	let known = null;
 
-	/** An error with code, sentence, status and hints, whatever came back. */
+	/** Error with code, message, status and hints, for every kind of failed request. */
 	class ApiError extends Error {
 		constructor( code, message, status, hints ) {
 			super( message );
@@ -19,7 +18,7 @@
 		}
 	}
 
-	/** What apiFetch throws, as an ApiError. */
+	/** Converts what apiFetch throws to an ApiError. */
 	function problem( thrown ) {
 		if ( thrown instanceof ApiError ) {
 			return thrown;
@@ -27,11 +26,11 @@
 		const data = thrown && 'object' === typeof thrown.data && thrown.data ? thrown.data : {};
 		const hints = Array.isArray( data.hints ) ? data.hints.filter( ( hint ) => 'string' === typeof hint ) : [];
 		const code = thrown && thrown.code ? String( thrown.code ) : 'unknown';
-		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site gave no answer that can be read.', 'codebox' );
+		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site returned an unreadable response.', 'codebox' );
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 
-	/** Asks which abilities there are and how each is called. */
+	/** Loads the list of abilities and how each is called. */
 	async function discover() {
 		const found = new Map();
 		try {
@@ -51,7 +50,7 @@
 		known = found;
 	}
 
-	/** Whether the site offers an ability. */
+	/** Returns whether the site offers an ability. */
 	function has( name ) {
 		return null !== known && known.has( 'wp-codebox/' + name );
 	}
@@ -59,9 +58,9 @@
 	/**
 	 * Runs an ability.
 	 *
-	 * @param {string} name   Without `wp-codebox/`.
-	 * @param {Object} input  Its input.
-	 * @param {Object} signal Ends the request, or nothing.
+	 * @param {string} name   Ability name without `wp-codebox/`.
+	 * @param {Object} input  Ability input.
+	 * @param {Object} signal AbortSignal of the request, or nothing.
 	 */
 	async function call( name, input, signal ) {
 		const method = known.get( 'wp-codebox/' + name );
@@ -71,7 +70,7 @@
 				/* translators: %s: name of an ability. */
 				sprintf( __( 'This site does not offer the ability %s.', 'codebox' ), 'wp-codebox/' + name ),
 				404,
-				[ __( 'Update the plugin Codebox, and see that nothing on the site takes the ability away.', 'codebox' ) ]
+				[ __( 'Update the plugin Codebox, and check that no other plugin removes the ability.', 'codebox' ) ]
 			);
 		}
 		const path = root + '/wp-codebox/' + name + '/run';

@@ -1,5 +1,5 @@
 /**
- * The list of bundles, and one bundle with everything a decision needs.
+ * Views of the bundle list and of one bundle with the data needed for a decision.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -20,7 +20,7 @@
 		];
 	}
 
-	/** Bundles of this site, newest first. */
+	/** Shows the bundles of this site, newest first. */
 	async function list( { signal }, page ) {
 		const current = Math.max( 1, Number( page ) || 1 );
 		const answer = await api.call( 'list-artifacts', { page: current, per_page: PER_PAGE }, signal );
@@ -44,7 +44,7 @@
 		return { title: __( 'Bundles', 'codebox' ), content };
 	}
 
-	/** Who signed it, in words. */
+	/** Describes the signer as text. */
 	function signature( verification ) {
 		const status = ( verification.signature && verification.signature.status ) || 'unsigned';
 		const words = {
@@ -52,9 +52,9 @@
 			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'codebox' ) ],
 			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'codebox' ) ],
 			unsigned: [ 'bad', __( 'not signed', 'codebox' ) ],
-			invalid: [ 'bad', __( 'signed wrongly', 'codebox' ) ],
+			invalid: [ 'bad', __( 'the signature is invalid', 'codebox' ) ],
 		};
-		// An earlier version signed it; keys such as `cases` may have been added since.
+		// An earlier version signed the bundle; unsigned keys such as `cases` may have been added later.
 		if ( 'signed-by-this-host' === status && 'files' === verification.signature.coverage ) {
 			return badge( 'warn', __( 'signed by this host, but not every key of the manifest', 'codebox' ) );
 		}
@@ -62,7 +62,7 @@
 		return badge( kind, label );
 	}
 
-	/** Whether the bundle is what it was when it was made. */
+	/** Describes whether the bundle is unchanged since it was created. */
 	function verified( verification ) {
 		if ( true === verification.valid ) {
 			return badge( 'good', __( 'every file is what the manifest says', 'codebox' ) );
@@ -77,12 +77,12 @@
 		}
 		return notice(
 			'error',
-			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'What stands below is what it says of itself.', 'codebox' ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'The data below comes from the bundle itself and is not verified.', 'codebox' ) ),
 			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
 		);
 	}
 
-	/** What held the agent in, axis by axis. */
+	/** Shows the isolation of the run, one row per axis. */
 	function isolation( report ) {
 		if ( ! report || ! report.level ) {
 			return null;
@@ -123,7 +123,7 @@
 
 	const KINDS = () => ( { added: [ 'good', __( 'added', 'codebox' ) ], modified: [ 'plain', __( 'modified', 'codebox' ) ], deleted: [ 'bad', __( 'deleted', 'codebox' ) ] } );
 
-	/** One changed file: choice, name, numbers, and its difference on demand. */
+	/** Shows one changed file: checkbox, name, line counts, and its diff on demand. */
 	function file( entry, bundle, choose, signal ) {
 		const readable = bundle.sound && api.has( 'get-artifact-diff' );
 		const name = id( 'file' );
@@ -181,7 +181,7 @@
 		);
 	}
 
-	/** Changed files below the directory they belong to. */
+	/** Groups changed files by mount target. */
 	function fileTree( entries, bundle, choose, signal ) {
 		const mounts = new Map();
 		for ( const entry of entries ) {
@@ -193,7 +193,7 @@
 		);
 	}
 
-	/** One bundle. */
+	/** Shows one bundle. */
 	async function one( { signal, may }, reference ) {
 		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
 		const artifact = answer.artifact || {};

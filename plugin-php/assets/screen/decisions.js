@@ -1,5 +1,5 @@
 /**
- * What can be decided about a bundle. Each decision names what it is about, and asks once more.
+ * Decisions about a bundle. Each dialog names the bundle and asks for confirmation.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -8,12 +8,12 @@
 	const { text, api } = codebox;
 	const { el, id, data, code, notice, failure, facts, ask, announce } = codebox.dom;
 
-	/** Codes that say that it is not known what the plugin of the site has written. */
+	/** Error codes after which it is unknown what the site plugin has written. */
 	const UNKNOWN = [ 'wp_codebox_apply_result_invalid', 'wp_codebox_audit_failed', 'wp_codebox_internal', 'wp_codebox_review_result_invalid' ];
 
 	const unchanged = () => __( 'Nothing on this site was changed.', 'codebox' );
 
-	/** What a failed apply means for the site, said only as far as it is known. */
+	/** Describes the effect of a failed apply on the site, as far as it is known. */
 	function consequence( error ) {
 		const ours = /^(wp_codebox_|rest_ability_|rest_cookie_|rest_forbidden|rest_invalid_|ability_)/.test( error.code );
 		return ours && ! UNKNOWN.includes( error.code )
@@ -21,7 +21,7 @@
 			: __( 'It is not known whether files were written; look at the target before you go on.', 'codebox' );
 	}
 
-	/** Shows something above the bundle and takes the focus there. */
+	/** Shows nodes above the bundle and moves the focus there. */
 	function tell( place, ...nodes ) {
 		place.replaceChildren( ...nodes );
 		place.firstElementChild.setAttribute( 'tabindex', '-1' );
@@ -32,7 +32,7 @@
 		return el( 'ul', { class: 'wp-codebox-named' }, paths.map( ( path ) => el( 'li', {}, code( path ) ) ) );
 	}
 
-	/** What the plugin of the site answered. */
+	/** Shows the result of the site plugin. */
 	function applied( answer ) {
 		const result = answer.result && 'object' === typeof answer.result ? answer.result : {};
 		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];
@@ -60,13 +60,13 @@
 	}
 
 	/**
-	 * Approves files: checks first what would be handed over, then asks, then hands over.
+	 * Approves files: runs the preflight, asks for confirmation, then applies.
 	 *
-	 * @param {Object}      bundle {artifact_id, run_id, manifest_sha256}.
+	 * @param {Object}      bundle Bundle {artifact_id, run_id, manifest_sha256}.
 	 * @param {Array}       paths  Approved paths.
-	 * @param {HTMLElement} place  Where the result goes.
-	 * @param {Object}      signal Ends requests when the view is left.
-	 * @param {Function}    after  Called once they are applied.
+	 * @param {HTMLElement} place  Element that shows the result.
+	 * @param {Object}      signal AbortSignal that fires when the user leaves the view.
+	 * @param {Function}    after  Called after the files were applied.
 	 */
 	async function approve( bundle, paths, place, signal, after ) {
 		const input = { artifact_id: bundle.reference, approved_files: paths, manifest_sha256: bundle.manifest_sha256 };
@@ -105,7 +105,7 @@
 		} );
 	}
 
-	/** Rejects, or asks for changes, with a reason. */
+	/** Rejects a bundle or requests changes, with a reason. */
 	function refuse( bundle, action, place ) {
 		const name = id( 'reason' );
 		const reason = el( 'textarea', { id: name, name: 'reason', rows: 3, required: true, maxlength: 4000, class: 'large-text' } );
@@ -131,7 +131,7 @@
 		} );
 	}
 
-	/** Deletes the bundle for good. */
+	/** Deletes the bundle permanently. */
 	function discard( bundle ) {
 		ask( {
 			title: __( 'Discard this bundle?', 'codebox' ),
@@ -152,7 +152,7 @@
 		} );
 	}
 
-	/** Hands the bundle to the browser as one file. */
+	/** Downloads the bundle as one file. */
 	async function download( bundle, place, signal ) {
 		try {
 			const answer = await api.call( 'export-artifact-bundle', { artifact_id: bundle.reference }, signal );

@@ -1,5 +1,6 @@
 /**
- * One file's patch as a table. Every byte of it can be reached: what is long is shown in parts.
+ * Shows one file's patch as a table. Long patches and long lines are shown in parts, so every byte can be
+ * displayed.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -8,12 +9,12 @@
 	const { text } = codebox;
 	const { el, button } = codebox.dom;
 
-	/** Lines shown at once. */
+	/** Lines shown at first. */
 	const LINES = 400;
-	/** Characters of a line shown at once. */
+	/** Characters of a line shown at first. */
 	const WIDTH = 1000;
 
-	/** Rows of a unified diff: kind, line number before, line number after, text. */
+	/** Parses a unified diff into rows: kind, line number before, line number after, text. */
 	function parse( patch ) {
 		const lines = patch.split( '\n' );
 		if ( '' === lines[ lines.length - 1 ] ) {
@@ -22,7 +23,7 @@
 		const rows = [];
 		let before = 0;
 		let after = 0;
-		// Lines of the current hunk still to come: what looks like a header inside one is content.
+		// Remaining lines of the current hunk; inside a hunk, lines that look like headers are content.
 		let left = 0;
 		let right = 0;
 		for ( const line of lines ) {
@@ -53,7 +54,7 @@
 		return rows;
 	}
 
-	/** The text of one line; what is too wide waits behind a button. */
+	/** Shows the text of one line; a button reveals the part beyond the width limit. */
 	function content( line ) {
 		const cell = el( 'td', { class: 'wp-codebox-diff-text' } );
 		const show = ( from ) => {
@@ -98,10 +99,10 @@
 	}
 
 	/**
-	 * Draws a patch.
+	 * Shows a patch.
 	 *
-	 * @param {string} patch The patch of one file.
-	 * @param {string} name  Its path, for the caption.
+	 * @param {string} patch Patch of one file.
+	 * @param {string} name  Path of the file, for the caption.
 	 */
 	function draw( patch, name ) {
 		const rows = parse( patch );

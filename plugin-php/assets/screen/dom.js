@@ -1,5 +1,5 @@
 /**
- * Elements, messages and dialogs. Nothing on this screen is made from a string of markup.
+ * Elements, messages and dialogs. The screen never creates elements from HTML strings.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -9,11 +9,11 @@
 	let last = 0;
 
 	/**
-	 * Makes an element.
+	 * Creates an element.
 	 *
-	 * @param {string} name     Tag.
+	 * @param {string} name     Tag name.
 	 * @param {Object} settings Attributes; `on` holds listeners. Null and false leave an attribute out.
-	 * @param {...*}   content  Nodes or text; null is left out. Data goes through text.node() first.
+	 * @param {...*}   content  Nodes or strings; null is skipped. Untrusted data must pass text.node() first.
 	 */
 	function el( name, settings = {}, ...content ) {
 		const element = document.createElement( name );
@@ -30,39 +30,42 @@
 		return element;
 	}
 
-	/** An id no other element has. */
+	/** Returns an unused element id. */
 	function id( what ) {
 		last += 1;
 		return 'wp-codebox-' + what + '-' + last;
 	}
 
-	/** Data as text, in an element of its own so that its direction cannot reach out. */
+	/**
+	 * Shows data in its own `bdi` element, so its text direction does not affect
+	 * other text.
+	 */
 	function data( value, kind = 'output' ) {
 		return el( 'bdi', { class: 'wp-codebox-data' }, text.node( value, kind ) );
 	}
 
-	/** A path, a digest, a command: to be read character by character. */
+	/** Shows a path, digest or command as code, with a mark for every invisible character. */
 	function code( value ) {
 		return el( 'code', { class: 'wp-codebox-code', dir: 'ltr' }, text.node( value, 'exact' ) );
 	}
 
-	/** A point in time. */
+	/** Shows a point in time. */
 	function time( timestamp ) {
 		const known = ! Number.isNaN( Date.parse( timestamp ) );
 		return el( 'time', known ? { datetime: timestamp, title: new Date( timestamp ).toLocaleString( document.documentElement.lang || 'en' ) } : {}, text.ago( timestamp ) );
 	}
 
-	/** A button. */
+	/** Creates a button. */
 	function button( label, press, settings = {} ) {
 		return el( 'button', { type: 'button', class: 'button', ...settings, on: { click: press } }, label );
 	}
 
-	/** A word with a colour that only repeats what the word says. */
+	/** Creates a badge; its colour repeats the meaning of its word. */
 	function badge( kind, label ) {
 		return el( 'span', { class: 'wp-codebox-badge wp-codebox-badge-' + kind }, label );
 	}
 
-	/** Names and values. Rows without a value are left out. */
+	/** Shows names and values. Rows without a value are skipped. */
 	function facts( rows ) {
 		const list = el( 'dl', { class: 'wp-codebox-facts' } );
 		for ( const [ name, value ] of rows ) {
@@ -73,16 +76,16 @@
 		return list;
 	}
 
-	/** A message of core's looks. */
+	/** Shows a notice in WordPress style. */
 	function notice( kind, ...content ) {
 		return el( 'div', { class: 'notice inline notice-' + kind }, ...content );
 	}
 
 	/**
-	 * An error: what is wrong, what to do, and the code to search for.
+	 * Shows an error: message, hints, and the code to search for.
 	 *
-	 * @param {Object}       error  As api.call() throws it.
-	 * @param {string|null}  after  A sentence that follows, for instance that nothing was changed.
+	 * @param {Object}       error  ApiError from api.call().
+	 * @param {string|null}  after  Additional sentence, for instance that nothing was changed.
 	 */
 	function failure( error, after = null ) {
 		const hints = Array.isArray( error.hints ) ? error.hints : [];
@@ -98,13 +101,13 @@
 
 	let polite = null;
 
-	/** Where announce() speaks; made once, empty, before anything is said. */
+	/** Creates the live region for announce(), empty before the first message. */
 	function announcer() {
 		polite = el( 'div', { class: 'screen-reader-text', role: 'status', 'aria-live': 'polite' } );
 		return polite;
 	}
 
-	/** Says something to whoever cannot see the screen change. */
+	/** Announces a sentence to screen readers. */
 	function announce( sentence ) {
 		if ( polite ) {
 			polite.textContent = text.flat( sentence );
@@ -112,17 +115,17 @@
 	}
 
 	/**
-	 * Asks something. The dialog is modal, Escape and the second button close it, and the focus
-	 * goes back to where it was.
+	 * Opens a confirmation dialog. The dialog is modal; Escape and the second button close it, and the focus
+	 * returns to the element that had it.
 	 *
 	 * @param {Object}   settings
-	 * @param {string}   settings.title   The question.
-	 * @param {Array}    settings.content Nodes.
-	 * @param {string}   settings.confirm Label of the button that does it.
-	 * @param {boolean}  settings.danger  Whether it cannot be undone.
-	 * @param {Function} settings.act     Does it; may answer a promise. The dialog closes when it is done
-	 *                                    and shows the error when it is thrown.
-	 * @param {Function} settings.after   Sentence that follows an error, or null.
+	 * @param {string}   settings.title   Question shown as the title.
+	 * @param {Array}    settings.content Nodes of the dialog body.
+	 * @param {string}   settings.confirm Label of the confirming button.
+	 * @param {boolean}  settings.danger  Whether the action is irreversible.
+	 * @param {Function} settings.act     Performs the action; may return a promise. The dialog closes on
+	 *                                    success and shows the error on failure.
+	 * @param {Function} settings.after   Additional sentence after an error, or null.
 	 */
 	function ask( settings ) {
 		const opener = document.activeElement;
@@ -176,8 +179,8 @@
 	}
 
 	/**
-	 * A table whose cells know their column, so that it can be read on a narrow screen too. There
-	 * its parts are blocks; the roles say what they still are.
+	 * Creates a table whose cells carry their column name, so it is readable on narrow screens, where CSS
+	 * turns cells into blocks; explicit ARIA roles preserve the table semantics.
 	 */
 	function table( caption, columns, rows ) {
 		const head = columns.map( ( column ) => el( 'th', { scope: 'col', role: 'columnheader' }, column ) );
@@ -197,12 +200,12 @@
 		);
 	}
 
-	/** What stands where something is being loaded. */
+	/** Creates the placeholder shown while data loads. */
 	function waiting() {
 		return el( 'p', { class: 'wp-codebox-waiting' }, el( 'span', { class: 'spinner is-active', 'aria-hidden': 'true' } ), __( 'Loading…', 'codebox' ) );
 	}
 
-	/** Outcomes and states: kind of badge and word. */
+	/** Returns badge kind and label of an outcome or status. */
 	function state( word ) {
 		const words = {
 			running: [ 'live', __( 'running', 'codebox' ) ],
@@ -222,7 +225,7 @@
 		return badge( kind, label );
 	}
 
-	/** "3 added, 1 removed" for eyes and ears. */
+	/** Shows added and removed lines, with "3 added, 1 removed" for screen readers. */
 	function counts( added, removed ) {
 		return el(
 			'span',

@@ -1,5 +1,5 @@
 /**
- * What a run prints, as it comes: lifecycle events to lines of a log that stays small.
+ * Live output of a run: converts lifecycle events to lines of a log of limited size.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -8,14 +8,14 @@
 	const { text } = codebox;
 	const { el } = codebox.dom;
 
-	/** Lines on the page at most; older ones leave. */
+	/** Maximum number of lines on the page; older ones are removed. */
 	const LINES = 1500;
-	/** Characters of one line at most. */
+	/** Maximum number of characters per line. */
 	const WIDTH = 2000;
-	/** More new lines than this at once are counted aloud, not read. */
+	/** Above this number of new lines at once, screen readers get only their count. */
 	const ALOUD = 12;
 
-	/** A log and what it needs to know about the executions whose events it gets. */
+	/** Log element with state about each execution. */
 	class Output {
 		constructor() {
 			this.names = new Map();
@@ -28,7 +28,7 @@
 			this.element = el( 'div', {}, this.gone, this.lines );
 		}
 
-		/** Takes a page of events; draws once. */
+		/** Processes a page of events and draws once. */
 		take( events ) {
 			for ( const event of events ) {
 				this.event( event && event.data ? event : { ...event, data: {} } );
@@ -84,11 +84,12 @@
 		print( id, data ) {
 			const stream = 'stderr' === data.stream ? 'stderr' : 'stdout';
 			const key = id + ' ' + stream;
-			// An agent's preset says how lines of its protocol are shown; the bundle has them as they were.
+			// An agent's preset defines how lines of its protocol are displayed; the bundle contains the
+			// original lines.
 			const chunk = 'string' === typeof data.shown ? data.shown : 'string' === typeof data.text ? data.text : 'string' === typeof data.base64 ? text.decoded( data.base64 ) : '';
 			const lines = ( ( this.begun.get( key ) || '' ) + chunk ).split( '\n' );
 			let rest = lines.pop();
-			// An agent that never ends its line must not fill this page.
+			// An agent that never sends a newline must not fill this page.
 			if ( rest.length > 8192 ) {
 				lines.push( rest );
 				rest = '';
@@ -102,7 +103,7 @@
 			}
 		}
 
-		/** Ends begun lines of one execution. */
+		/** Draws incomplete lines of one execution. */
 		flush( id ) {
 			for ( const stream of [ 'stdout', 'stderr' ] ) {
 				const rest = this.begun.get( id + ' ' + stream );
@@ -132,7 +133,7 @@
 			this.pending.push( { name: null, stream: 'note', content } );
 		}
 
-		/** Puts the waiting lines on the page, the last ones only. */
+		/** Adds the pending lines to the page, only the last ones. */
 		draw() {
 			const fresh = this.pending;
 			this.pending = [];
@@ -164,7 +165,7 @@
 		}
 
 		row( { name, stream, content } ) {
-			// What is too wide is cut before anything looks at it.
+			// Long lines are cut before any further processing.
 			const shown = content.length > WIDTH ? content.slice( 0, WIDTH ) : content;
 			return el(
 				'div',

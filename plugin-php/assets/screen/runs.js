@@ -1,5 +1,5 @@
 /**
- * The list of runs, and one run while it goes on.
+ * Views of the run list and of one active run.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -8,15 +8,15 @@
 	const { text, api } = codebox;
 	const { el, data, code, time, button, notice, failure, facts, table, waiting, state, announce, ask } = codebox.dom;
 
-	/** Milliseconds between two looks, at first and at most. */
+	/** Polling interval in milliseconds, initial and maximum. */
 	const SOON = 500;
 	const LATE = 5000;
-	/** Events of one request: few, since each may hold a hundred kilobytes. */
+	/** Events per request; few, because one event may hold a hundred kilobytes. */
 	const PAGE = 50;
-	/** Failures in a row before the screen stops asking. */
-	const PATIENCE = 6;
+	/** Consecutive failures before polling stops. */
+	const MAX_FAILURES = 6;
 
-	/** Waits, and on while nobody looks at the page. */
+	/** Waits; while the page is hidden, until it is visible again. */
 	function pause( milliseconds, signal ) {
 		return new Promise( ( resolve, reject ) => {
 			const wake = () => {
@@ -42,7 +42,7 @@
 
 	const left = ( thrown ) => thrown && 'AbortError' === thrown.name;
 
-	/** The address of a run's view. */
+	/** Returns the URL fragment of a run's view. */
 	const address = ( run ) => '#/runs/' + encodeURIComponent( run.run_id );
 
 	function cells( run ) {
@@ -55,12 +55,12 @@
 		];
 	}
 
-	/** Live ones first, then the newest. */
+	/** Sorts active runs first, then newest first. */
 	function order( runs ) {
 		return [ ...runs ].sort( ( a, b ) => ( 'running' === b.status ) - ( 'running' === a.status ) || String( b.created_at ).localeCompare( String( a.created_at ) ) );
 	}
 
-	/** The list; it keeps itself fresh while something runs. */
+	/** Shows the list; it refreshes while a run is active. */
 	async function list( { signal } ) {
 		const place = el( 'div', {}, waiting() );
 		let seen = '';
@@ -100,7 +100,7 @@
 		return { title: __( 'Runs', 'codebox' ), content: [ place ] };
 	}
 
-	/** What the built-in agent used of its model; null for every other agent. */
+	/** Returns the built-in agent's model usage; null for every other agent. */
 	function model( run ) {
 		const used = run.result && run.result.cost && run.result.cost.model;
 		if ( ! used ) {
@@ -111,7 +111,7 @@
 		return undefined === used.cost_microusd ? tokens : tokens + ', US$ ' + ( used.cost_microusd / 1e6 ).toFixed( 4 );
 	}
 
-	/** What is known of a run, above its output. */
+	/** Shows data about a run above its output. */
 	function summary( run, by ) {
 		return facts( [
 			[ __( 'State', 'codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
@@ -123,7 +123,7 @@
 		] );
 	}
 
-	/** Who asked for it. */
+	/** Describes the requester. */
 	function requester( run ) {
 		const who = ( run.provenance && run.provenance.requester ) || {};
 		if ( 'user' === who.kind ) {
@@ -135,7 +135,7 @@
 
 	const inner = ( answer ) => ( answer && answer.run && 'object' === typeof answer.run && answer.run.run_id ? answer.run : answer );
 
-	/** One run. */
+	/** Shows one run. */
 	async function one( { signal }, reference ) {
 		const run = inner( await api.call( 'get-run', { run_id: reference }, signal ) );
 		const id = run.run_id;
@@ -186,7 +186,7 @@
 					trouble.replaceChildren();
 				} catch ( thrown ) {
 					failures += 1;
-					if ( left( thrown ) || failures >= PATIENCE || ( thrown.status >= 400 && thrown.status < 500 && 429 !== thrown.status ) ) {
+					if ( left( thrown ) || failures >= MAX_FAILURES || ( thrown.status >= 400 && thrown.status < 500 && 429 !== thrown.status ) ) {
 						throw thrown;
 					}
 					wait = Math.min( LATE, wait * 2 );
@@ -198,7 +198,7 @@
 				output.take( events );
 				after = Number( page.cursor ) || after;
 				if ( page.more ) {
-					// A page of output at a time; the browser gets to draw and to listen in between.
+					// Yields after each page of output, so the browser can draw and handle input.
 					await pause( 0, signal );
 					continue;
 				}

@@ -1,6 +1,5 @@
 /**
- * Which view there is, by the part of the address behind the #. A view that is left is told to
- * stop; what it still answers is dropped.
+ * Routes the URL fragment to a view. Leaving a view aborts its requests; late responses are dropped.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -18,7 +17,7 @@
 	const name = document.title;
 	let current = null;
 
-	/** Links of the navigation: address, label, and which views they stand for. */
+	/** Links of the navigation: fragment, label, and the views that mark the link as current. */
 	function links() {
 		return [
 			[ '#/runs', __( 'Runs', 'codebox' ), 'runs', api.has( 'list-runs' ) ],
@@ -29,7 +28,7 @@
 
 	const bar = el( 'nav', { class: 'nav-tab-wrapper', 'aria-label': __( 'Codebox', 'codebox' ) } );
 
-	/** The view an address names. */
+	/** Returns the view of a fragment. */
 	function find( words ) {
 		const [ area, reference, page ] = words;
 		if ( 'bundles' === area && 'page' === reference ) {
@@ -43,7 +42,7 @@
 		return Object.hasOwn( views, area ) ? views[ area ] : null;
 	}
 
-	/** The words of the address; a broken one names nothing. */
+	/** Splits the fragment into its segments; an invalid one gives none. */
 	function words() {
 		try {
 			return window.location.hash.replace( /^#\/?/, '' ).split( '/' ).map( decodeURIComponent );

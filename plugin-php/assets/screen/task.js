@@ -1,5 +1,5 @@
 /**
- * The form that starts a task.
+ * Form that starts a task.
  */
 ( function ( codebox, wp ) {
 	'use strict';
@@ -8,7 +8,7 @@
 	const { api } = codebox;
 	const { el, id, failure } = codebox.dom;
 
-	/** A label, a field, and what to know about it. */
+	/** Creates a label, a field, and its help text. */
 	function field( label, input, help ) {
 		const name = id( 'field' );
 		input.id = name;
@@ -18,7 +18,10 @@
 		return el( 'div', { class: 'wp-codebox-field' }, el( 'label', { for: name }, label ), input, help ? el( 'p', { class: 'description', id: name + '-help' }, help ) : null );
 	}
 
-	/** Slugs of what is installed, from core's own routes; none when the user may not ask. */
+	/**
+	 * Loads the slugs of installed plugins or themes from WordPress's REST routes; none when the user may not
+	 * list them.
+	 */
 	async function installed( kind, signal ) {
 		try {
 			if ( 'theme' === kind ) {
@@ -32,7 +35,7 @@
 		}
 	}
 
-	/** The form. */
+	/** Shows the form. */
 	async function form( { signal } ) {
 		const goal = el( 'textarea', { rows: 4, required: true, name: 'goal', class: 'large-text' } );
 		const kind = el( 'select', { name: 'kind' }, el( 'option', { value: 'plugin' }, __( 'Plugin', 'codebox' ) ), el( 'option', { value: 'theme' }, __( 'Theme', 'codebox' ) ) );

@@ -1,20 +1,20 @@
 /**
- * Text as it may be shown.
+ * Makes untrusted text safe to show.
  *
- * Whatever an agent wrote passes here: terminal sequences are taken out, and characters that
- * cannot be seen, or that turn others around, become marks with their number. The answer is
- * always nodes of text, never markup.
+ * All text written by an agent passes through this module: terminal sequences are removed, and invisible or
+ * direction-changing characters become marks with their code point. The result is always text nodes, never
+ * HTML.
  */
 ( function ( codebox, wp ) {
 	'use strict';
 
 	const { __, _n, sprintf } = wp.i18n;
 
-	// CSI; OSC and the other string sequences, when they are ended on their line (an open one must
-	// not swallow what follows); escapes of two bytes.
+	// CSI sequences; OSC and other string sequences that end on the same line (an unterminated one must not
+	// swallow the following text); two-byte escapes.
 	const TERMINAL = /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c\n]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-~]?/g;
-	// Controls but tab and line feed, format characters (bidirectional ones among them), surrogates,
-	// private use, what is ignorable by default, and separators other than the space.
+	// Control characters except tab and line feed, format characters (including bidirectional ones),
+	// surrogates, private use, default ignorables, and separators other than the space.
 	const HIDDEN = /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 	const NAMES = {
@@ -24,28 +24,28 @@
 		0x2066: 'LRI', 0x2067: 'RLI', 0x2068: 'FSI', 0x2069: 'PDI', 0xfeff: 'BOM',
 	};
 
-	/** The mark that stands for a character: `U+202E RLO`. */
+	/** Creates the mark that replaces a character: `U+202E RLO`. */
 	function mark( character ) {
 		const code = character.codePointAt( 0 );
 		const number = 'U+' + code.toString( 16 ).toUpperCase().padStart( 4, '0' );
 		return NAMES[ code ] ? number + ' ' + NAMES[ code ] : number;
 	}
 
-	/** Text without what only a terminal acts on. A lone carriage return is a line's end there. */
+	/** Removes terminal control sequences. A lone carriage return becomes a line end. */
 	function plain( value ) {
 		return String( value ?? '' ).replace( /\r\n/g, '\n' ).replace( TERMINAL, '' );
 	}
 
-	/** Text for places that hold no elements: attributes, titles, what is read aloud. */
+	/** Returns text for places without elements: attributes, titles, screen reader messages. */
 	function flat( value ) {
 		return plain( value ).replace( HIDDEN, ( character ) => '[' + mark( character ) + ']' );
 	}
 
 	/**
-	 * Text with marks, as a fragment.
+	 * Returns text with marks as a document fragment.
 	 *
-	 * @param {*}      value What to show.
-	 * @param {string} kind  'output' takes terminal sequences out; 'exact' shows them too, as marks.
+	 * @param {*}      value Text to show.
+	 * @param {string} kind  'output' removes terminal sequences; 'exact' shows them as marks.
 	 */
 	function node( value, kind ) {
 		const text = 'exact' === kind ? String( value ?? '' ) : plain( value );
@@ -65,18 +65,18 @@
 		return fragment;
 	}
 
-	/** The bytes of a base64 text; those that are not UTF-8 become U+FFFD. */
+	/** Decodes base64 to text; invalid UTF-8 becomes U+FFFD. */
 	function decoded( base64 ) {
 		const bytes = Uint8Array.from( window.atob( String( base64 ) ), ( character ) => character.charCodeAt( 0 ) );
 		return new TextDecoder().decode( bytes );
 	}
 
-	/** The beginning of an id: enough to tell two apart, and to name it at the command line. */
+	/** Returns the first characters of an id: enough to distinguish ids and to use on the command line. */
 	function short( id ) {
 		return flat( id ).replace( /^(artifact-bundle-sha256-|run_)/, '' ).slice( 0, 12 );
 	}
 
-	/** How long ago, in words. */
+	/** Returns the elapsed time as text. */
 	function ago( timestamp ) {
 		const then = Date.parse( timestamp );
 		if ( Number.isNaN( then ) ) {
@@ -92,7 +92,7 @@
 		return words.format( Math.min( 0, seconds ), 'second' );
 	}
 
-	/** A span of time in words. */
+	/** Returns a duration as text. */
 	function duration( milliseconds ) {
 		if ( milliseconds < 1000 ) {
 			/* translators: %s: number of milliseconds. */
@@ -102,18 +102,18 @@
 		return sprintf( __( '%s s', 'codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
 	}
 
-	/** A number the way the reader writes it. */
+	/** Formats a number in the reader's locale. */
 	function number( value ) {
 		return new Intl.NumberFormat( document.documentElement.lang || 'en' ).format( value );
 	}
 
-	/** "1 file", "3 files". */
+	/** Returns "1 file", "3 files". */
 	function files( count ) {
 		/* translators: %s: number of files. */
 		return sprintf( _n( '%s file', '%s files', count, 'codebox' ), number( count ) );
 	}
 
-	/** The sentence of a code of `summary_detail`, without its arguments. */
+	/** Returns the sentence of a code of `summary_detail`, without arguments. */
 	function sentence( code ) {
 		switch ( code ) {
 			case 'agent_succeeded':
@@ -153,10 +153,10 @@
 	}
 
 	/**
-	 * What a run came to, in the reader's language. The English sentence of the runner stands in
-	 * for a code that is not known here; the reason is the message of an error, in English too.
+	 * Describes the result of a run in the reader's language. An unknown code falls back to the runner's
+	 * English sentence; the reason is an English error message.
 	 *
-	 * @param {Object} row A run, a bundle, or a document of one.
+	 * @param {Object} row Run, bundle, or a document of one.
 	 */
 	function summary( row ) {
 		const detail = row.summary_detail || row.summaryDetail || {};

@@ -24,26 +24,26 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the definition files and hangs each on the one service call that does the
- * work. Nothing but core's own two hooks touches core's registries; without the
- * Abilities API (WordPress before 6.9) those hooks never fire.
+ * Reads the definition files and connects each ability to the service method that implements it. Registration
+ * happens only in WordPress's own two hooks; without the Abilities API (WordPress before 6.9) these hooks
+ * never fire.
  */
 final class Registrar {
 
 	/**
-	 * Definition files by ability, once they were looked up.
+	 * Paths of the definition files by ability name, filled on first use.
 	 *
 	 * @var array<string, string>
 	 */
 	private array $files = [];
 
 	/**
-	 * Wires the registrar.
+	 * Creates the registrar with its dependencies.
 	 *
 	 * @param string            $directory    Directory `abilities` of the plugin.
-	 * @param SchemaStore       $schemas      Schemas.
-	 * @param Capabilities      $capabilities Permission.
-	 * @param Closure           $services     Answers the Services; wired when the first ability runs.
+	 * @param SchemaStore       $schemas      Loader of the JSON schemas.
+	 * @param Capabilities      $capabilities Permission checks of the user.
+	 * @param Closure           $services     Returns the Services; called when the first ability runs.
 	 */
 	public function __construct(
 		private readonly string $directory,
@@ -52,15 +52,16 @@ final class Registrar {
 		private readonly Closure $services
 	) {}
 
-	/** Waits for core's registries. */
+	/** Registers callbacks for the hooks of the Abilities API. */
 	public function register(): void {
 		add_action( 'wp_abilities_api_categories_init', [ $this, 'register_categories' ] );
 		add_action( 'wp_abilities_api_init', [ $this, 'register_abilities' ] );
-		// First of all, so that an answer of another plugin's check is never replaced. WordPress 7.1 and later.
+		// Minimum priority: runs before validation filters of other plugins, so their results are never
+		// replaced. WordPress 7.1 and later.
 		add_filter( 'wp_ability_validate_input', [ $this, 'allow_missing_fields' ], PHP_INT_MIN, 3 );
 	}
 
-	/** Registers the category; the hook may fire twice on multisite. */
+	/** Registers the ability category; on multisite the hook may fire twice. */
 	public function register_categories(): void {
 		foreach ( require $this->directory . '/categories.php' as $slug => $category ) {
 			if ( ! wp_has_ability_category( $slug ) ) {
@@ -69,7 +70,7 @@ final class Registrar {
 		}
 	}
 
-	/** Registers every ability that has a definition. */
+	/** Registers every ability that has a definition file. */
 	public function register_abilities(): void {
 		foreach ( array_keys( $this->files() ) as $name ) {
 			if ( wp_has_ability( $name ) ) {
@@ -100,12 +101,12 @@ final class Registrar {
 	}
 
 	/**
-	 * Lets input through that only lacks required fields: after the permission check the service
-	 * refuses it, with the code of what is missing.
+	 * Accepts input that only lacks required fields. After the permission check the service refuses it with a
+	 * specific error code for the missing field.
 	 *
-	 * @param mixed $valid True, or core's refusal.
-	 * @param mixed $input Input.
-	 * @param mixed $name  Ability, of any plugin.
+	 * @param mixed $valid True, or the WP_Error of WordPress.
+	 * @param mixed $input Ability input.
+	 * @param mixed $name  Name of any plugin's ability.
 	 */
 	public function allow_missing_fields( mixed $valid, mixed $input, mixed $name ): mixed {
 		if ( ! is_wp_error( $valid ) || ! isset( $this->files()[ $name ] ) ) {
@@ -115,11 +116,12 @@ final class Registrar {
 	}
 
 	/**
-	 * Whether the current user may use an ability. One with a scope is open to callers that are
-	 * trusted with that scope, too.
+	 * Checks whether the current user may use an ability. Callers trusted with the ability's scope may use it
+	 * too.
 	 *
-	 * @param array<string, mixed> $definition Definition.
-	 * @param mixed                $input      Input, valid by the schema but for missing fields.
+	 * @param array<string, mixed> $definition Contents of the definition file.
+	 * @param mixed                $input      Ability input that its schema accepts, apart from missing
+	 *   fields.
 	 */
 	private function permits( array $definition, mixed $input ): bool {
 		if ( ! isset( $definition['scope'] ) ) {
@@ -130,10 +132,10 @@ final class Registrar {
 	}
 
 	/**
-	 * An answer as the current user may see it: directories of this host only to those who review
-	 * or apply.
+	 * Returns the result as the current user may see it: only users who can review or apply see directories
+	 * of this host.
 	 *
-	 * @param array<string, mixed>|WP_Error $answer As it was made.
+	 * @param array<string, mixed>|WP_Error $answer Result of the service.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	private function shown( array|WP_Error $answer ): array|WP_Error {
@@ -144,8 +146,8 @@ final class Registrar {
 	}
 
 	/**
-	 * Definition files by ability: `definitions/get-run.php` is `wp-codebox/get-run`. Only a name
-	 * that is listed here is ever turned into a path.
+	 * Returns the definition files by ability name: `definitions/get-run.php` is `wp-codebox/get-run`. Only
+	 * names from this list are ever turned into paths.
 	 *
 	 * @return array<string, string>
 	 */
@@ -159,9 +161,9 @@ final class Registrar {
 	}
 
 	/**
-	 * One definition.
+	 * Loads one definition.
 	 *
-	 * @param string $name Ability, one of `files()`.
+	 * @param string $name Ability name, a key of `files()`.
 	 * @return array<string, mixed>
 	 */
 	private function definition( string $name ): array {
@@ -169,10 +171,10 @@ final class Registrar {
 	}
 
 	/**
-	 * Runs an ability for code of this site: the same schema, the same work and the same
-	 * authority as through core, but nobody is asked for a capability.
+	 * Runs an ability for PHP code of this site. Schema, service and authority are the same as through the
+	 * Abilities API, but no capability check happens.
 	 *
-	 * @param string $name  Ability.
+	 * @param string $name  Name of the ability.
 	 * @param mixed  $input Input as the caller gave it.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -181,7 +183,7 @@ final class Registrar {
 			return Failure::because(
 				ErrorCode::ApiAbilityNotSupported,
 				/* translators: %s: name of an ability. */
-				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists those there are.', 'codebox' ), sanitize_text_field( $name ) )
+				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists all abilities.', 'codebox' ), sanitize_text_field( $name ) )
 			)->to_wp_error();
 		}
 		try {
@@ -196,10 +198,12 @@ final class Registrar {
 	}
 
 	/**
-	 * What there is to call.
+	 * Lists the callable abilities.
 	 *
-	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, scopes: list<string>, annotations: array<string, bool>}>
-	 *               The answer fits one of the schemas; one of the capabilities or scopes is enough.
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas:
+	 *               list<string>, capabilities: list<string>, scopes: list<string>, annotations:
+	 *               array<string, bool>}> The result matches one of `output_schemas`; one of the capabilities
+	 *               or scopes is enough.
 	 */
 	public function catalogue(): array {
 		$rows = [];
@@ -219,17 +223,17 @@ final class Registrar {
 	}
 
 	/**
-	 * Runs an ability. Everything thrown becomes a `WP_Error` with a status: core would
-	 * put the text of an exception into the answer.
+	 * Runs an ability. Every exception becomes a `WP_Error` with a status, because WordPress would put the
+	 * exception text into the response.
 	 *
-	 * @param string $name  Ability.
-	 * @param mixed  $input Input, valid by the schema but for missing fields.
+	 * @param string $name  Name of the ability.
+	 * @param mixed  $input Ability input that its schema accepts, apart from missing fields.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	private function execute( string $name, mixed $input ): array|WP_Error {
 		try {
 			$definition = $this->definition( $name );
-			// Before WordPress 7.1 a GET request hands numbers and booleans over as text.
+			// Before WordPress 7.1 a GET request passes numbers and booleans as strings.
 			$typed = rest_sanitize_value_from_schema( (array) $input, $this->schemas->get( $definition['input_schema'] ), 'input' );
 			if ( is_wp_error( $typed ) ) {
 				return Failure::from_wp_error( $typed, 400 )->to_wp_error();

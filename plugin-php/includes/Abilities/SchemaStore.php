@@ -16,8 +16,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads `abilities/schemas/<name>.v1.schema.json`. A name comes from a definition
- * file of the plugin, never from input.
+ * Reads `abilities/schemas/<name>.v1.schema.json`. The name always comes from a definition file of the
+ * plugin, never from user input.
  */
 final class SchemaStore {
 
@@ -29,14 +29,14 @@ final class SchemaStore {
 	private array $read = [];
 
 	/**
-	 * Wires the store.
+	 * Creates the store with its dependencies.
 	 *
 	 * @param string $directory Directory of the schemas.
 	 */
 	public function __construct( private readonly string $directory ) {}
 
 	/**
-	 * Names of all schemas, sorted.
+	 * Returns the sorted names of all schemas.
 	 *
 	 * @return list<string>
 	 */
@@ -46,11 +46,11 @@ final class SchemaStore {
 	}
 
 	/**
-	 * The document of a schema as it stands in its file, with its `$id`.
+	 * Returns a schema document unchanged, with its `$id`.
 	 *
-	 * @param string $name One of `names()`.
+	 * @param string $name Schema name, one of `names()`.
 	 * @return array<string, mixed>
-	 * @throws RuntimeException When the file is missing or broken.
+	 * @throws RuntimeException When the file is missing or invalid.
 	 */
 	public function document( string $name ): array {
 		$file   = $this->directory . '/' . $name . '.v1.schema.json';
@@ -62,11 +62,11 @@ final class SchemaStore {
 	}
 
 	/**
-	 * One schema as WordPress validates it.
+	 * Returns one schema in the form that WordPress validates.
 	 *
-	 * @param string $name Name without version and ending, e.g. `artifact-list`.
+	 * @param string $name Name without version and suffix, e.g. `artifact-list`.
 	 * @return array<string, mixed>
-	 * @throws RuntimeException When the file is missing or broken.
+	 * @throws RuntimeException When the file is missing or invalid.
 	 */
 	public function get( string $name ): array {
 		if ( ! isset( $this->read[ $name ] ) ) {
@@ -78,23 +78,23 @@ final class SchemaStore {
 	}
 
 	/**
-	 * Checks the fields that a value has. Required fields that it lacks are not judged: the service
-	 * refuses those, with the code of what is missing, and WordPress has one code for all of them.
+	 * Validates the fields that a value has. Missing required fields are accepted: the service refuses them
+	 * with a specific code, while WordPress has a single code for all of them.
 	 *
 	 * @param string $name  Name of the schema.
-	 * @param mixed  $value Value.
-	 * @param string $what  What the sentence of an error calls it.
+	 * @param mixed  $value Value to validate.
+	 * @param string $what  Name of the value in error messages.
 	 */
 	public function check( string $name, mixed $value, string $what = 'input' ): bool|WP_Error {
 		return rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
 	}
 
 	/**
-	 * The value with the types of the schema, if the fields that it has fit.
+	 * Converts a value to the types of the schema when the present fields are valid.
 	 *
 	 * @param string               $name  Name of the schema.
-	 * @param array<string, mixed> $value Value; its numbers and booleans may be text.
-	 * @param string               $what  What the sentence of an error calls it.
+	 * @param array<string, mixed> $value Value; its numbers and booleans may be strings.
+	 * @param string               $what  Name of the value in error messages.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -107,9 +107,9 @@ final class SchemaStore {
 	}
 
 	/**
-	 * A schema that takes what one of several takes.
+	 * Returns a schema that accepts what any of several schemas accepts.
 	 *
-	 * @param list<string> $names Names.
+	 * @param list<string> $names Names of the schemas.
 	 * @return array<string, mixed>
 	 */
 	public function any( array $names ): array {

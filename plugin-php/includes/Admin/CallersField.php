@@ -16,25 +16,25 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One row for each application password of the installation, one box for each scope. No script, no
- * secret.
+ * Prints one row per application password of the installation and one checkbox per scope. Uses no script and
+ * prints no secret.
  */
 final class CallersField {
 
-	/** Most rows; those with a grant always have one. */
+	/** Maximum number of rows; application passwords with a grant always have one. */
 	private const MOST = 200;
 
 	/**
-	 * Wires the field.
+	 * Creates the field with its dependencies.
 	 *
-	 * @param Settings $settings Settings in force.
+	 * @param Settings $settings Effective settings.
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * Declares section and field.
+	 * Registers settings section and field.
 	 *
-	 * @param string $page Slug of the page.
+	 * @param string $page Slug of the settings page.
 	 */
 	public function add( string $page ): void {
 		add_settings_field( Settings::TRUSTED_CALLERS, __( 'Trusted callers', 'codebox' ), [ $this, 'render' ], $page, 'trust' );
@@ -45,7 +45,8 @@ final class CallersField {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_CALLERS, [] ), 'is_array' );
 		$rows   = ( new CallerGrants() )->passwords( self::MOST, array_map( 'strval', array_keys( $stored ) ) );
 		printf( '<p class="description">%s</p>', esc_html__( 'Application passwords whose requests may do one thing for sandboxes in a browser. Users who may run tasks need no grant.', 'codebox' ) );
-		// Without a box that is ticked the browser would send nothing, and nothing is also what an absent field is.
+		// Without a ticked checkbox the browser would omit the field, which looks the same as a form without
+		// this field.
 		printf( '<input type="hidden" name="%s" value="">', esc_attr( Settings::TRUSTED_CALLERS ) );
 		if ( [] === $rows ) {
 			printf( '<p>%s</p>', esc_html__( 'No user has an application password.', 'codebox' ) );
@@ -75,7 +76,7 @@ final class CallersField {
 	}
 
 	/**
-	 * What each scope that can be granted is called.
+	 * Returns the label of each scope that can be granted.
 	 *
 	 * @return array<string, string>
 	 */

@@ -22,18 +22,18 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One section of Site Health's debug information: versions, configuration, counts. Paths and
- * names a site gave are private, so they stay out of what is copied to a support forum. There
- * is no command line, no key and no secret in it.
+ * Adds one section to Site Health's debug information: versions, configuration, counts. Paths and names
+ * configured by the site are marked private, so the copy button leaves them out. The section contains no
+ * command line, key or secret.
  */
 final class DebugInfo {
 
 	/**
-	 * Wires the section.
+	 * Creates the section with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
-	 * @param Site          $site     This site.
-	 * @param Settings      $settings Host settings.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site     Site the plugin runs on.
+	 * @param Settings      $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -49,7 +49,7 @@ final class DebugInfo {
 	/**
 	 * Adds the section.
 	 *
-	 * @param mixed $info Sections so far.
+	 * @param mixed $info Sections collected so far.
 	 * @return mixed
 	 */
 	public function add( mixed $info ): mixed {
@@ -73,7 +73,7 @@ final class DebugInfo {
 	}
 
 	/**
-	 * What the site set.
+	 * Returns the fields of the site's settings.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -96,7 +96,8 @@ final class DebugInfo {
 	}
 
 	/**
-	 * Level and counts. What cannot be counted is left out; the tests of Site Health say why.
+	 * Returns isolation level and counts. Counts that cannot be read are omitted; the Site Health tests
+	 * report why.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -113,7 +114,7 @@ final class DebugInfo {
 	}
 
 	/**
-	 * Effective configuration of the extension.
+	 * Returns the effective configuration of the extension.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -127,11 +128,11 @@ final class DebugInfo {
 	}
 
 	/**
-	 * One field.
+	 * Builds one field.
 	 *
-	 * @param string $label   Label.
-	 * @param string $value   Value.
-	 * @param bool   $private Whether it stays out of what is copied.
+	 * @param string $label   Label of the field.
+	 * @param string $value   Value of the field.
+	 * @param bool   $private Whether the copy button omits the field.
 	 * @return array<string, mixed>
 	 */
 	private function field( string $label, string $value, bool $private = false ): array {

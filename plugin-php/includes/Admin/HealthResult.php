@@ -1,6 +1,6 @@
 <?php
 /**
- * The answer of a Site Health test.
+ * Result of a Site Health test.
  *
  * @package WPCodebox
  */
@@ -14,18 +14,18 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Escapes every sentence, so that a test hands over plain text.
+ * Escapes every sentence; tests pass plain text.
  */
 final class HealthResult {
 
 	/**
-	 * One result.
+	 * Builds the result of a test.
 	 *
-	 * @param string       $test   Name.
+	 * @param string       $test   Name of the test.
 	 * @param string       $status `good`, `recommended` or `critical`.
-	 * @param string       $label  Headline.
-	 * @param list<string> $found  Sentences.
-	 * @param list<string> $fixes  What to do.
+	 * @param string       $label  Headline of the result.
+	 * @param list<string> $found  Findings, one sentence each.
+	 * @param list<string> $fixes  Suggested fixes, one sentence each.
 	 * @return array<string, mixed>
 	 */
 	public static function of( string $test, string $status, string $label, array $found, array $fixes = [] ): array {
@@ -44,11 +44,11 @@ final class HealthResult {
 	}
 
 	/**
-	 * The result of a test that failed.
+	 * Builds the result of a failed test.
 	 *
-	 * @param string  $test    Name.
-	 * @param string  $label   Headline.
-	 * @param Failure $failure Why.
+	 * @param string  $test    Name of the test.
+	 * @param string  $label   Headline of the result.
+	 * @param Failure $failure Failure to report.
 	 * @return array<string, mixed>
 	 */
 	public static function failed( string $test, string $label, Failure $failure ): array {

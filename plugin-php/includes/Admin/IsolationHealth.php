@@ -1,6 +1,6 @@
 <?php
 /**
- * Site Health: how strongly this host isolates.
+ * Site Health test of the host's isolation.
  *
  * @package WPCodebox
  */
@@ -17,21 +17,27 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One asynchronous test: the runner builds a guest and asks it, which takes a moment.
- * No page waits for it; the browser asks once the page is there, or WP-Cron does.
+ * Registers one asynchronous test: the runner starts a guest that probes its isolation, which takes a moment.
+ * No page load waits for it; the browser requests it after the page has loaded, or WP-Cron runs it.
  */
 final class IsolationHealth {
 
-	/** Name of the test; without underscores, since WordPress turns only the first into a dash. */
+	/**
+	 * Name of the test. It contains no underscore, because WordPress replaces only the first underscore by a
+	 * dash.
+	 */
 	private const TEST = 'codebox-isolation';
 
-	/** What the last test saw, for pages that do not wait for one. Of the host, so the same for all sites. */
+	/**
+	 * Transient with the last test result, for pages that do not wait for a test. The host determines the
+	 * result, so all sites of a network share it.
+	 */
 	private const LAST = 'wp_codebox_isolation';
 
 	/**
-	 * Wires the test.
+	 * Creates the test with its dependencies.
 	 *
-	 * @param ExtensionGate $gate Extension check.
+	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
 	 */
 	public function __construct( private readonly ExtensionGate $gate ) {}
 
@@ -42,9 +48,10 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * Adds our test. Without the extension there is nothing to ask; its own test says so.
+	 * Adds the test. Without the extension no test is added; SiteHealth already reports the missing
+	 * extension.
 	 *
-	 * @param mixed $tests Tests so far.
+	 * @param mixed $tests Tests collected so far.
 	 * @return mixed
 	 */
 	public function tests( mixed $tests ): mixed {
@@ -58,7 +65,7 @@ final class IsolationHealth {
 		return $tests;
 	}
 
-	/** Answers the browser. */
+	/** Sends the test result as the AJAX response. */
 	public function answer(): void {
 		check_ajax_referer( 'health-check-site-status' );
 		if ( ! current_user_can( 'view_site_health_checks' ) ) {
@@ -68,7 +75,7 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * The test.
+	 * Runs the test.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -91,7 +98,7 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * What the last test saw on this kernel.
+	 * Returns the last stored result, if it is from the running kernel.
 	 *
 	 * @return array{level: string, at: int}|null
 	 */
@@ -107,7 +114,7 @@ final class IsolationHealth {
 	}
 
 	/**
-	 * From the runner's answer to Site Health's.
+	 * Converts the runner's report to a Site Health result.
 	 *
 	 * @param array<string, mixed> $host `wp-codebox/doctor/v1`.
 	 * @return array<string, mixed>

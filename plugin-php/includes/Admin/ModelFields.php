@@ -1,6 +1,6 @@
 <?php
 /**
- * Fields of the settings page about models.
+ * Model fields of the settings page.
  *
  * @package WPCodebox
  */
@@ -16,14 +16,15 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Providers, what tasks get that name none, and what the built-in agent is told. No field holds a key.
+ * Fields for providers, for the default model, and for the instructions of the built-in agent. No field holds
+ * a key.
  */
 final class ModelFields {
 
 	/**
-	 * Wires the fields.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param Settings $settings Settings in force.
+	 * @param Settings $settings Effective settings.
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
@@ -41,7 +42,7 @@ final class ModelFields {
 		}
 	}
 
-	/** Says what a model is for, and which keys are there. */
+	/** Prints what a model is used for, and which keys exist. */
 	public function about(): void {
 		echo '<p>' . esc_html__( 'The built-in agent needs a model and no program. Its key stays with this site: it is read when a task starts and never enters the sandbox.', 'codebox' ) . '</p><ul>';
 		foreach ( ProviderOverview::of( $this->settings )->rows() as $id => $row ) {
@@ -58,7 +59,7 @@ final class ModelFields {
 		echo '</ul>';
 	}
 
-	/** The provider for tasks that name none. */
+	/** Prints the field of the default provider. */
 	public function provider(): void {
 		$stored = $this->settings->stored( Settings::DEFAULT_PROVIDER );
 		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_PROVIDER ), esc_html__( 'None: a task must name one', 'codebox' ) );
@@ -70,29 +71,29 @@ final class ModelFields {
 		echo '</select>';
 	}
 
-	/** The model for tasks that name none. */
+	/** Prints the field of the default model. */
 	public function model(): void {
 		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->settings->stored( Settings::DEFAULT_MODEL ) ) );
-		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'codebox' ) );
+		$this->about_field( Settings::DEFAULT_MODEL, __( 'Model id as the provider names it. With a default model, a task that names no agent runs the built-in one.', 'codebox' ) );
 	}
 
-	/** Providers of this site. */
+	/** Prints the field of the site's providers. */
 	public function providers(): void {
 		$stored = $this->settings->providers();
 		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Never a key.', 'codebox' ) );
 	}
 
-	/** What the built-in agent is told. */
+	/** Prints the field of the built-in agent's instructions. */
 	public function instructions(): void {
-		$this->text( Settings::INSTRUCTIONS, $this->settings->stored( Settings::INSTRUCTIONS ), __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'codebox' ) );
+		$this->text( Settings::INSTRUCTIONS, $this->settings->stored( Settings::INSTRUCTIONS ), __( 'Sent to the built-in agent with every task. The model provider receives this text.', 'codebox' ) );
 	}
 
 	/**
-	 * A text field of several lines.
+	 * Prints a multi-line text field.
 	 *
-	 * @param string $option Option.
-	 * @param string $value  Value.
-	 * @param string $about  What to write.
+	 * @param string $option Name of the option.
+	 * @param string $value  Value of the field.
+	 * @param string $about  Description below the field.
 	 */
 	private function text( string $option, string $value, string $about ): void {
 		printf( '<textarea id="%1$s" name="%1$s" rows="6" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea>', esc_attr( $option ), esc_textarea( $value ) );
@@ -100,10 +101,10 @@ final class ModelFields {
 	}
 
 	/**
-	 * What a field is about.
+	 * Prints the description of a field.
 	 *
-	 * @param string $option Option.
-	 * @param string $text   Text.
+	 * @param string $option Name of the option.
+	 * @param string $text   Text to print.
 	 */
 	private function about_field( string $option, string $text ): void {
 		printf( '<p class="description" id="%s-about">%s</p>', esc_attr( $option ), esc_html( $text ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Site Health: the model of tasks that name none.
+ * Site Health test of the default model.
  *
  * @package WPCodebox
  */
@@ -15,15 +15,15 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One direct test, only where a default model is set: is there a key for it? Nothing is sent
- * anywhere.
+ * Registers one direct test when a default model is set: it checks that a key exists. The test sends no
+ * request.
  */
 final class ModelHealth {
 
 	/**
-	 * Wires the test.
+	 * Creates the test with its dependencies.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
@@ -35,7 +35,7 @@ final class ModelHealth {
 	/**
 	 * Adds the test.
 	 *
-	 * @param mixed $tests Tests so far.
+	 * @param mixed $tests Tests collected so far.
 	 * @return mixed
 	 */
 	public function tests( mixed $tests ): mixed {
@@ -49,7 +49,7 @@ final class ModelHealth {
 	}
 
 	/**
-	 * Whether the default model has what opens it.
+	 * Checks whether the default model has its credential.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -62,7 +62,7 @@ final class ModelHealth {
 		return HealthResult::of(
 			'wp_codebox_model',
 			$good ? 'good' : 'recommended',
-			$good ? __( 'The built-in agent of Codebox has a model and what opens it', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
+			$good ? __( 'The built-in agent of Codebox has a usable model', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
 			[ $found ],
 			$good ? [] : [ __( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) ]
 		);

@@ -15,7 +15,7 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Tells an administrator what is missing and how to fix it, where plugins are managed.
+ * Shows administrators what is missing and how to fix it, on the screens where plugins are managed.
  */
 final class Notices {
 
@@ -23,9 +23,9 @@ final class Notices {
 	private const SCREENS = [ 'dashboard', 'plugins', 'plugins-network', 'dashboard-network', 'site-health', 'update-core' ];
 
 	/**
-	 * Wires the notices.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param ExtensionGate $gate Extension check.
+	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
 	 */
 	public function __construct( private readonly ExtensionGate $gate ) {}
 
@@ -35,7 +35,7 @@ final class Notices {
 		add_action( 'network_admin_notices', [ $this, 'render' ] );
 	}
 
-	/** Prints what there is to say. */
+	/** Prints the notices. */
 	public function render(): void {
 		$screen = get_current_screen();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped in Capabilities.
@@ -60,9 +60,9 @@ final class Notices {
 	 * Prints one notice.
 	 *
 	 * @param string       $kind     `error` or `warning`.
-	 * @param string       $title    Title.
-	 * @param string       $sentence What is wrong.
-	 * @param list<string> $fixes    What to do.
+	 * @param string       $title    Title of the notice.
+	 * @param string       $sentence Error message.
+	 * @param list<string> $fixes    Suggested fixes, one sentence each.
 	 */
 	private function notice( string $kind, string $title, string $sentence, array $fixes ): void {
 		printf( '<div class="notice notice-%s"><p><strong>%s</strong> %s</p>', esc_attr( $kind ), esc_html( $title ), esc_html( $sentence ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Personal data: exporter, eraser and what the privacy policy should say.
+ * Personal data: exporter, eraser and the suggested privacy policy text.
  *
  * @package WPCodebox
  */
@@ -20,21 +20,21 @@ use WPCodebox\Native\Runs;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Two places of the state directory name users: the audit log (id and login name of who decided)
- * and the record of a run (id of who asked). Both are exported. Neither is erased: the log is a
- * chain of hashes in which no link can be taken out, and it is what shows who let a change into
- * the site; the eraser says so. Of other blogs of a network nothing is read.
+ * The state directory stores user data in two places: the audit log (id and login name of the person who
+ * decided) and run records (id of the requester). Both are exported. Neither is erased: the audit log is a
+ * hash chain from which no record can be removed, and it proves who approved each change; the eraser reports
+ * this. Data of other sites of the network is never read.
  */
 final class PersonalData {
 
-	/** Records looked at per call; core calls again for the next page. */
+	/** Audit records read per call; WordPress calls again for the next page. */
 	private const PAGE = 100;
 
 	/**
 	 * Wires exporter and eraser.
 	 *
-	 * @param ExtensionGate $gate Extension check.
-	 * @param Site          $site This site.
+	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -48,7 +48,7 @@ final class PersonalData {
 		add_action( 'admin_init', [ $this, 'suggest' ] );
 	}
 
-	/** Suggests what the site's privacy policy should say of runs and of the audit log. */
+	/** Suggests the privacy policy text about runs and the audit log. */
 	public function suggest(): void {
 		wp_add_privacy_policy_content(
 			'Codebox',
@@ -64,7 +64,7 @@ final class PersonalData {
 	/**
 	 * Adds the exporter.
 	 *
-	 * @param mixed $exporters Exporters so far.
+	 * @param mixed $exporters Exporters collected so far.
 	 * @return mixed
 	 */
 	public function add_exporter( mixed $exporters ): mixed {
@@ -80,7 +80,7 @@ final class PersonalData {
 	/**
 	 * Adds the eraser.
 	 *
-	 * @param mixed $erasers Erasers so far.
+	 * @param mixed $erasers Erasers collected so far.
 	 * @return mixed
 	 */
 	public function add_eraser( mixed $erasers ): mixed {
@@ -94,10 +94,10 @@ final class PersonalData {
 	}
 
 	/**
-	 * One page of what is kept about a user.
+	 * Exports one page of the data stored about a user.
 	 *
-	 * @param string $email Address.
-	 * @param int    $page  From 1.
+	 * @param string $email Email address of the user.
+	 * @param int    $page  Page number, starting at 1.
 	 * @return array{data: list<array<string, mixed>>, done: bool}|\WP_Error
 	 */
 	public function export( string $email, int $page = 1 ): array|\WP_Error {
@@ -120,10 +120,10 @@ final class PersonalData {
 	}
 
 	/**
-	 * Erases nothing, and says what stays and why.
+	 * Erases nothing; returns messages that state which data stays and why.
 	 *
-	 * @param string $email Address.
-	 * @param int    $page  From 1.
+	 * @param string $email Email address of the user.
+	 * @param int    $page  Page number, starting at 1.
 	 * @return array{items_removed: bool, items_retained: bool, messages: list<string>, done: bool}|\WP_Error
 	 */
 	public function erase( string $email, int $page = 1 ): array|\WP_Error {
@@ -150,10 +150,10 @@ final class PersonalData {
 	}
 
 	/**
-	 * Records and runs of a user on one page, and whether it was the last one.
+	 * Returns a user's records and runs on one page, and whether the page is the last one.
 	 *
-	 * @param WP_User|false $user Whose.
-	 * @param int           $page From 1.
+	 * @param WP_User|false $user User whose data is requested.
+	 * @param int           $page Page number, starting at 1.
 	 * @return array{list<array<string, mixed>>, list<array<string, mixed>>, bool}
 	 */
 	private function page( WP_User|false $user, int $page ): array {
@@ -161,7 +161,7 @@ final class PersonalData {
 			return [ [], [], true ];
 		}
 		$from = ( max( 1, $page ) - 1 ) * self::PAGE;
-		// Numbers of the log are without gaps, so the page is known by its number.
+		// Sequence numbers of the log have no gaps, so the page number gives the first one.
 		$audit = Artifacts::auditRecords( $this->site->id(), $from, self::PAGE );
 		$runs  = Runs::list(
 			$this->site->id(),
@@ -179,10 +179,10 @@ final class PersonalData {
 	}
 
 	/**
-	 * Whether an audit record names the user, as requester or as approver.
+	 * Checks whether an audit record names the user, as requester or as approver.
 	 *
-	 * @param array<string, mixed> $record Record.
-	 * @param WP_User              $user   User.
+	 * @param array<string, mixed> $record Audit record.
+	 * @param WP_User              $user   WordPress user.
 	 */
 	private function names( array $record, WP_User $user ): bool {
 		$approver = $record['approver'] ?? null;
@@ -191,22 +191,22 @@ final class PersonalData {
 	}
 
 	/**
-	 * Whether a requester is the user.
+	 * Checks whether a requester is the user.
 	 *
 	 * @param mixed   $requester `{kind, id, login?}`.
-	 * @param WP_User $user      User.
+	 * @param WP_User $user      WordPress user.
 	 */
 	private function is_user( mixed $requester, WP_User $user ): bool {
 		return is_array( $requester ) && 'user' === ( $requester['kind'] ?? '' ) && $user->ID === ( $requester['id'] ?? 0 );
 	}
 
 	/**
-	 * One item of the export.
+	 * Builds one item of the export.
 	 *
-	 * @param string                $group Group.
-	 * @param string                $label Title of the group.
-	 * @param string                $id    Id in the group.
-	 * @param array<string, string> $facts Title to value.
+	 * @param string                $group Id of the export group.
+	 * @param string                $label Title of the export group.
+	 * @param string                $id    Id of the item in its group.
+	 * @param array<string, string> $facts Values by title.
 	 * @return array<string, mixed>
 	 */
 	private function item( string $group, string $label, string $id, array $facts ): array {
@@ -226,9 +226,9 @@ final class PersonalData {
 	}
 
 	/**
-	 * What an audit record says.
+	 * Returns the exported fields of an audit record.
 	 *
-	 * @param array<string, mixed> $record Record.
+	 * @param array<string, mixed> $record Audit record.
 	 * @return array<string, string>
 	 */
 	private function audit_fields( array $record ): array {
@@ -247,9 +247,9 @@ final class PersonalData {
 	}
 
 	/**
-	 * What the record of a run says.
+	 * Returns the exported fields of a run record.
 	 *
-	 * @param array<string, mixed> $run Run.
+	 * @param array<string, mixed> $run Run record.
 	 * @return array<string, string>
 	 */
 	private function run_fields( array $run ): array {

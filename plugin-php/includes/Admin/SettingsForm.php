@@ -18,15 +18,15 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Plain form fields with labels; no script. What they post is understood by SettingChecks.
+ * Prints plain form fields with labels and no script. SettingChecks parses the posted values.
  */
 final class SettingsForm {
 
 	/**
-	 * Wires the form.
+	 * Creates the form with its dependencies.
 	 *
-	 * @param Settings      $settings Settings in force.
-	 * @param ExtensionGate $gate     Extension check.
+	 * @param Settings      $settings Effective settings.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -68,17 +68,17 @@ final class SettingsForm {
 		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
 	}
 
-	/** Says what an agent is. */
+	/** Prints what an agent is. */
 	public function about_agents(): void {
 		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'codebox' ) );
 	}
 
-	/** Says how limits hold. */
+	/** Prints how limits are enforced. */
 	public function about_limits(): void {
 		$this->paragraph( __( 'They hold for every task of this installation. A task may ask for less than a ceiling, never for more. Empty fields leave it to what is built in.', 'codebox' ) );
 	}
 
-	/** Says what is removed, and where it lies. */
+	/** Prints which data is removed, and where it is stored. */
 	public function about_retention(): void {
 		$this->paragraph( __( 'What "wp codebox gc" removes when it is not told otherwise. Empty: ended runs go after 30 days, bundles never.', 'codebox' ) );
 		if ( null === $this->gate->failure() ) {
@@ -87,12 +87,12 @@ final class SettingsForm {
 		}
 	}
 
-	/** Says whose bundles may be applied. */
+	/** Prints whose bundles may be applied. */
 	public function about_trust(): void {
 		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key stands below.', 'codebox' ) );
 	}
 
-	/** The agents and one empty row. */
+	/** Prints the agents and one empty row. */
 	public function agents(): void {
 		$rows   = $this->settings->agents();
 		$number = 0;
@@ -115,7 +115,7 @@ final class SettingsForm {
 		echo '</tbody></table>';
 	}
 
-	/** The agent for tasks that name none. */
+	/** Prints the field of the default agent. */
 	public function default_agent(): void {
 		$stored = $this->settings->stored( Settings::DEFAULT_AGENT );
 		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'codebox' ) );
@@ -126,9 +126,9 @@ final class SettingsForm {
 	}
 
 	/**
-	 * Default and ceiling of one limit.
+	 * Prints default and ceiling of one limit.
 	 *
-	 * @param array<string, string> $field `field`, `label`.
+	 * @param array<string, string> $field Field arguments `field` and `label`.
 	 */
 	public function limit( array $field ): void {
 		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
@@ -144,62 +144,62 @@ final class SettingsForm {
 		echo '</fieldset>';
 	}
 
-	/** Runs at once. */
+	/** Prints the maximum number of parallel runs. */
 	public function max_runs(): void {
 		$host = $this->settings->host_max_runs();
 		$this->number( Settings::MAX_RUNS, Settings::MAX_RUNS, $this->settings->own_max_runs() ?? 0, 1, Settings::MAX_RUNS . '-about' );
 		$this->paragraph(
 			null === $host
-				? __( 'Empty leaves it to the host.', 'codebox' )
+				? __( 'Empty uses the limit of the host.', 'codebox' )
 				/* translators: %d: number of runs. */
-				: sprintf( __( 'Empty leaves it to the host, which allows %d.', 'codebox' ), $host ),
+				: sprintf( __( 'Empty uses the limit of the host, which is %d.', 'codebox' ), $host ),
 			Settings::MAX_RUNS . '-about'
 		);
 	}
 
 	/**
-	 * One age or size.
+	 * Prints one age or size limit.
 	 *
-	 * @param array<string, string> $field `field`, `label_for`.
+	 * @param array<string, string> $field Field arguments `field` and `label_for`.
 	 */
 	public function retention( array $field ): void {
 		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
 		$this->number( Settings::RETENTION . "[{$field['field']}]", $field['label_for'], $this->settings->retention()[ $stored ] ?? 0, $factor );
 	}
 
-	/** Key ids. */
+	/** Prints the field of trusted key ids. */
 	public function trusted_keys(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_KEYS, [] ), 'is_string' );
 		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Ids, one a line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'codebox' ) );
 	}
 
-	/** Component contracts. */
+	/** Prints the field of component contracts. */
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
 		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'codebox' ) );
 	}
 
 	/**
-	 * A cell of the table of agents.
+	 * Prints a cell of the agents table.
 	 *
-	 * @param int    $number Row.
-	 * @param string $field  Column.
-	 * @param string $label  Label for who cannot see the table.
-	 * @param string $value  Value.
-	 * @param string $size   Class of core that sets the width.
+	 * @param int    $number Row number.
+	 * @param string $field  Column name.
+	 * @param string $label  Label for screen readers.
+	 * @param string $value  Value of the cell.
+	 * @param string $size   WordPress CSS class that sets the width.
 	 */
 	private function cell( int $number, string $field, string $label, string $value, string $size ): void {
 		printf( '<td><input type="text" class="%1$s" name="%2$s[%3$d][%4$s]" value="%5$s" aria-label="%6$s"></td>', esc_attr( $size ), esc_attr( Settings::AGENTS ), (int) $number, esc_attr( $field ), esc_attr( $value ), esc_attr( $label ) );
 	}
 
 	/**
-	 * A number field; 0 is shown as empty.
+	 * Prints a number field; 0 is shown as empty.
 	 *
-	 * @param string $name   Name.
-	 * @param string $id     Id, or '' inside a label.
-	 * @param int    $value  As stored.
-	 * @param int    $factor Unit of the field.
-	 * @param string $about  Id of the text that describes it, or ''.
+	 * @param string $name   Name attribute.
+	 * @param string $id     Id attribute, or '' inside a label.
+	 * @param int    $value  Stored value.
+	 * @param int    $factor Number of stored units in one displayed unit.
+	 * @param string $about  Id of the describing text, or ''.
 	 */
 	private function number( string $name, string $id, int $value, int $factor, string $about = '' ): void {
 		printf(
@@ -212,11 +212,11 @@ final class SettingsForm {
 	}
 
 	/**
-	 * A text field of several lines.
+	 * Prints a multi-line text field.
 	 *
-	 * @param string $option Option.
-	 * @param string $value  Value.
-	 * @param string $about  What to write.
+	 * @param string $option Name of the option.
+	 * @param string $value  Value of the field.
+	 * @param string $about  Description below the field.
 	 */
 	private function text( string $option, string $value, string $about ): void {
 		printf( '<textarea id="%1$s" name="%1$s" rows="4" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea>', esc_attr( $option ), esc_textarea( $value ) );
@@ -224,10 +224,10 @@ final class SettingsForm {
 	}
 
 	/**
-	 * A paragraph.
+	 * Prints a paragraph.
 	 *
-	 * @param string $text Text.
-	 * @param string $id   Id, or ''.
+	 * @param string $text Text to print.
+	 * @param string $id   Id attribute, or ''.
 	 */
 	private function paragraph( string $text, string $id = '' ): void {
 		printf( '<p class="description"%s>%s</p>', '' === $id ? '' : ' id="' . esc_attr( $id ) . '"', esc_html( $text ) );

@@ -14,14 +14,14 @@ use WP_Screen;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What does not fit beside a field.
+ * Explains settings at more length than fits beside a field.
  */
 final class SettingsHelp {
 
 	/**
 	 * Adds the tabs.
 	 *
-	 * @param WP_Screen|null $screen This screen.
+	 * @param WP_Screen|null $screen Screen of the settings page.
 	 */
 	public function add( ?WP_Screen $screen ): void {
 		if ( null === $screen ) {
@@ -39,7 +39,7 @@ final class SettingsHelp {
 	}
 
 	/**
-	 * Titles and paragraphs.
+	 * Returns the tabs: titles and paragraphs.
 	 *
 	 * @return array<string, array{string, list<string>}>
 	 */

@@ -15,21 +15,25 @@ use WPCodebox\Host\SettingRules;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One page: on a single site below Settings, saved by core's `options.php`; on a network below the
- * network's Settings, saved here. Both pass through SettingRules. It works without the extension.
+ * On a single site the page is below Settings and WordPress's `options.php` saves it. On a network it is
+ * below the network's Settings and save() saves it. Both paths use SettingRules. The page works without the
+ * extension.
  */
 final class SettingsPage {
 
-	/** Not the slug of the screen below Tools: WordPress would take this page for that one and print no notices. */
+	/**
+	 * Differs from the slug of the page below Tools: with equal slugs WordPress would confuse the pages and
+	 * print no notices here.
+	 */
 	public const SLUG = 'wp-codebox-settings';
 
 	private const ACTION = 'wp-codebox-settings';
 
 	/**
-	 * Wires the page.
+	 * Creates the page with its dependencies.
 	 *
-	 * @param SettingsForm $form  Fields.
-	 * @param SettingRules $rules Which settings there are.
+	 * @param SettingsForm $form  Fields of the page.
+	 * @param SettingRules $rules Rules for each setting.
 	 */
 	public function __construct(
 		private readonly SettingsForm $form,
@@ -43,12 +47,12 @@ final class SettingsPage {
 			add_action( 'network_admin_edit_' . self::ACTION, [ $this, 'save' ] );
 		} else {
 			add_action( 'admin_menu', [ $this, 'add_page' ] );
-			// What core's options.php asks for instead of manage_options.
+			// WordPress's options.php checks this capability instead of manage_options.
 			add_filter( 'option_page_capability_' . SettingRules::GROUP, [ self::class, 'capability' ] );
 		}
 	}
 
-	/** Who may change the settings. */
+	/** Returns the capability needed to change the settings. */
 	public static function capability(): string {
 		return Capabilities::SETTINGS;
 	}
@@ -68,7 +72,7 @@ final class SettingsPage {
 		}
 	}
 
-	/** Fields and help, once it is known that this page is asked for. */
+	/** Registers fields and help, only when this page is requested. */
 	public function prepare(): void {
 		$this->form->add_fields();
 		( new SettingsHelp() )->add( get_current_screen() );
@@ -90,7 +94,7 @@ final class SettingsPage {
 		echo '</form></div>';
 	}
 
-	/** Saves the settings of a network; core's `options.php` knows only those of a site. */
+	/** Saves the settings of a network; WordPress's `options.php` saves only options of a site. */
 	public function save(): void {
 		check_admin_referer( self::ACTION );
 		if ( ! current_user_can( self::capability() ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Site Health: what can be said at once.
+ * Site Health tests that need no process.
  *
  * @package WPCodebox
  */
@@ -20,16 +20,17 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Three direct tests: is the extension there and does it fit, can it use the state directory, and
- * which isolation level was seen last. None starts a process; IsolationHealth asks the host anew.
+ * Registers three direct tests: whether the extension is loaded and fits, whether it can use the state
+ * directory, and which isolation level was measured last. None starts a process; IsolationHealth measures
+ * again.
  */
 final class SiteHealth {
 
 	/**
-	 * Wires the tests.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param ExtensionGate $gate Extension check.
-	 * @param Site          $site This site.
+	 * @param ExtensionGate $gate Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -42,9 +43,9 @@ final class SiteHealth {
 	}
 
 	/**
-	 * Adds our tests. Without the extension there is nothing else to say.
+	 * Adds the tests. Without the extension only its own test is added.
 	 *
-	 * @param mixed $tests Tests so far.
+	 * @param mixed $tests Tests collected so far.
 	 * @return mixed
 	 */
 	public function tests( mixed $tests ): mixed {
@@ -72,7 +73,7 @@ final class SiteHealth {
 	}
 
 	/**
-	 * Whether the extension is there and fits.
+	 * Tests whether the extension is loaded and its version fits.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -90,7 +91,7 @@ final class SiteHealth {
 	}
 
 	/**
-	 * Whether the extension can use the state directory.
+	 * Tests whether the extension can use the state directory.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -110,7 +111,7 @@ final class SiteHealth {
 	}
 
 	/**
-	 * Which level was seen last.
+	 * Tests the isolation level that was measured last.
 	 *
 	 * @return array<string, mixed>
 	 */

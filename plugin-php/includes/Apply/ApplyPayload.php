@@ -1,6 +1,6 @@
 <?php
 /**
- * What a host plugin is handed to apply.
+ * Payload that the host plugin applies.
  *
  * @package WPCodebox
  */
@@ -19,19 +19,19 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Built only from a bundle that verifies, is signed by a trusted key and whose
- * baseline is what the target holds now.
+ * Builds the payload only from a bundle that verifies, that a trusted key signed, and whose baseline matches
+ * the target's current files.
  */
 final class ApplyPayload {
 
 	/**
-	 * Wires the builder.
+	 * Creates the builder with its dependencies.
 	 *
-	 * @param ArtifactService $artifacts Bundles.
-	 * @param ApplyTargets    $targets   Host directories.
-	 * @param BundleTrust     $trust     Who may have signed.
-	 * @param AuditTrail      $audit     Names the requester.
-	 * @param Site            $site      This site.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param ApplyTargets    $targets   Resolves host directories.
+	 * @param BundleTrust     $trust     Signing keys that this site trusts.
+	 * @param AuditTrail      $audit     Audit log, which names the requester.
+	 * @param Site            $site      Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -42,10 +42,10 @@ final class ApplyPayload {
 	) {}
 
 	/**
-	 * Verifies, filters and checks; answers what the host plugin will get.
+	 * Verifies, filters and checks a bundle; returns the payload for the host plugin.
 	 *
-	 * @param array<string, mixed> $input     As for preflight.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of the preflight.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 * @throws Failure When the change must not be applied.
 	 */
@@ -59,7 +59,8 @@ final class ApplyPayload {
 		if ( ! empty( $input['manifest_sha256'] ) ) {
 			$request['manifest_sha256'] = (string) $input['manifest_sha256'];
 		}
-		// Targets are read from a bundle that verifies; the preflight says what is wrong with any other.
+		// Targets are read only from a bundle that verifies; for any other bundle the preflight reports the
+		// violations.
 		$sound   = true === ( Artifacts::verify( (string) $artifact['directory'] )['valid'] ?? false );
 		$targets = $sound ? $this->targets->resolve( $artifact, $approved, $target, $authority ) : [];
 		if ( [] !== $targets ) {
@@ -82,7 +83,7 @@ final class ApplyPayload {
 			'patch'                   => (string) $checked['patch'],
 			'patch_sha256'            => (string) $checked['patch_sha256'],
 			'artifact_content_digest' => $checked['content_digest'],
-			// Host paths are the operator's; this goes to hooks and pending actions.
+			// The payload reaches hooks and pending actions, which must not see host paths.
 			'artifact_verification'   => array_diff_key( (array) $checked['verification'], [ 'bundleDirectory' => 1 ] ),
 			'changed_files'           => $checked['changed_files'],
 			'mount_patches'           => $checked['mount_patches'] ?? [],
@@ -95,10 +96,10 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * Whether this site lets its files be changed at all. Core applies this filter to
-	 * DISALLOW_FILE_MODS only and asks DISALLOW_FILE_EDIT where it maps `edit_plugins`; an
-	 * apply is an edit of code, so both count. An adapter that writes elsewhere, to a branch
-	 * for instance, answers true in the context `wp_codebox_apply`.
+	 * Checks whether this site permits file changes. WordPress applies this filter to DISALLOW_FILE_MODS only
+	 * and checks DISALLOW_FILE_EDIT where it maps `edit_plugins`; an apply edits code, so both constants
+	 * count. An adapter that writes elsewhere, for example to a git branch, returns true in the context
+	 * `wp_codebox_apply`.
 	 *
 	 * @throws Failure `wp_codebox_file_changes_disallowed`.
 	 */
@@ -115,26 +116,27 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * What an approval binds, as an HMAC under a key of this site, so that it cannot be made elsewhere for another
-	 * change or another directory.
+	 * Returns the approval token: an HMAC under a key of this site over the approved content. No other party
+	 * can forge a token for another change or directory.
 	 *
-	 * @param array<string, mixed>  $checked As the extension answered the preflight.
-	 * @param array<string, string> $targets Declared mount target to host directory.
+	 * @param array<string, mixed>  $checked Result of the extension's preflight.
+	 * @param array<string, string> $targets Host directory by declared mount target.
 	 */
 	private function approval( array $checked, array $targets ): string {
 		$files = array_map( 'strval', $checked['approved_files'] );
 		sort( $files );
 		ksort( $targets );
-		// No path holds a NUL, and the number of files tells them from the targets.
+		// A path contains no NUL, so NUL separates the entries; the number of files separates files from
+		// targets.
 		$bound = array_merge( [ (string) $checked['manifest_sha256'], (string) $checked['patch_sha256'], (string) count( $files ) ], $files, array_keys( $targets ), array_values( $targets ) );
 		return hash_hmac( 'sha256', implode( "\0", $bound ), wp_salt( 'auth' ) );
 	}
 
 	/**
-	 * The payload as JSON can carry it: a patch that is not UTF-8 is given as base64,
-	 * since a JSON encoder would silently replace its bytes.
+	 * Returns the payload in a form that JSON can carry: a patch that is not UTF-8 becomes base64, because a
+	 * JSON encoder would silently replace its bytes.
 	 *
-	 * @param array<string, mixed> $payload The payload.
+	 * @param array<string, mixed> $payload Payload of the apply.
 	 * @return array<string, mixed>
 	 */
 	public function printable( array $payload ): array {
@@ -144,9 +146,9 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * The same row with `patch_base64` instead of a `patch` that is not UTF-8.
+	 * Replaces a `patch` that is not UTF-8 by `patch_base64`.
 	 *
-	 * @param array<string, mixed> $row A row with `patch`.
+	 * @param array<string, mixed> $row Row with `patch`.
 	 * @return array<string, mixed>
 	 */
 	private static function with_text_patch( array $row ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The answer of a host plugin's apply adapter.
+ * Result returned by a host plugin's apply adapter.
  *
  * @package WPCodebox
  */
@@ -17,19 +17,19 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Only a complete `wp-codebox/apply-result/v1` counts: anything else is a failure,
- * since nobody could tell what was applied.
+ * Accepts only a complete `wp-codebox/apply-result/v1`. Any other value is a failure, because it does not
+ * show which files were applied.
  */
 final class ApplyResult {
 
 	private const SCHEMA = 'wp-codebox/apply-result/v1';
 
 	/**
-	 * Checks what the filter returned.
+	 * Validates the value that the filter returned.
 	 *
-	 * @param mixed        $answer   What the filter returned.
-	 * @param list<string> $approved Approved paths.
-	 * @return array<string, mixed> The result, `target` as an object.
+	 * @param mixed        $answer   Value that the filter returned.
+	 * @param list<string> $approved Paths of the approved files.
+	 * @return array<string, mixed> Validated result with `target` as an object.
 	 * @throws Failure `wp_codebox_apply_adapter_missing`, `wp_codebox_apply_result_invalid`, or the adapter's own.
 	 */
 	public function check( mixed $answer, array $approved ): array {
@@ -60,10 +60,10 @@ final class ApplyResult {
 	}
 
 	/**
-	 * Everything wrong with an answer.
+	 * Lists all problems of a result.
 	 *
-	 * @param array<mixed> $answer   The answer.
-	 * @param list<string> $approved Approved paths.
+	 * @param array<mixed> $answer   Value that the filter returned.
+	 * @param list<string> $approved Paths of the approved files.
 	 * @return list<string>
 	 */
 	private function faults( array $answer, array $approved ): array {

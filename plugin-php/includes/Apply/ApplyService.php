@@ -19,20 +19,19 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The order is fixed: verify and filter the patch in the extension, check the
- * signature against the settings, write the audit log, only then hand the approved
- * part to the host plugin, check its answer, write the audit log again. Whatever
- * fails is written too.
+ * The order is fixed: the extension verifies the bundle and filters the patch, the settings decide whether
+ * the signature is trusted, the audit log records the start, the host plugin gets the approved part, its
+ * result is validated, the audit log records the end. Every failure is recorded too.
  */
 final class ApplyService {
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
-	 * @param ApplyPayload  $payloads Verified and filtered changes.
-	 * @param ApplyResult   $results  Check of the adapter's answer.
-	 * @param AuditTrail    $audit    Audit log.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param ApplyPayload  $payloads Builds verified and filtered changes.
+	 * @param ApplyResult   $results  Validates the adapter's result.
+	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -42,10 +41,10 @@ final class ApplyService {
 	) {}
 
 	/**
-	 * What an apply would hand over, and whether it may.
+	 * Returns what an apply would change, or fails where the apply would fail.
 	 *
 	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`, `approval?`.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-preflight/v1`.
 	 */
 	public function preflight( array $input, Authority $authority ): array {
@@ -69,12 +68,12 @@ final class ApplyService {
 	}
 
 	/**
-	 * Hands the approved part of a change to the host plugin.
+	 * Passes the approved part of a change to the host plugin.
 	 *
-	 * @param array<string, mixed> $input     As for preflight.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of the preflight.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply/v1`.
-	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 * @throws Failure When a check fails; the audit log records the failure too.
 	 */
 	public function apply( array $input, Authority $authority ): array {
 		$this->gate->check();
@@ -123,9 +122,9 @@ final class ApplyService {
 	}
 
 	/**
-	 * Calls the host plugin. What it throws is its own defect and stays in the log.
+	 * Calls the host plugin. An exception it throws is logged on the server and hidden from the caller.
 	 *
-	 * @param array<string, mixed> $payload What it gets.
+	 * @param array<string, mixed> $payload Payload of the apply.
 	 * @throws Failure `wp_codebox_apply_result_invalid`.
 	 */
 	private function delegate( array $payload ): mixed {
@@ -133,9 +132,10 @@ final class ApplyService {
 			/**
 			 * Applies the approved part of a change.
 			 *
-			 * @param array|\WP_Error|null $result  Null until a plugin answers with `wp-codebox/apply-result/v1`:
-			 *                                      `schema`, `adapter`, `status`, `audit_reference`, `target` (object)
-			 *                                      and `applied_files` (approved paths that were written).
+			 * @param array|\WP_Error|null $result  Null until a plugin returns `wp-codebox/apply-result/v1`:
+			 *                                      `schema`, `adapter`, `status`, `audit_reference`, `target`
+			 *                                      (object) and `applied_files` (approved paths that were
+			 *                                      written).
 			 * @param array                $payload {
 			 *     What was approved.
 			 *
@@ -166,11 +166,11 @@ final class ApplyService {
 	}
 
 	/**
-	 * Notes what the host plugin did.
+	 * Records the host plugin's result in the audit log.
 	 *
-	 * @param array<string, mixed> $record  What was asked.
+	 * @param array<string, mixed> $record  Audit record of the request.
 	 * @param array<string, mixed> $result  Apply result.
-	 * @param bool                 $success Whether it says so.
+	 * @param bool                 $success Whether the result reports success.
 	 * @return array<string, mixed>
 	 */
 	private function audit_result( array $record, array $result, bool $success ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which host directories a change belongs to.
+ * Resolves the host directories that a change belongs to.
  *
  * @package WPCodebox
  */
@@ -19,18 +19,18 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A bundle names mount targets, never host paths. A plugin or theme target is the
- * installed plugin or theme; any other needs `apply_target.directory` (or, for
- * several, `apply_target.directories`) from the caller, inside what the caller may touch.
- * Either must be the code that the run mounted, by the origin in the bundle's mounts.
+ * A bundle names mount targets, never host paths. A plugin or theme target resolves to the installed plugin
+ * or theme. Any other target needs `apply_target.directory` (or `apply_target.directories` for several) from
+ * the caller, inside the caller's permitted directories. In both cases the directory must be the code that
+ * the run mounted, according to the origin in the bundle's mounts.
  */
 final class ApplyTargets {
 
 	/**
-	 * Wires the map.
+	 * Creates the map with its dependencies.
 	 *
-	 * @param InstalledCode $code Installed plugins and themes.
-	 * @param Site          $site This site.
+	 * @param InstalledCode $code Lookup of installed plugins and themes.
+	 * @param Site          $site Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly InstalledCode $code,
@@ -38,14 +38,14 @@ final class ApplyTargets {
 	) {}
 
 	/**
-	 * Declared mount target to canonical host directory, for the approved files.
+	 * Resolves each declared mount target of the approved files to a canonical host directory.
 	 *
-	 * @param array<string, mixed> $artifact  A bundle.
-	 * @param list<string>         $approved  Approved paths.
-	 * @param array<string, mixed> $target    `apply_target` of the caller.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $artifact  Artifact bundle.
+	 * @param list<string>         $approved  Paths of the approved files.
+	 * @param array<string, mixed> $target    `apply_target` of the ability input.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, string>
-	 * @throws Failure When a target has no directory, is other code, or the caller may not touch it.
+	 * @throws Failure When a target has no directory, is other code, or is outside the caller's directories.
 	 */
 	public function resolve( array $artifact, array $approved, array $target, Authority $authority ): array {
 		$directories = [];
@@ -62,7 +62,7 @@ final class ApplyTargets {
 		$this->assert_not_own( $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
 			$given = self::given( $mount, $target );
-			// The operator may send a change to other code, knowingly: by the directory itself.
+			// The operator may deliberately apply a change to other code by naming the directory itself.
 			if ( Authority::Operator !== $authority || null === $given || realpath( $given ) !== $directories[ $mount ] ) {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
@@ -76,10 +76,10 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * Mount targets whose directory is not the code that the run mounted there.
+	 * Returns mount targets whose directory is not the code that the run mounted there.
 	 *
-	 * @param array<string, mixed>  $artifact    A bundle that verifies.
-	 * @param array<string, string> $directories Declared mount target to canonical host directory.
+	 * @param array<string, mixed>  $artifact    Bundle that verifies.
+	 * @param array<string, string> $directories Canonical host directory by declared mount target.
 	 * @return list<string>
 	 */
 	public function differing( array $artifact, array $directories ): array {
@@ -88,10 +88,10 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * Whether a recorded origin is that of a directory; the order of members is no difference.
+	 * Compares a recorded origin with the origin of a directory, ignoring key order.
 	 *
-	 * @param mixed                      $recorded As the bundle has it.
-	 * @param array<string, string>|null $actual   Of the directory.
+	 * @param mixed                      $recorded Origin recorded in the bundle.
+	 * @param array<string, string>|null $actual   Origin of the directory.
 	 */
 	private static function same( mixed $recorded, ?array $actual ): bool {
 		if ( ! is_array( $recorded ) || null === $actual ) {
@@ -103,9 +103,9 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * This plugin decides what is applied, so nothing is applied to it.
+	 * Refuses this plugin's own directory as a target, because this plugin enforces the apply rules.
 	 *
-	 * @param array<string, string> $directories Declared mount target to canonical host directory.
+	 * @param array<string, string> $directories Canonical host directory by declared mount target.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_not_own( array $directories ): void {
@@ -119,10 +119,10 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * The directory that the caller gives for a target, as given.
+	 * Returns the directory that the caller supplied for a target, unchanged.
 	 *
-	 * @param string               $mount  Declared mount target.
-	 * @param array<string, mixed> $target `apply_target`.
+	 * @param string               $mount  Mount target from the task.
+	 * @param array<string, mixed> $target Field `apply_target` of the input.
 	 */
 	private static function given( string $mount, array $target ): ?string {
 		$given = $target['directories'][ $mount ] ?? $target['directory'] ?? null;
@@ -130,23 +130,23 @@ final class ApplyTargets {
 	}
 
 	/**
-	 * The host directory of one declared mount target.
+	 * Resolves one declared mount target to its host directory.
 	 *
-	 * @param string               $mount     Declared mount target.
-	 * @param array<string, mixed> $target    `apply_target` of the caller.
-	 * @param Authority            $authority In whose name.
-	 * @throws Failure When it has none or the caller may not touch it.
+	 * @param string               $mount     Mount target from the task.
+	 * @param array<string, mixed> $target    `apply_target` of the ability input.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @throws Failure When no directory is given or the caller may not access it.
 	 */
 	public function directory( string $mount, array $target, Authority $authority ): string {
 		return $this->code->directory_of( $mount ) ?? $this->named( $mount, $target, $authority );
 	}
 
 	/**
-	 * The directory the caller names for a target.
+	 * Resolves the directory that the caller supplied for a target.
 	 *
-	 * @param string               $mount     Declared mount target.
-	 * @param array<string, mixed> $target    `apply_target`.
-	 * @param Authority            $authority In whose name.
+	 * @param string               $mount     Mount target from the task.
+	 * @param array<string, mixed> $target    Field `apply_target` of the input.
+	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function named( string $mount, array $target, Authority $authority ): string {
 		$given = self::given( $mount, $target );

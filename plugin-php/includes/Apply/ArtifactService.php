@@ -1,6 +1,6 @@
 <?php
 /**
- * Reading and discarding bundles.
+ * Reads and discards bundles.
  *
  * @package WPCodebox
  */
@@ -22,8 +22,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Bundles of this site. A reference is an artifact id, a run id, or a unique prefix
- * of either; the extension resolves it.
+ * Serves the bundles of this site. A reference is an artifact id, a run id, or a unique prefix of either; the
+ * extension resolves it.
  */
 final class ArtifactService {
 
@@ -31,16 +31,16 @@ final class ArtifactService {
 
 	private const MOUNTS = 'files/mounts.jsonl';
 
-	/** Patches of one answer, together. */
+	/** Size limit of all patches in one response, in bytes. */
 	private const DIFF_BYTES = 8388608;
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate  Extension check.
-	 * @param Site          $site  This site.
-	 * @param ArtifactsRoot $root  Where bundles are read.
-	 * @param AuditTrail    $audit Audit log.
+	 * @param ExtensionGate $gate  Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site  Site the plugin runs on.
+	 * @param ArtifactsRoot $root  Directory that bundles are read from.
+	 * @param AuditTrail    $audit Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -50,9 +50,9 @@ final class ArtifactService {
 	) {}
 
 	/**
-	 * Bundles, newest first.
+	 * Lists bundles, newest first.
 	 *
-	 * @param array<string, mixed> $input `page` and `per_page`.
+	 * @param array<string, mixed> $input Ability input with `page` and `per_page`.
 	 * @return array<string, mixed> `wp-codebox/artifact-list/v1`.
 	 */
 	public function list( array $input ): array {
@@ -74,9 +74,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * One bundle, as far as it can be read; nothing is verified.
+	 * Reads one bundle as far as possible, without verification.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact/v1`.
 	 */
 	public function get( array $input ): array {
@@ -88,9 +88,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * One bundle and what the verifier says of it.
+	 * Reads one bundle and verifies it.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact-inspection/v1`.
 	 */
 	public function inspect( array $input ): array {
@@ -109,9 +109,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * The patch, whole or of some changed paths, byte for byte.
+	 * Returns the patch of all or of selected paths, byte for byte.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`, `files`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id` and `files`.
 	 */
 	public function diff( array $input ): string {
 		$this->gate->check();
@@ -119,10 +119,12 @@ final class ArtifactService {
 	}
 
 	/**
-	 * The change file by file, of a bundle that verifies, whoever signed it. A patch beyond
-	 * what one answer carries is left out and its row says `omitted`: ask for that file.
+	 * Returns the change file by file, for a bundle that verifies, regardless of its signing key. A patch
+	 * that exceeds the response limit is left out and its row has `omitted`; the caller can request that file
+	 * alone.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`, `files?`: changed paths; all without.
+	 * @param array<string, mixed> $input Ability input with `artifact_id` and `files?`: changed paths; all
+	 *   without it.
 	 * @return array<string, mixed> `wp-codebox/artifact-diff/v1`.
 	 * @throws Failure `wp_codebox_input_invalid` for a path that is not among the changed files.
 	 */
@@ -160,10 +162,10 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Deletes a bundle; a broken one too.
+	 * Deletes a bundle, even one that cannot be read.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
-	 * @return array<string, mixed> `wp-codebox/artifact/v1` of what is gone.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
+	 * @return array<string, mixed> The deleted bundle, `wp-codebox/artifact/v1`.
 	 */
 	public function discard( array $input ): array {
 		$found = array_intersect_key( $this->artifact( $input ), array_flip( [ 'artifact_id', 'run_id' ] ) );
@@ -182,9 +184,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * The bundle as the extension reads it, with the id under its short name too.
+	 * Reads the bundle through the extension and adds the id under its short name.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed>
 	 */
 	public function artifact( array $input ): array {
@@ -194,10 +196,10 @@ final class ArtifactService {
 	}
 
 	/**
-	 * A record with the artifact id under its short name too. What could not be read is
-	 * absent, not null.
+	 * Adds the artifact id under its short name to a record. Fields that could not be read are omitted
+	 * instead of null.
 	 *
-	 * @param array<string, mixed> $record As the extension answers it.
+	 * @param array<string, mixed> $record Record from the extension.
 	 * @return array<string, mixed>
 	 */
 	public static function present( array $record ): array {
@@ -206,9 +208,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * What the caller calls the bundle.
+	 * Returns the bundle reference of the input.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @throws Failure `wp_codebox_artifact_id_missing`.
 	 */
 	public function reference( array $input ): string {
@@ -220,9 +222,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Entries of `files/changed-files.json`.
+	 * Returns the entries of `files/changed-files.json`.
 	 *
-	 * @param array<string, mixed> $artifact A bundle.
+	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return list<array<string, mixed>>
 	 */
 	public static function changed_files( array $artifact ): array {
@@ -231,9 +233,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * Rows of `files/mounts.jsonl`; none when it is not what the manifest says.
+	 * Returns the rows of `files/mounts.jsonl`; none when the file does not match the manifest's hash.
 	 *
-	 * @param array<string, mixed> $artifact A bundle that verifies.
+	 * @param array<string, mixed> $artifact Bundle that verifies.
 	 * @return list<array<string, mixed>>
 	 */
 	public static function mounts( array $artifact ): array {
@@ -249,9 +251,9 @@ final class ArtifactService {
 	}
 
 	/**
-	 * The part of an audit record that a caller may hold on to.
+	 * Returns the part of an audit record that goes to the caller.
 	 *
-	 * @param array<string, mixed> $record Record as stored.
+	 * @param array<string, mixed> $record Audit record as stored.
 	 * @return array<string, mixed>
 	 */
 	public static function audit_reference( array $record ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Whose bundles count here.
+ * Decides which signing keys this site trusts.
  *
  * @package WPCodebox
  */
@@ -17,22 +17,22 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Only this host's own key, or a verified key the settings name. Importing a bundle
- * changes nothing about that.
+ * Trusts only this host's own key and the key ids in the settings. Importing a bundle does not make its key
+ * trusted.
  */
 final class BundleTrust {
 
 	/**
-	 * Wires the rule.
+	 * Creates the rule with its dependencies.
 	 *
-	 * @param Settings $settings Trusted keys.
+	 * @param Settings $settings Settings with the trusted keys.
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * Whether a signature counts.
+	 * Checks whether a signature is valid and from a trusted key.
 	 *
-	 * @param array<string, mixed> $signature `signature` of a verification.
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
 	 */
 	public function holds( array $signature ): bool {
 		$status = (string) ( $signature['status'] ?? 'unsigned' );
@@ -42,21 +42,21 @@ final class BundleTrust {
 	}
 
 	/**
-	 * Who signed a bundle and what of it, for a terminal.
+	 * Describes the signature of a bundle for a terminal: the signer and the signed part.
 	 *
-	 * @param array<string, mixed> $signature `signature` of a verification.
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
 	 */
 	public static function words( array $signature ): string {
 		$words = str_replace( '-', ' ', (string) ( $signature['status'] ?? 'unsigned' ) );
-		// Signatures of earlier versions say nothing of keys such as `cases`.
+		// Signatures of earlier versions do not cover keys such as `cases`.
 		return 'files' === ( $signature['coverage'] ?? '' ) ? $words . ', but not every key of the manifest' : $words;
 	}
 
 	/**
-	 * Refuses a bundle whose signature does not count.
+	 * Fails for a bundle without a trusted signature.
 	 *
-	 * @param array<string, mixed> $signature `signature` of a verification.
-	 * @param string               $sentence  What is said of it, with the status of its signature as `%s`.
+	 * @param array<string, mixed> $signature Field `signature` of a verification report.
+	 * @param string               $sentence  Error message with `%s` for the status of the signature.
 	 * @throws Failure `wp_codebox_artifact_untrusted`.
 	 */
 	public function assert( array $signature, string $sentence ): void {

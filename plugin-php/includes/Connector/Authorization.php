@@ -1,6 +1,6 @@
 <?php
 /**
- * Whether a caller was let in, and by what.
+ * Authorization decision about a caller.
  *
  * @package WPCodebox
  */
@@ -12,19 +12,19 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One decision, fit for an answer and for the log.
+ * Holds one decision in a form for responses and for the log.
  */
 final class Authorization {
 
 	/**
-	 * Describes it.
+	 * Creates a decision.
 	 *
-	 * @param Scope  $scope      What was asked for.
-	 * @param bool   $authorized Whether it is allowed.
-	 * @param string $caller     Who asked, as it was found out: `user:<id>`, id of an application password, or ''.
+	 * @param Scope  $scope      Requested scope.
+	 * @param bool   $authorized Whether the request is allowed.
+	 * @param string $caller     Authenticated caller: `user:<id>`, id of an application password, or ''.
 	 * @param string $method     `capability`, `trusted-orchestrator` or `site-code`.
-	 * @param string $reason     Why so, as a word.
-	 * @param mixed  $claimed    What the input says of the caller; it decided nothing.
+	 * @param string $reason     Reason of the decision, one word.
+	 * @param mixed  $claimed    Caller as claimed by the input; not used for the decision.
 	 */
 	public function __construct(
 		public readonly Scope $scope,
@@ -36,7 +36,7 @@ final class Authorization {
 	) {}
 
 	/**
-	 * The decision as data.
+	 * Returns the decision as an array.
 	 *
 	 * @return array<string, mixed> `wp-codebox/trusted-orchestrator-authorization/v1`.
 	 */

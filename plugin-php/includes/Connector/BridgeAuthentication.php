@@ -1,6 +1,6 @@
 <?php
 /**
- * Authenticating a bridged request.
+ * Authenticates a bridged request.
  *
  * @package WPCodebox
  */
@@ -17,8 +17,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Puts the credential in, by a description or by the site's own function. Only address and headers
- * may change, and the address is judged again.
+ * Adds the credential, by the policy's declarative description or by the site's callback. Only URL and
+ * headers may change, and the URL is checked again.
  */
 final class BridgeAuthentication {
 
@@ -27,17 +27,19 @@ final class BridgeAuthentication {
 	/**
 	 * Wires it.
 	 *
-	 * @param LentValues $lent Values of the request under way.
+	 * @param ActiveSecrets $secrets Secret values of the current request.
 	 */
-	public function __construct( private readonly LentValues $lent ) {}
+	public function __construct( private readonly ActiveSecrets $secrets ) {}
 
 	/**
-	 * The request with its credential.
+	 * Returns the request with its credential.
 	 *
-	 * @param BridgePolicy                                                              $policy  Policy of the site.
-	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request Without one.
+	 * @param BridgePolicy                                                              $policy  Bridge policy
+	 *   of the site.
+	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request
+	 *   Request without a credential.
 	 * @return array{method: string, uri: string, headers: array<string, string>, body: string}
-	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*` and its like.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*`.
 	 */
 	public function apply( BridgePolicy $policy, array $request ): array {
 		if ( ! $policy->authentication instanceof Closure ) {
@@ -45,9 +47,9 @@ final class BridgeAuthentication {
 			return $request;
 		}
 		try {
-			$answer = ( $policy->authentication )( $request, $this->lent->values() );
+			$answer = ( $policy->authentication )( $request, $this->secrets->values() );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( is_wp_error( $answer ) ) {
 			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site refused the request.', 'codebox' ) );
@@ -64,9 +66,10 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * The headers of a description.
+	 * Builds the headers of a declarative authentication.
 	 *
-	 * @param array<string, mixed> $how `type`: `bearer`, `header` or `none`; `credential`: environment name of the connector's secret; `header`.
+	 * @param array<string, mixed> $how Authentication: `type` is `bearer`, `header` or `none`; `credential`
+	 *   is the environment name of the connector's secret; `header` is the header name.
 	 * @return array<string, string>
 	 */
 	private function described( array $how ): array {
@@ -78,7 +81,7 @@ final class BridgeAuthentication {
 			return [];
 		}
 		$name   = is_string( $how['credential'] ?? null ) ? $how['credential'] : '';
-		$value  = $this->lent->values()[ $name ] ?? null;
+		$value  = $this->secrets->values()[ $name ] ?? null;
 		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
 		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || ! self::is_header( $header, $value ) ) {
 			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.', 'codebox' ) );
@@ -87,11 +90,11 @@ final class BridgeAuthentication {
 	}
 
 	/**
-	 * Remembers what the site's function put in, so that it is found when it comes back.
+	 * Registers the values that the site's callback added, so that redaction finds them in the response.
 	 *
-	 * @param array<string, mixed> $before  Request before.
-	 * @param array<mixed>         $headers Headers after.
-	 * @param BridgeUrl            $url     Address after.
+	 * @param array<string, mixed> $before  Request before the callback.
+	 * @param array<mixed>         $headers Headers after the callback.
+	 * @param BridgeUrl            $url     URL after the callback.
 	 */
 	private function learn( array $before, #[\SensitiveParameter] array $headers, #[\SensitiveParameter] BridgeUrl $url ): void {
 		foreach ( $headers as $name => $value ) {
@@ -100,27 +103,27 @@ final class BridgeAuthentication {
 			}
 			if ( SecretNames::in_header( $name ) && ( $before['headers'][ $name ] ?? null ) !== $value ) {
 				foreach ( array_merge( [ $value ], explode( ' ', $value ) ) as $part ) {
-					$this->lent->learn( $part );
+					$this->secrets->learn( $part );
 				}
 			}
 		}
 		$asked = BridgeUrl::parse( $before['uri'] );
 		foreach ( array_diff( $url->query_values(), null === $asked ? [] : $asked->query_values() ) as $value ) {
-			$this->lent->learn( $value );
+			$this->secrets->learn( $value );
 		}
 	}
 
 	/**
-	 * Whether this is one header: a name of RFC 9110 and one line of printable ASCII.
+	 * Checks for a single valid header: a name by RFC 9110 and one line of printable ASCII.
 	 *
-	 * @param mixed $name  Name.
-	 * @param mixed $value Value.
+	 * @param mixed $name  Header name.
+	 * @param mixed $value Header value.
 	 */
 	public static function is_header( mixed $name, #[\SensitiveParameter] mixed $value ): bool {
 		return is_string( $name ) && is_string( $value ) && 1 === preg_match( self::HEADER_NAME, $name ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
 	}
 
-	/** An answer of the site's function that is no request. */
+	/** Returns the failure for a callback result that is not a request. */
 	private static function no_request(): Failure {
 		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.', 'codebox' ) );
 	}

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the site lets the built-in bridge do.
+ * Site policy of the built-in bridge.
  *
  * @package WPCodebox
  */
@@ -17,19 +17,20 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Base addresses, way to authenticate and time: all of it from the site, nothing from a caller.
+ * Holds base URLs, authentication and timeout. All values come from the site, none from a caller.
  */
 final class BridgePolicy {
 
-	/** Most seconds a bridged request may take. */
+	/** Maximum timeout of a bridged request, in seconds. */
 	public const MOST_SECONDS = 60;
 
 	/**
-	 * A policy that was read.
+	 * Creates a validated policy.
 	 *
-	 * @param list<BridgeUrl>              $bases          Allowed base addresses; a path is taken to be below the first.
-	 * @param Closure|array<string, mixed> $authentication How to authenticate.
-	 * @param float                        $timeout        Seconds.
+	 * @param list<BridgeUrl>              $bases          Allowed base URLs; a relative path is resolved
+	 *   against the first.
+	 * @param Closure|array<string, mixed> $authentication Authentication settings.
+	 * @param float                        $timeout        Timeout in seconds.
 	 */
 	private function __construct(
 		private readonly array $bases,
@@ -38,11 +39,11 @@ final class BridgePolicy {
 	) {}
 
 	/**
-	 * Reads what the site's filter answered.
+	 * Parses the value that the site's filter returned.
 	 *
-	 * @param mixed  $policy   As answered; not empty.
+	 * @param mixed  $policy   Non-empty value of the filter.
 	 * @param string $provider Provider of the request.
-	 * @throws Failure `wp_codebox_browser_provider_bridge_policy_invalid` and its like.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_policy_*`.
 	 */
 	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
 		if ( ! is_array( $policy ) ) {
@@ -69,9 +70,9 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * The address that a request asks for.
+	 * Returns the URL that a request asks for.
 	 *
-	 * @param array<mixed> $request `uri` or `url`, else `path`.
+	 * @param array<mixed> $request Request with `uri` or `url`, else `path`.
 	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_invalid`, `_path_invalid`, `_uri_forbidden`.
 	 */
 	public function address( array $request ): BridgeUrl {
@@ -86,9 +87,9 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * The address, if it is allowed.
+	 * Returns the URL when the policy allows it.
 	 *
-	 * @param BridgeUrl $url Address.
+	 * @param BridgeUrl $url Requested URL.
 	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_forbidden`.
 	 */
 	public function allowed( BridgeUrl $url ): BridgeUrl {
@@ -101,9 +102,9 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * How to authenticate.
+	 * Returns the authentication settings.
 	 *
-	 * @param array<mixed> $policy As answered.
+	 * @param array<mixed> $policy Value of the filter.
 	 * @return Closure|array<string, mixed>
 	 */
 	private static function authentication( #[\SensitiveParameter] array $policy ): Closure|array {
@@ -121,9 +122,9 @@ final class BridgePolicy {
 	}
 
 	/**
-	 * A policy that is none.
+	 * Returns the failure for an invalid policy.
 	 *
-	 * @param string $why What is wrong.
+	 * @param string $why Reason.
 	 */
 	private static function invalid( string $why ): Failure {
 		/* translators: %s: what is wrong with it. */

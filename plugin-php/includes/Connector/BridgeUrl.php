@@ -1,6 +1,6 @@
 <?php
 /**
- * An address the bridge may be asked for.
+ * URL of a bridged request.
  *
  * @package WPCodebox
  */
@@ -12,18 +12,18 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Scheme, host, port, path and query in one spelling. What is compared with the allowed base
- * addresses is what is sent: the text is built from these parts again. Whatever two programs could
- * read in two ways is no address here.
+ * Holds scheme, host, port, path and query in normalized form. The URL that is sent is rebuilt from the same
+ * parts that were compared with the allowed base URLs. URLs that two parsers could read differently are
+ * rejected.
  */
 final class BridgeUrl {
 
 	/**
-	 * An address in its parts.
+	 * Creates a URL from its parts.
 	 *
 	 * @param string $scheme `http` or `https`.
 	 * @param string $host   Host, lower case.
-	 * @param int    $port   Port.
+	 * @param int    $port   Port number.
 	 * @param string $path   Path without dot segments, beginning with a slash.
 	 * @param string $query  Query, or ''.
 	 */
@@ -36,9 +36,9 @@ final class BridgeUrl {
 	) {}
 
 	/**
-	 * Reads an address; null when it is none.
+	 * Parses a URL; returns null when it is invalid.
 	 *
-	 * @param string $text Absolute address.
+	 * @param string $text Absolute URL.
 	 */
 	public static function parse( string $text ): ?self {
 		if ( 1 !== preg_match( '~^(https?)://([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?$~iD', $text, $parts ) || ! self::printable( $text ) ) {
@@ -54,9 +54,9 @@ final class BridgeUrl {
 	}
 
 	/**
-	 * An address below this one; null when the path is none.
+	 * Resolves a relative path below this URL; returns null when the path is invalid.
 	 *
-	 * @param string $path Path relative to this address, perhaps with a query.
+	 * @param string $path Relative path, optionally with a query.
 	 */
 	public function join( string $path ): ?self {
 		$foreign = str_starts_with( $path, '//' ) || 1 === preg_match( '~^[a-z][a-z0-9+.-]*:~i', $path );
@@ -68,9 +68,9 @@ final class BridgeUrl {
 	}
 
 	/**
-	 * Whether it is this base address or lies below it.
+	 * Checks whether this URL is the base URL or below it.
 	 *
-	 * @param self $base A base address.
+	 * @param self $base Base URL.
 	 */
 	public function is_below( self $base ): bool {
 		$prefix = rtrim( $base->path, '/' );
@@ -78,29 +78,29 @@ final class BridgeUrl {
 			&& ( $this->path === $prefix || str_starts_with( $this->path, $prefix . '/' ) );
 	}
 
-	/** Whether nobody reads on the way what is sent there. */
+	/** Checks whether requests are encrypted (https) or stay on this machine. */
 	public function is_protected(): bool {
 		return 'https' === $this->scheme || $this->is_loopback();
 	}
 
-	/** Whether it names this machine. */
+	/** Checks whether the host is the loopback address. */
 	public function is_loopback(): bool {
 		return 'localhost' === $this->host || '[::1]' === $this->host || 1 === preg_match( '/^127(?:\.\d{1,3}){3}$/D', $this->host );
 	}
 
-	/** Whether its host is a number, which a name server has no say in. */
+	/** Checks whether the host is an IP address, which needs no DNS lookup. */
 	public function is_numeric(): bool {
 		return $this->is_loopback() || str_starts_with( $this->host, '[' ) || false !== filter_var( $this->host, FILTER_VALIDATE_IP );
 	}
 
-	/** The address. */
+	/** Returns the URL as a string. */
 	public function text(): string {
 		$port = ( 'https' === $this->scheme ? 443 : 80 ) === $this->port ? '' : ':' . $this->port;
 		return $this->scheme . '://' . $this->host . $port . $this->path . ( '' === $this->query ? '' : '?' . $this->query );
 	}
 
 	/**
-	 * Values of the query, decoded.
+	 * Returns the decoded values of the query.
 	 *
 	 * @return list<string>
 	 */
@@ -109,17 +109,17 @@ final class BridgeUrl {
 	}
 
 	/**
-	 * Whether a text is an address by its characters and length.
+	 * Checks characters and length of a URL.
 	 *
-	 * @param string $text Text.
+	 * @param string $text Text to check.
 	 */
 	private static function printable( string $text ): bool {
 		return strlen( $text ) <= 4096 && 1 === preg_match( '/^[\x21-\x7e]+$/D', $text ) && ! str_contains( $text, '\\' );
 	}
 
 	/**
-	 * A path without dot segments and empty segments; null for one that leaves its root, or that
-	 * hides a slash, a dot or a percent sign from this.
+	 * Removes dot segments and empty segments from a path. Returns null for a path that leaves its root or
+	 * contains an encoded slash, dot or percent sign.
 	 *
 	 * @param string $path Path, or ''.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * What may be stored as a grant.
+ * Validates grants to application passwords.
  *
  * @package WPCodebox
  */
@@ -17,19 +17,19 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Application passwords of this installation, and which scopes each may be given. Names and owners
- * only: core keeps a hash of the password itself, and nothing here reads that.
+ * Lists the application passwords of this installation and validates the scopes granted to each. Only names
+ * and owners are read; WordPress stores a hash of the password itself, and this class does not read it.
  */
 final class CallerGrants {
 
 	private const UUID = '/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/D';
 
 	/**
-	 * Grants as they are to be stored. The page posts a list of scopes for each password.
+	 * Returns the grants in the form in which they are stored. The page posts a list of scopes per password.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, list<string>>
-	 * @throws Failure The sentence an administrator reads.
+	 * @throws Failure With an error message for the administrator.
 	 */
 	public function check( mixed $value ): array {
 		if ( null !== $value && '' !== $value && ! is_array( $value ) ) {
@@ -61,10 +61,10 @@ final class CallerGrants {
 	}
 
 	/**
-	 * Application passwords: all, or as many as a page shows.
+	 * Returns application passwords: all, or a limited number.
 	 *
-	 * @param int|null     $most   Most to answer; null for all.
-	 * @param list<string> $always Ids that are among them in any case.
+	 * @param int|null     $most   Maximum number of entries; null for all.
+	 * @param list<string> $always Ids that are included in any case.
 	 * @return list<array{uuid: string, name: string, user: string, used: string}>
 	 */
 	public function passwords( ?int $most, array $always = [] ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Requests that a connector of this site carries out for a sandbox in a browser.
+ * Requests that a connector of this site sends for a sandbox in a browser.
  *
  * @package WPCodebox
  */
@@ -21,24 +21,24 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The canonical path: the connector is resolved here, its credentials go to the plugin of the site
- * that handles such requests, and what that answers is searched for them. Whatever goes wrong
- * after the request was understood is an answer that says `failed-closed`.
+ * This class resolves the connector, passes its credentials to the site plugin that handles such requests,
+ * and redacts them from that plugin's response. After the request was parsed, every failure becomes a
+ * response with the status `failed-closed`.
  */
 final class ConnectorRequests {
 
 	public const EVENT = 'connector-request';
 
-	/** Largest `payload`, `session` and `context` together, bytes of JSON. */
+	/** Size limit of `payload`, `session` and `context` together, in bytes of JSON. */
 	private const MOST_BYTES = 1048576;
 
 	/**
-	 * Wires the requests.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate    Extension check.
-	 * @param TrustedCallers  $callers Who asks.
-	 * @param ConnectorSource $source  Connectors.
-	 * @param AuditTrail      $audit   Audit log.
+	 * @param ExtensionGate   $gate    Check that the PHP extension is loaded and its version fits.
+	 * @param TrustedCallers  $callers Authorizes the caller.
+	 * @param ConnectorSource $source  Resolves connectors.
+	 * @param AuditTrail      $audit   Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -48,11 +48,11 @@ final class ConnectorRequests {
 	) {}
 
 	/**
-	 * Carries one request out.
+	 * Carries out one request.
 	 *
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-response/v1`.
-	 * @throws Failure `wp_codebox_browser_connector_request_invalid`, and what keeps it from being logged.
+	 * @throws Failure `wp_codebox_browser_connector_request_invalid`, or when the audit log cannot be written.
 	 */
 	public function request( array $input ): array {
 		$this->gate->check();
@@ -84,9 +84,9 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * What is asked for, by which connector.
+	 * Parses the requested operation and the connector name.
 	 *
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array{connector: string, provider: string, model: string, operation: string}
 	 */
 	private function asked( array $input ): array {
@@ -106,12 +106,13 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * The request as the handler gets it: the only place where values leave their wrapper.
+	 * Builds the request for the handler. Only here do secret values leave their SensitiveParameterValue
+	 * wrapper.
 	 *
-	 * @param array<string, string> $asked     What is asked for.
-	 * @param array<string, mixed>  $input     Input of the ability.
-	 * @param Connector             $connector The connector.
-	 * @param array<string, mixed>  $decision  Who asks.
+	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, mixed>  $input     Ability input.
+	 * @param Connector             $connector WordPress connector.
+	 * @param array<string, mixed>  $decision  User who makes the decision.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-request/v1`.
 	 */
 	private function handed( array $asked, array $input, Connector $connector, array $decision ): array {
@@ -125,27 +126,31 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * Asks the host plugin.
+	 * Calls the host plugin.
 	 *
 	 * @param array<string, mixed> $request `wp-codebox/browser-connector-request/v1`.
-	 * @param array<string, mixed> $input   Input of the ability.
-	 * @param list<string>         $values  What must not come back.
-	 * @return array<mixed> The response, cleaned.
+	 * @param array<string, mixed> $input   Ability input.
+	 * @param list<string>         $values  Secret values to redact from the response.
+	 * @return array<mixed> Redacted response.
 	 */
 	private function handle( #[\SensitiveParameter] array $request, array $input, #[\SensitiveParameter] array $values ): array {
 		try {
 			/**
-			 * Carries a connector request out. The request holds the credentials of the connector by
-			 * environment name: use them towards the connector's own provider and nowhere else. They
-			 * must not be in the answer; what is found of them there is replaced.
+			 * Carries out a connector request. The request holds the credentials of the connector by
+			 * environment name: send them to the connector's own provider only. Do not include them in the
+			 * response; any that the response contains are redacted.
 			 *
-			 * @param array<string, mixed>|WP_Error|null $response The answer of an earlier handler: return it unchanged when it is not null.
-			 * @param array{schema: string, connector: string, provider: string, model: string, operation: string, payload: array<string, mixed>, session: array<string, mixed>, context: array<string, mixed>, credentials: array<string, string>, audit: array<string, mixed>} $request What to do.
-			 * @param array<string, mixed> $input Input of the ability, as it came.
+			 * @param array<string, mixed>|WP_Error|null $response Response of an earlier handler: return it
+			 *   unchanged when it is not null.
+			 * @param array{schema: string, connector: string, provider: string, model: string, operation:
+			 *   string, payload: array<string, mixed>, session: array<string, mixed>, context: array<string,
+			 *   mixed>, credentials: array<string, string>, audit: array<string, mixed>} $request Request to
+			 *   carry out.
+			 * @param array<string, mixed> $input Input of the ability, unchanged.
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_connector_request', null, $request, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
@@ -154,16 +159,17 @@ final class ConnectorRequests {
 				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'codebox' ) ]
 			);
 		}
-		return HostAnswer::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );
+		return PluginResponse::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );
 	}
 
 	/**
-	 * The answer.
+	 * Builds the response.
 	 *
-	 * @param array<string, string> $asked     What is asked for.
-	 * @param Connector|null        $connector The connector, if it came that far.
-	 * @param array<string, mixed>  $decision  Who asked.
-	 * @param array<string, mixed>  $outcome   `response` or `error`.
+	 * @param array<string, string> $asked     Requested values.
+	 * @param Connector|null        $connector Connector, or null when the request failed before one was
+	 *   resolved.
+	 * @param array<string, mixed>  $decision  Authorization decision about the caller.
+	 * @param array<string, mixed>  $outcome   Result with `response` or `error`.
 	 * @return array<string, mixed>
 	 */
 	private function envelope( array $asked, ?Connector $connector, array $decision, array $outcome ): array {
@@ -179,11 +185,12 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * What may be known of the request everywhere.
+	 * Returns the data about a request that is safe in responses and logs.
 	 *
-	 * @param array<string, string> $asked     What is asked for.
-	 * @param Connector|null        $connector The connector, if it came that far.
-	 * @param array<string, mixed>  $decision  Who asks.
+	 * @param array<string, string> $asked     Requested values.
+	 * @param Connector|null        $connector Connector, or null when the request failed before one was
+	 *   resolved.
+	 * @param array<string, mixed>  $decision  User who makes the decision.
 	 * @return array<string, mixed> `wp-codebox/browser-connector-audit/v1`.
 	 */
 	private function about( array $asked, ?Connector $connector, array $decision ): array {
@@ -197,11 +204,12 @@ final class ConnectorRequests {
 	}
 
 	/**
-	 * The request as one line of the audit log.
+	 * Writes the request to the audit log.
 	 *
-	 * @param array<string, string> $asked     What is asked for.
-	 * @param Connector|null        $connector The connector, if it came that far.
-	 * @param array<string, mixed>  $decision  Who asks.
+	 * @param array<string, string> $asked     Requested values.
+	 * @param Connector|null        $connector Connector, or null when the request failed before one was
+	 *   resolved.
+	 * @param array<string, mixed>  $decision  User who makes the decision.
 	 * @return array<string, mixed>
 	 */
 	private function record( array $asked, ?Connector $connector, array $decision ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The connector a request names.
+ * Resolves the connector that a request names.
  *
  * @package WPCodebox
  */
@@ -21,31 +21,31 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Resolves it on this site and says no unless everything fits: the connector is known, it is of the
- * provider and model that were asked for, and its credentials may and can be used.
+ * Fails unless the connector is known, belongs to the requested provider and model, and its credentials are
+ * usable and permitted.
  */
 final class ConnectorSource {
 
 	/**
-	 * Wires the source.
+	 * Creates the source with its dependencies.
 	 *
-	 * @param Inheritance $inheritance Connectors by name.
+	 * @param Inheritance $inheritance Resolves connectors by name.
 	 */
 	public function __construct( private readonly Inheritance $inheritance ) {}
 
 	/**
-	 * The connector of this name.
+	 * Returns the connector with this name.
 	 *
-	 * @param string               $name    Name.
-	 * @param array<string, mixed> $request What resolvers hear of the request; no values.
-	 * @param array<string, mixed> $input   Input of the ability.
+	 * @param string               $name    Name of the connector.
+	 * @param array<string, mixed> $request Request data passed to resolvers, without secret values.
+	 * @param array<string, mixed> $input   Ability input.
 	 * @throws Failure `wp_codebox_browser_connector_unresolved`.
 	 */
 	public function resolve( string $name, array $request, array $input ): Connector {
 		try {
 			$connector = $this->inheritance->resolve( [ $name ], [ 'connectors' => [ $name ] ] + $request, $input )[ $name ] ?? null;
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(
@@ -58,11 +58,11 @@ final class ConnectorSource {
 	}
 
 	/**
-	 * The request with the provider and model that the connector is bound to. A credential is for one
-	 * provider: whoever names another one is not handed it.
+	 * Returns the request with the connector's provider and model. A credential belongs to one provider, so a
+	 * request for another provider is refused.
 	 *
-	 * @param Connector             $connector The connector.
-	 * @param array<string, string> $asked     With `provider` and `model`, '' when not named.
+	 * @param Connector             $connector WordPress connector.
+	 * @param array<string, string> $asked     Request with `provider` and `model`, '' when not given.
 	 * @return array<string, string>
 	 * @throws Failure `wp_codebox_browser_connector_provider_mismatch`, `wp_codebox_browser_connector_model_mismatch`.
 	 */
@@ -79,9 +79,9 @@ final class ConnectorSource {
 	}
 
 	/**
-	 * Whether its credentials may be handed over.
+	 * Fails unless the credentials of the connector may be used.
 	 *
-	 * @param Connector $connector The connector.
+	 * @param Connector $connector WordPress connector.
 	 * @throws Failure `wp_codebox_browser_connector_credentials_unavailable`.
 	 */
 	public function usable( Connector $connector ): void {
@@ -97,9 +97,9 @@ final class ConnectorSource {
 	}
 
 	/**
-	 * Names and statuses of its credentials.
+	 * Returns names and statuses of the connector's credentials.
 	 *
-	 * @param Connector|null $connector The connector.
+	 * @param Connector|null $connector WordPress connector.
 	 * @return list<array{name: string, status: string}>
 	 */
 	public static function credentials( ?Connector $connector ): array {
@@ -113,9 +113,9 @@ final class ConnectorSource {
 	}
 
 	/**
-	 * The same in short, for a log.
+	 * Returns the same data in short form for a log.
 	 *
-	 * @param Connector|null $connector The connector.
+	 * @param Connector|null $connector WordPress connector.
 	 * @return array{credential_status: string, credential_names: list<string>}
 	 */
 	public static function summary( ?Connector $connector ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The built-in adapter: plain HTTP requests to a provider.
+ * Built-in provider adapter: plain HTTP requests.
  *
  * @package WPCodebox
  */
@@ -19,36 +19,36 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Does one thing, where the site has a policy for the provider: sends a request that a sandbox
- * composed to an address that the policy allows, with the credential put in here. It knows no
- * provider. Redirects are not followed; what comes back is bounded and searched.
+ * Where the site has a policy for the provider, sends a request composed in a sandbox to a URL that the
+ * policy allows, and adds the credential. The class knows no specific provider. It follows no redirects,
+ * limits the response size and redacts the response.
  */
 final class ProviderBridge {
 
 	private const METHODS = [ 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE' ];
 
-	/** Headers that say how a request travels, which is decided here. */
+	/** Hop-by-hop and framing headers, which the HTTP transport sets itself. */
 	private const TRANSPORT = '/^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept-encoding|user-agent|forwarded|via|x-forwarded-.*|x-real-ip|proxy-.*|x-http-method.*)$/i';
 
 	private const MOST_BYTES = 1048576;
 
 	/**
-	 * Wires the bridge.
+	 * Creates the bridge with its dependencies.
 	 *
-	 * @param LentValues           $lent           Values of the request under way.
-	 * @param BridgeAuthentication $authentication Puts the credential in.
+	 * @param ActiveSecrets        $secrets        Secret values of the current request.
+	 * @param BridgeAuthentication $authentication Adds the credential.
 	 */
 	public function __construct(
-		private readonly LentValues $lent,
+		private readonly ActiveSecrets $secrets,
 		private readonly BridgeAuthentication $authentication
 	) {}
 
 	/**
-	 * Answers a provider request, if nobody has and the site has a policy.
+	 * Answers a provider request when no earlier adapter did and the site has a policy.
 	 *
-	 * @param mixed                $answer  Of earlier adapters.
+	 * @param mixed                $answer  Response of earlier adapters.
 	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
-	 * @param array<string, mixed> $input   Input of the ability.
+	 * @param array<string, mixed> $input   Ability input.
 	 * @return mixed
 	 */
 	public function answer( mixed $answer, mixed $request = [], mixed $input = [] ): mixed {
@@ -57,27 +57,32 @@ final class ProviderBridge {
 		}
 		try {
 			/**
-			 * Supplies the policy of the built-in bridge for a provider. Without one the bridge does
-			 * not answer.
+			 * Supplies the policy of the built-in bridge for a provider. Without a policy the bridge does not
+			 * answer.
 			 *
-			 * @param array{provider?: string, allowed_base_urls?: list<string>, authentication?: array{type: string, credential?: string, header?: string}, authenticate_request?: callable(array{method: string, uri: string, headers: array<string, string>, body: string}, array<string, string>): (array{uri: string, headers: array<string, string>}|WP_Error), timeout?: int|float} $policy Empty. `authentication` is described, or done by `authenticate_request`, which is handed the connector's values by environment name.
+			 * @param array{provider?: string, allowed_base_urls?: list<string>, authentication?: array{type:
+			 *   string, credential?: string, header?: string}, authenticate_request?: callable(array{method:
+			 *   string, uri: string, headers: array<string, string>, body: string}, array<string, string>):
+			 *   (array{uri: string, headers: array<string, string>}|WP_Error), timeout?: int|float} $policy
+			 *   Empty policy. `authentication` is declarative, or the callback `authenticate_request`, which
+			 *   gets the connector's values by environment name.
 			 * @param string               $provider Provider of the connector.
 			 * @param array<string, mixed> $request  `wp-codebox/browser-provider-adapter-request/v1`.
-			 * @param array<string, mixed> $input    Input of the ability. Take no address from it.
+			 * @param array<string, mixed> $input    Input of the ability. Do not take a URL from it.
 			 */
 			$policy = apply_filters( 'wp_codebox_browser_provider_bridge_policy', [], (string) ( $request['provider'] ?? '' ), $request, $input );
 			return null === $policy || [] === $policy ? null : $this->bridge( BridgePolicy::read( $policy, (string) ( $request['provider'] ?? '' ) ), $request );
 		} catch ( Failure $failure ) {
 			return $failure->to_wp_error();
 		} catch ( Throwable $thrown ) {
-			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
+			return PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
 		}
 	}
 
 	/**
 	 * Sends the request.
 	 *
-	 * @param BridgePolicy         $policy  Policy of the site.
+	 * @param BridgePolicy         $policy  Bridge policy of the site.
 	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
 	 * @return array<string, mixed>
 	 */
@@ -122,9 +127,9 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * The headers that may travel, and the names of those that may not.
+	 * Returns the headers that may be sent, and the names of the refused ones.
 	 *
-	 * @param mixed $given As composed in the sandbox.
+	 * @param mixed $given Headers as composed in the sandbox.
 	 * @return array{array<string, string>, list<string>}
 	 */
 	private static function headers( mixed $given ): array {
@@ -143,9 +148,9 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * The body and its type: text as it is, data as JSON.
+	 * Returns body and content type: a string unchanged, other data as JSON.
 	 *
-	 * @param array<mixed> $payload `body` or `data`.
+	 * @param array<mixed> $payload Request with `body` or `data`.
 	 * @return array{string, string|null}
 	 */
 	private static function body( array $payload ): array {
@@ -159,20 +164,23 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * Sends it and reads the answer.
+	 * Sends the request and reads the response.
 	 *
-	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request With its credential.
-	 * @param float $seconds How long.
+	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request
+	 *   Request with its credential.
+	 * @param float $seconds Timeout in seconds.
 	 * @return array{status: int, headers: array<string, string>, body: string}
 	 */
 	private function send( #[\SensitiveParameter] array $request, float $seconds ): array {
 		$most = self::MOST_BYTES;
-		// A private address is one that the site allowed by its number; a name must not lead to one.
+		// A private IP address was allowed explicitly by the policy; a host name must not resolve to a
+		// private one.
 		$numeric = BridgeUrl::parse( $request['uri'] )?->is_numeric() ?? false;
-		// The transport unpacks what it is sent packed, without a bound; it was asked not to be sent such.
+		// The HTTP transport decompresses responses without a size limit, so the request asks for no
+		// compression and a compressed response is refused.
 		$plain = static function ( mixed $bytes ): void {
 			if ( 1 === preg_match( '/^content-encoding:[ \t]*(?!identity)\S/mi', (string) strstr( (string) $bytes, "\r\n\r\n", true ) ) ) {
-				throw new TransportFailure( __( 'The answer is packed.', 'codebox' ), 'wp-codebox.packed' );
+				throw new TransportFailure( __( 'The response is compressed; the provider must send it uncompressed.', 'codebox' ), 'wp-codebox.packed' );
 			}
 		};
 		add_action( 'requests-requests.before_parse', $plain );
@@ -197,7 +205,7 @@ final class ProviderBridge {
 			remove_action( 'requests-requests.before_parse', $plain );
 		}
 		if ( $answer instanceof WP_Error ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->secrets->values() ) ) ] );
 		}
 		$body = wp_remote_retrieve_body( $answer );
 		if ( strlen( $body ) > $most ) {
@@ -217,10 +225,10 @@ final class ProviderBridge {
 	}
 
 	/**
-	 * A body whose members that are secrets by name are replaced, when it is JSON; values are looked for
-	 * later, in all of the answer.
+	 * Redacts JSON members that are secrets by their name. Secret values are redacted later, in the whole
+	 * response.
 	 *
-	 * @param string $body Body.
+	 * @param string $body Response body.
 	 */
 	private static function without_secrets( #[\SensitiveParameter] string $body ): string {
 		$data  = json_decode( $body, false, 64 );

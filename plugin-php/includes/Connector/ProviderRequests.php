@@ -1,6 +1,6 @@
 <?php
 /**
- * Requests to a model provider through an adapter of the site: the older way.
+ * Legacy requests to a model provider through a site adapter.
  *
  * @package WPCodebox
  */
@@ -20,8 +20,8 @@ use WPCodebox\Model\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Adapters get a redacted request and no credential; they have their own. Every failure is a
- * `WP_Error`, and without an adapter there is no answer.
+ * Adapters get a redacted request without a credential; they have their own. Every failure is a `WP_Error`;
+ * without an adapter the request fails.
  */
 final class ProviderRequests {
 
@@ -30,28 +30,28 @@ final class ProviderRequests {
 	private const MOST_BYTES = 1048576;
 
 	/**
-	 * Wires the requests.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate    Extension check.
-	 * @param TrustedCallers  $callers Who asks.
-	 * @param ConnectorSource $source  Connectors.
-	 * @param LentValues      $lent    Values the built-in adapter may use while a request lasts.
-	 * @param AuditTrail      $audit   Audit log.
+	 * @param ExtensionGate   $gate    Check that the PHP extension is loaded and its version fits.
+	 * @param TrustedCallers  $callers Authorizes the caller.
+	 * @param ConnectorSource $source  Resolves connectors.
+	 * @param ActiveSecrets   $secrets Secret values that the built-in adapter may use during a request.
+	 * @param AuditTrail      $audit   Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly TrustedCallers $callers,
 		private readonly ConnectorSource $source,
-		private readonly LentValues $lent,
+		private readonly ActiveSecrets $secrets,
 		private readonly AuditTrail $audit
 	) {}
 
 	/**
-	 * Carries one request out.
+	 * Carries out one request.
 	 *
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array<string, mixed> `wp-codebox/browser-provider-adapter-response/v1`.
-	 * @throws Failure For whatever goes wrong.
+	 * @throws Failure For every error.
 	 */
 	public function execute( array $input ): array {
 		$this->gate->check();
@@ -74,9 +74,9 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * What is asked for, by which connector.
+	 * Parses the requested provider and the connector name.
 	 *
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 * @return array{operation: string, provider: string, model: string, connector: string}
 	 */
 	private function asked( array $input ): array {
@@ -103,13 +103,13 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * The request as adapters get it.
+	 * Builds the request for the adapters.
 	 *
-	 * @param array<string, string> $asked     What is asked for.
-	 * @param array<string, mixed>  $input     Input of the ability.
-	 * @param array<mixed>          $request   The request, cleaned.
-	 * @param Connector             $connector The connector.
-	 * @param Authorization         $decision  Who asks.
+	 * @param array<string, string> $asked     Requested values.
+	 * @param array<string, mixed>  $input     Ability input.
+	 * @param array<mixed>          $request   Redacted request.
+	 * @param Connector             $connector WordPress connector.
+	 * @param Authorization         $decision  User who makes the decision.
 	 * @return array<string, mixed> `wp-codebox/browser-provider-adapter-request/v1`.
 	 */
 	private function envelope( array $asked, array $input, array $request, Connector $connector, Authorization $decision ): array {
@@ -131,30 +131,33 @@ final class ProviderRequests {
 	}
 
 	/**
-	 * Asks the adapters.
+	 * Calls the adapters.
 	 *
 	 * @param array<string, mixed> $envelope  `wp-codebox/browser-provider-adapter-request/v1`.
-	 * @param array<string, mixed> $input     Input of the ability.
-	 * @param Connector            $connector The connector.
+	 * @param array<string, mixed> $input     Ability input.
+	 * @param Connector            $connector WordPress connector.
 	 * @return array{success: bool, response: array<mixed>, audit: array<mixed>}
 	 */
 	private function ask( array $envelope, array $input, Connector $connector ): array {
-		$this->lent->begin( $connector->values() );
+		$this->secrets->begin( $connector->values() );
 		$values = [];
 		try {
 			/**
-			 * Carries a provider request out. The built-in bridge answers at priority 10 where the
-			 * site has a policy for it.
+			 * Carries out a provider request. The built-in bridge answers at priority 10 where the site has a
+			 * policy for it.
 			 *
-			 * @param array<string, mixed>|WP_Error|null $response The answer of an earlier adapter: return it unchanged when it is not null.
-			 * @param array{schema: string, operation: string, provider: string, model: string, connector: array<string, mixed>, context: array<string, mixed>, request: array<string, mixed>} $request What to do; no credentials.
-			 * @param array<string, mixed> $input Input of the ability, as it came.
+			 * @param array<string, mixed>|WP_Error|null $response Response of an earlier adapter: return it
+			 *   unchanged when it is not null.
+			 * @param array{schema: string, operation: string, provider: string, model: string, connector:
+			 *   array<string, mixed>, context: array<string, mixed>, request: array<string, mixed>} $request
+			 *   Request to carry out, without credentials.
+			 * @param array<string, mixed> $input Input of the ability, unchanged.
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_provider_request', null, $envelope, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
+			throw PluginResponse::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
 		} finally {
-			$values = $this->lent->end();
+			$values = $this->secrets->end();
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
@@ -167,18 +170,18 @@ final class ProviderRequests {
 		$wrapped = is_array( $answer ) && is_bool( $answer['success'] ?? null ) && is_array( $answer['response'] ?? null ) && ! isset( $answer['error'] );
 		return [
 			'success'  => ! $wrapped || $answer['success'],
-			'response' => $wrapped ? (array) Redaction::answer( $answer['response'], $values, $invalid ) : HostAnswer::response( $answer, $values, $invalid, $invalid ),
+			'response' => $wrapped ? (array) Redaction::answer( $answer['response'], $values, $invalid ) : PluginResponse::response( $answer, $values, $invalid, $invalid ),
 			'audit'    => $wrapped ? (array) Redaction::answer( (array) ( $answer['audit'] ?? [] ), $values, $invalid ) : [],
 		];
 	}
 
 	/**
-	 * The answer.
+	 * Builds the response.
 	 *
-	 * @param array<string, string> $asked     What was asked for.
-	 * @param array<mixed>          $request   The request, cleaned.
-	 * @param Connector             $connector The connector.
-	 * @param array<string, mixed>  $answer    Of the adapter, cleaned.
+	 * @param array<string, string> $asked     Requested provider, model and connector.
+	 * @param array<mixed>          $request   Redacted request.
+	 * @param Connector             $connector WordPress connector.
+	 * @param array<string, mixed>  $answer    Redacted response of the adapter.
 	 * @return array<string, mixed>
 	 */
 	private function answer( array $asked, array $request, Connector $connector, array $answer ): array {

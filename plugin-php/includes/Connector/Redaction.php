@@ -1,6 +1,6 @@
 <?php
 /**
- * Answers of providers, fit for whoever asked.
+ * Redacts secrets from provider responses.
  *
  * @package WPCodebox
  */
@@ -19,26 +19,26 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Takes secrets out of nested data: by name, by the form of known tokens, and by value, in every
- * spelling the extension knows. What still holds a value afterwards is not passed on.
+ * Removes secrets from nested data: by member name, by the format of known tokens, and by value in every
+ * encoding that the extension knows. Data that still contains a secret value afterwards is not passed on.
  */
 final class Redaction {
 
-	/** What stands in place of a value that its name gives away. */
+	/** Replacement for a value whose member name marks it as a secret. */
 	public const REPLACED = '[redacted]';
 
-	/** Largest document, bytes of JSON. */
+	/** Size limit of a document, in bytes of JSON. */
 	public const MOST_BYTES = 2097152;
 
 	private const DEPTH = 64;
 
 	/**
-	 * The data as JSON has it: no objects with code, no bytes that are no text.
+	 * Converts data to plain JSON data: no objects with code, no invalid UTF-8.
 	 *
 	 * @param mixed     $data    Any data.
-	 * @param ErrorCode $invalid What it is when it cannot be that.
-	 * @param string    $what    What it is called, for the sentence.
-	 * @param int       $most    Largest size, bytes.
+	 * @param ErrorCode $invalid Error code when conversion fails.
+	 * @param string    $what    Name of the data in the error message.
+	 * @param int       $most    Size limit in bytes.
 	 * @throws Failure With the given code.
 	 */
 	public static function plain( #[\SensitiveParameter] mixed $data, ErrorCode $invalid, string $what, int $most = self::MOST_BYTES ): mixed {
@@ -52,24 +52,24 @@ final class Redaction {
 		} catch ( Failure $failure ) {
 			throw $failure;
 		} catch ( Throwable ) {
-			// Not only JsonException: an object may have a say in how it is written.
+			// Catches more than JsonException, because jsonSerialize() of an object can throw anything.
 			/* translators: 1: what it is, as "The answer", 2: number of levels. */
 			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d deep or holds bytes that are no UTF-8.', 'codebox' ), $what, self::DEPTH ) );
 		}
 	}
 
 	/**
-	 * Plain data without secrets.
+	 * Returns plain data without secrets.
 	 *
 	 * @param mixed        $data   Plain data.
-	 * @param list<string> $values Values that must not come through.
+	 * @param list<string> $values Secret values to redact.
 	 */
 	public static function clean( #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values = [] ): mixed {
 		return self::walk( $data, static fn( string $text ): string => self::text( $text, $values ) );
 	}
 
 	/**
-	 * Plain data without what is a secret by its name alone.
+	 * Returns plain data without members that are secrets by name.
 	 *
 	 * @param mixed $data Plain data.
 	 */
@@ -78,10 +78,10 @@ final class Redaction {
 	}
 
 	/**
-	 * Goes through nested data.
+	 * Applies a function to every string and member name of nested data.
 	 *
 	 * @param mixed                    $data  Plain data.
-	 * @param callable(string): string $clean For each text and name.
+	 * @param callable(string): string $clean Function for each string, with its member name.
 	 */
 	private static function walk( #[\SensitiveParameter] mixed $data, callable $clean ): mixed {
 		if ( $data instanceof stdClass ) {
@@ -102,11 +102,11 @@ final class Redaction {
 	}
 
 	/**
-	 * An answer of a host plugin as it may go out.
+	 * Returns a host plugin's response in a form that may leave this site.
 	 *
-	 * @param mixed        $data    As answered.
-	 * @param list<string> $values  Values the plugin was handed.
-	 * @param ErrorCode    $invalid What it is when it cannot go out.
+	 * @param mixed        $data    Response of the plugin.
+	 * @param list<string> $values  Secret values that the plugin received.
+	 * @param ErrorCode    $invalid Error code when the response cannot be passed on.
 	 * @throws Failure With the given code.
 	 */
 	public static function answer( #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values, ErrorCode $invalid ): mixed {
@@ -114,17 +114,17 @@ final class Redaction {
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
 			$json = (string) wp_json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
-				throw Failure::because( $invalid, __( 'The answer holds a secret in a way that could not be taken out, so it is not passed on.', 'codebox' ) );
+				throw Failure::because( $invalid, __( 'The answer holds a secret that could not be removed, so it is not passed on.', 'codebox' ) );
 			}
 		}
 		return $clean;
 	}
 
 	/**
-	 * One text of a host plugin, e.g. a message: cleaned, on one line, short.
+	 * Returns one text of a host plugin, e.g. a message: redacted, on one line, shortened.
 	 *
-	 * @param mixed        $text   As answered.
-	 * @param list<string> $values Values the plugin was handed.
+	 * @param mixed        $text   Response text.
+	 * @param list<string> $values Secret values that the plugin received.
 	 */
 	public static function line( #[\SensitiveParameter] mixed $text, #[\SensitiveParameter] array $values = [] ): string {
 		$text = is_string( $text ) ? self::text( wp_check_invalid_utf8( $text, true ), $values ) : '';
@@ -132,27 +132,27 @@ final class Redaction {
 	}
 
 	/**
-	 * The values that could not be told from other text, were they to come back.
+	 * Returns the names of values that redaction could not distinguish from ordinary text.
 	 *
-	 * @param array<string, string> $values By name.
-	 * @return list<string> Names.
+	 * @param array<string, string> $values Values by environment name.
+	 * @return list<string> Environment names.
 	 */
 	public static function unprotected( #[\SensitiveParameter] array $values ): array {
 		return array_values( array_filter( array_keys( $values ), static fn( string $name ): bool => str_contains( self::text( $values[ $name ], [ $values[ $name ] ] ), $values[ $name ] ) ) );
 	}
 
 	/**
-	 * One text.
+	 * Redacts one string.
 	 *
-	 * @param string       $text   Text.
-	 * @param list<string> $values Values.
+	 * @param string       $text   String to redact.
+	 * @param list<string> $values Secret values to redact.
 	 */
 	private static function text( #[\SensitiveParameter] string $text, #[\SensitiveParameter] array $values ): string {
 		return '' === $text ? '' : Redactor::text( $text, array_values( $values ) );
 	}
 
 	/**
-	 * Objects as arrays, except those that would turn into lists.
+	 * Converts objects to arrays, except objects that would become lists.
 	 *
 	 * @param mixed $data Decoded JSON.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a trusted caller may be let do.
+ * Scopes that can be granted to a trusted caller.
  *
  * @package WPCodebox
  */
@@ -12,15 +12,15 @@ namespace WPCodebox\Connector;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The scopes of the contract that an ability asks for. Those that nothing asks for are no case here: a
- * grant of one would open nothing today, and something unforeseen the day it is used.
+ * Contains only the contract's scopes that some ability checks. Unused scopes are not grantable: a stored
+ * grant would take effect unexpectedly once an ability starts to check its scope.
  */
 enum Scope: string {
 
 	case RequestConnector = 'browser-connector:request';
 
 	/**
-	 * All of them, as text.
+	 * Returns all scopes as strings.
 	 *
 	 * @return list<string>
 	 */

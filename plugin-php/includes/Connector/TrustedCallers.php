@@ -1,6 +1,6 @@
 <?php
 /**
- * Callers that are trusted with one scope.
+ * Callers trusted with a scope.
  *
  * @package WPCodebox
  */
@@ -16,17 +16,17 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Who may run tasks may use every scope. Anybody else needs an application password that core has just
- * authenticated, that still belongs to the current user, and that the settings grant this very
- * scope. What a payload says of its caller decides nothing.
+ * Users who may run tasks may use every scope. Other callers need an application password that authenticated
+ * the current request, belongs to the current user, and has this scope in the settings. The caller identity
+ * claimed in the input is not used.
  */
 final class TrustedCallers {
 
 	/**
-	 * Wires the callers.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param Settings     $settings     Settings in force.
-	 * @param Capabilities $capabilities Permission.
+	 * @param Settings     $settings     Effective settings.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -34,16 +34,16 @@ final class TrustedCallers {
 	) {}
 
 	/**
-	 * Decides on the current request.
+	 * Decides about the current request.
 	 *
-	 * @param Scope $scope   What is asked for.
-	 * @param mixed $claimed `authorization` of the input.
+	 * @param Scope $scope   Requested scope.
+	 * @param mixed $claimed Field `authorization` of the input.
 	 */
 	public function decide( Scope $scope, mixed $claimed = null ): Authorization {
 		$user = get_current_user_id();
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped by Capabilities.
 		if ( current_user_can( Capabilities::RUN ) ) {
-			// Whom the site's filter narrows is not let in by another door.
+			// A user whom the site's filter restricts must not gain access through an application password.
 			$allowed = $this->capabilities->allows( Capabilities::RUN );
 			return new Authorization( $scope, $allowed, 'user:' . $user, 'capability', $allowed ? 'capability-held' : 'capability-narrowed', $claimed );
 		}
@@ -53,11 +53,11 @@ final class TrustedCallers {
 	}
 
 	/**
-	 * The decision on a call that has come as far as the work: who was not let in by capability or
-	 * grant is code of this site, which nobody asks.
+	 * Returns the decision for a call that already passed the permission check. A caller without capability
+	 * and grant is PHP code of this site, which is not checked.
 	 *
-	 * @param Scope $scope   What is done.
-	 * @param mixed $claimed `authorization` of the input.
+	 * @param Scope $scope   Scope of the operation.
+	 * @param mixed $claimed Field `authorization` of the input.
 	 */
 	public function admitted( Scope $scope, mixed $claimed = null ): Authorization {
 		$decision = $this->decide( $scope, $claimed );
@@ -65,10 +65,10 @@ final class TrustedCallers {
 	}
 
 	/**
-	 * Id of the application password this request was authenticated with; null without one. The global
-	 * behind core's function outlives a change of the current user, so ownership is looked up.
+	 * Returns the id of the application password that authenticated this request; null without one.
+	 * WordPress's global outlives a change of the current user, so the owner is checked.
 	 *
-	 * @param int $user Current user; 0 for none.
+	 * @param int $user Id of the current user; 0 for none.
 	 */
 	private function authenticated( int $user ): ?string {
 		$uuid = 0 === $user ? null : rest_get_authenticated_app_password();
@@ -79,11 +79,11 @@ final class TrustedCallers {
 	}
 
 	/**
-	 * What is to be said of an application password.
+	 * Returns the reason for the decision about an application password.
 	 *
-	 * @param int    $user  Current user.
-	 * @param string $uuid  Its id.
-	 * @param Scope  $scope What is asked for.
+	 * @param int    $user  Id of the current user.
+	 * @param string $uuid  Id of the application password.
+	 * @param Scope  $scope Requested scope.
 	 */
 	private function reason( int $user, string $uuid, Scope $scope ): string {
 		$granted = $this->settings->trusted_callers()[ $uuid ] ?? null;

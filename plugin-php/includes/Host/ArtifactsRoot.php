@@ -1,6 +1,6 @@
 <?php
 /**
- * Where bundles are read.
+ * Directory that bundles are read from.
  *
  * @package WPCodebox
  */
@@ -16,23 +16,23 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Bundles are written to `sites/<site>/artifacts` of the state directory; that is fixed. A host
- * plugin may have another partition of the same state directory read instead, say that of a blog
- * whose reviewers sit elsewhere. Nothing outside can be named, and nothing is written there.
+ * Bundles are always written to `sites/<site>/artifacts` of the state directory. A host plugin can make this
+ * site read another partition of the same state directory, for example of the blog where the reviewers work.
+ * Directories outside are refused, and nothing is written to the other partition.
  */
 final class ArtifactsRoot {
 
 	/**
-	 * Wires the root.
+	 * Creates the root with its dependencies.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * Partition whose bundles are read.
+	 * Returns the partition whose bundles are read.
 	 *
-	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names a directory that is none.
+	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names an invalid directory.
 	 */
 	public function partition(): string {
 		if ( ! has_filter( 'wp_codebox_artifacts_root' ) ) {
@@ -41,10 +41,11 @@ final class ArtifactsRoot {
 		$sites = untrailingslashit( (string) ( Extension::info()['state_dir'] ?? '' ) ) . '/sites/';
 		$own   = $sites . $this->site->id() . '/artifacts';
 		/**
-		 * Filters the directory whose bundles are listed and read. Writing, deciding and applying
-		 * stay with this site's own.
+		 * Filters the directory whose bundles are listed and read. Writes, decisions and applies always use
+		 * this site's own partition.
 		 *
-		 * @param string $root `<state directory>/sites/<site>/artifacts`; another answer must have the same form.
+		 * @param string $root `<state directory>/sites/<site>/artifacts`; any other value must have the same
+		 *   form.
 		 */
 		$root = apply_filters( 'wp_codebox_artifacts_root', $own );
 		$root = is_string( $root ) ? untrailingslashit( $root ) : '';

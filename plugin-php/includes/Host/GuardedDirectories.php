@@ -1,6 +1,6 @@
 <?php
 /**
- * Directories that no mount and no apply may touch.
+ * Directories that mounts and applies must not touch.
  *
  * @package WPCodebox
  */
@@ -14,15 +14,15 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The site's own directories, those of the runtime and those of the system. All paths are
- * canonical, so a link counts as what it leads to. The extension judges mounts again.
+ * Covers the site's own directories, those of the runtime and those of the system. All paths are canonical,
+ * so a symlink counts as its target. The extension checks mounts again.
  */
 final class GuardedDirectories {
 
 	private const SYSTEM = [ '/boot', '/dev', '/etc', '/proc', '/run', '/sys', '/var/run' ];
 
 	/**
-	 * Directories of the site: root, configuration, content, must-use plugins, uploads.
+	 * Returns the directories of the site: root, configuration, content, must-use plugins, uploads.
 	 *
 	 * @return list<string>
 	 */
@@ -30,7 +30,7 @@ final class GuardedDirectories {
 		return $this->canonical(
 			[
 				ABSPATH,
-				// WordPress reads a wp-config.php above its root when there is none in it.
+				// WordPress reads a wp-config.php above its root when the root has none.
 				file_exists( ABSPATH . 'wp-config.php' ) ? ABSPATH : dirname( ABSPATH ),
 				WP_CONTENT_DIR,
 				WPMU_PLUGIN_DIR,
@@ -40,7 +40,7 @@ final class GuardedDirectories {
 	}
 
 	/**
-	 * Directories that the operator opened: `wp_codebox.mount_roots`.
+	 * Returns the directories that the operator allows: `wp_codebox.mount_roots`.
 	 *
 	 * @return list<string>
 	 */
@@ -49,9 +49,10 @@ final class GuardedDirectories {
 	}
 
 	/**
-	 * Whether a directory is refused: it holds or lies in the system or the runtime, or it is
-	 * or holds a directory of the site, or lies below one outside of the code given. A mount root
-	 * opens what it holds of a directory that it lies in, and nothing of one that it holds.
+	 * Checks whether a directory is refused. It is refused when it contains or lies in a directory of the
+	 * system or the runtime, when it is or contains a directory of the site, or when it lies below one
+	 * outside of the given code directories. A mount root allows its subdirectories even inside a guarded
+	 * directory, but allows nothing of a guarded directory below the mount root.
 	 *
 	 * @param string       $directory Canonical directory.
 	 * @param list<string> $code      Canonical directories of plugins and themes.
@@ -74,9 +75,9 @@ final class GuardedDirectories {
 	}
 
 	/**
-	 * Real paths; the given one without a trailing slash where there is nothing.
+	 * Returns real paths; a path that does not exist is returned without its trailing slash.
 	 *
-	 * @param array<mixed> $paths Paths.
+	 * @param array<mixed> $paths Paths to resolve.
 	 * @return list<string>
 	 */
 	private function canonical( array $paths ): array {

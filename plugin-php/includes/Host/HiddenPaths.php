@@ -1,6 +1,6 @@
 <?php
 /**
- * Answers without the directories of this host.
+ * Removes host directories from responses.
  *
  * @package WPCodebox
  */
@@ -16,37 +16,37 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A user who may start runs, and neither review nor apply, needs no directory of this host: the
- * answer has `<state>`, `<plugins>` and so on instead. Answers and errors of every ability pass
- * here, since the extension names directories in the middle of sentences.
+ * A user who may start runs, but neither review nor apply, does not need host paths: the response has
+ * `<state>`, `<plugins>` and so on instead. The class filters results and errors of every ability, because
+ * the extension names directories in the middle of sentences.
  */
 final class HiddenPaths {
 
-	/** Text of a guest or of the caller, which stays as it is; and lists and objects of such text. */
+	/** Members with text of a guest or of the caller, or lists and objects of such text; they stay unchanged. */
 	private const TEXTS = [ 'goal', 'task', 'output' ];
 	private const LISTS = [ 'changed_files', 'events', 'response' ];
 
-	/** Directories of the guest: the same one on the host tells nothing, and a changed file must keep its name. */
+	/** Directories of the guest. An equal path on the host reveals nothing, and a changed file must keep its name. */
 	private const GUEST = [ '/wordpress', '/workspace' ];
 
 	/**
-	 * Directories and what stands for them, in the order of roots(): a plugin is `<plugins>/name`, though
-	 * its directory is a root of mounts, too.
+	 * Placeholders by directory, in the order of roots(): a plugin becomes `<plugins>/name`, although its
+	 * directory is also a mount root.
 	 *
 	 * @var array<string, string>
 	 */
 	private readonly array $names;
 
 	/**
-	 * Collects the directories.
+	 * Collects the directories to hide.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( Site $site ) {
 		$names = [];
 		foreach ( self::roots( $site ) as $name => $paths ) {
 			foreach ( (array) $paths as $path ) {
-				// As it was given, and without links: messages have the one or the other.
+				// Registers each path as configured and with symlinks resolved; messages contain either form.
 				foreach ( is_string( $path ) ? [ $path, (string) realpath( $path ) ] : [] as $root ) {
 					$root = rtrim( $root, '/' );
 					if ( str_starts_with( $root, '/' ) && ! Site::is_within( $root, self::GUEST ) ) {
@@ -59,9 +59,9 @@ final class HiddenPaths {
 	}
 
 	/**
-	 * An answer or error of an ability.
+	 * Filters a result or error of an ability.
 	 *
-	 * @param array<string, mixed>|WP_Error $answer As it was made.
+	 * @param array<string, mixed>|WP_Error $answer Result or error.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public function hide( array|WP_Error $answer ): array|WP_Error {
@@ -81,9 +81,9 @@ final class HiddenPaths {
 	}
 
 	/**
-	 * Every text in an array, whatever its depth.
+	 * Filters every string in a nested array.
 	 *
-	 * @param array<array-key, mixed> $values Values.
+	 * @param array<array-key, mixed> $values Values to filter.
 	 * @return array<array-key, mixed>
 	 */
 	private function values( array $values ): array {
@@ -98,14 +98,15 @@ final class HiddenPaths {
 	}
 
 	/**
-	 * One text.
+	 * Filters one string.
 	 *
-	 * @param string $text Text.
+	 * @param string $text String to filter.
 	 */
 	private function text( string $text ): string {
 		foreach ( $this->names as $root => $name ) {
 			if ( str_contains( $text, $root ) ) {
-				// Only whole names: /srv/site is not in /srv/site2 nor in /mnt/srv/site.
+				// Matches whole path components only: /srv/site does not match in /srv/site2 or
+				// /mnt/srv/site.
 				$text = (string) preg_replace( '~(?<![\w.-])' . preg_quote( $root, '~' ) . '(?![\w-]|\.\w)~', $name, $text );
 			}
 		}
@@ -113,10 +114,10 @@ final class HiddenPaths {
 	}
 
 	/**
-	 * Directories and files of this host by the name that stands for them; where two are the same
-	 * one, the first name counts.
+	 * Returns directories and files of this host by placeholder. When two are equal, the first placeholder
+	 * wins.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 * @return array<string, mixed>
 	 */
 	private static function roots( Site $site ): array {
@@ -125,7 +126,7 @@ final class HiddenPaths {
 			$info  = ExtensionGate::info();
 			$known = [] === $info ? [] : $site->known_roots();
 		} catch ( Throwable ) {
-			// Settings that cannot be read are what the answer complains of.
+			// Unreadable settings are usually the reason for the error in this response.
 			$info  = [];
 			$known = [];
 		}

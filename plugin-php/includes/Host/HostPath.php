@@ -1,6 +1,6 @@
 <?php
 /**
- * Host paths that a caller names.
+ * Checks host paths given by a caller.
  *
  * @package WPCodebox
  */
@@ -16,23 +16,23 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Where a caller may read or write a bundle or an archive: wherever it may mount. A path
- * outside is refused the same way whether it exists or not.
+ * A caller may read or write bundles and archives in the same directories that the caller may mount. A path
+ * outside gets the same refusal whether it exists or not.
  */
 final class HostPath {
 
 	/**
-	 * Wires the rule.
+	 * Creates the rule with its dependencies.
 	 *
-	 * @param Site $site This site.
+	 * @param Site $site Site the plugin runs on.
 	 */
 	public function __construct( private readonly Site $site ) {}
 
 	/**
-	 * The canonical path of something to read.
+	 * Returns the canonical path of a file or directory to read.
 	 *
-	 * @param string    $path      As given.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Path as the caller gave it.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_artifact_import_source_invalid`.
 	 */
 	public function readable( string $path, Authority $authority ): string {
@@ -46,11 +46,11 @@ final class HostPath {
 	}
 
 	/**
-	 * The canonical path of a file to make: its directory exists, and no web server gives
-	 * out what lies there.
+	 * Returns the canonical path of a file to create. Its directory must exist and must not be served by a
+	 * web server.
 	 *
-	 * @param string    $path      As given.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Path as the caller gave it.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
 	 */
 	public function writable( string $path, Authority $authority ): string {
@@ -68,9 +68,9 @@ final class HostPath {
 	}
 
 	/**
-	 * An absolute path without dots and control characters, and no stream.
+	 * Requires an absolute path without dot segments, control characters and stream wrappers.
 	 *
-	 * @param string $path As given.
+	 * @param string $path Path as the caller gave it.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function assert_plain( string $path ): void {
@@ -80,10 +80,10 @@ final class HostPath {
 	}
 
 	/**
-	 * Whether the caller may touch it.
+	 * Checks whether the caller may access the path.
 	 *
-	 * @param string    $path      Canonical path, or as given when there is none.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Canonical path, or the given path when it does not exist.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_allowed( string $path, Authority $authority ): void {
@@ -96,10 +96,10 @@ final class HostPath {
 	}
 
 	/**
-	 * Whether it lies below what the caller may touch.
+	 * Checks whether the path lies below a directory that the caller may access.
 	 *
-	 * @param string    $path      Canonical path, or as given when there is none.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Canonical path, or the given path when it does not exist.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_mount_denied`.
 	 */
 	private function assert_rooted( string $path, Authority $authority ): void {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Installed plugins and themes as directories.
+ * Directories of installed plugins and themes.
  *
  * @package WPCodebox
  */
@@ -16,28 +16,28 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Answers where a plugin or theme lives on the host and where the guest sees it.
- * A slug is looked up in what WordPress lists, never joined to a path.
+ * Returns where a plugin or theme is on the host and where the guest sees it. A slug is looked up in
+ * WordPress's lists and never joined to a path.
  */
 final class InstalledCode {
 
 	public const PLUGIN_TARGET = '/wordpress/wp-content/plugins/';
 
-	/** Guest directory that holds all code of a kind. */
+	/** Guest directory of each kind of code. */
 	private const TARGETS = [
 		'plugin' => self::PLUGIN_TARGET,
 		'theme'  => '/wordpress/wp-content/themes/',
 	];
 
 	/**
-	 * Wires the lists.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param GuardedDirectories $guarded What no plugin or theme may lead to.
+	 * @param GuardedDirectories $guarded Directories that a plugin or theme must not link to.
 	 */
 	public function __construct( private readonly GuardedDirectories $guarded = new GuardedDirectories() ) {}
 
 	/**
-	 * Plugins or themes that have a directory: slug or stylesheet to canonical directory.
+	 * Returns plugins or themes with a directory of their own: canonical directory by slug or stylesheet.
 	 *
 	 * @param string $kind `plugin` or `theme`.
 	 * @return array<string, string>
@@ -47,10 +47,10 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The canonical directory of a plugin or theme; null when none of that name is installed.
+	 * Returns the canonical directory of a plugin or theme; null when it is not installed.
 	 *
 	 * @param string $kind `plugin` or `theme`.
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @throws Failure `wp_codebox_mount_denied` when the name is a link that leads elsewhere into the site.
 	 */
 	public function directory( string $kind, string $slug ): ?string {
@@ -66,9 +66,9 @@ final class InstalledCode {
 	}
 
 	/**
-	 * What WordPress lists of a kind: slug to canonical directory, false for a link that must
-	 * not be followed. A directory of its own below the plugins or a theme root is code; a
-	 * link may lead to another one, or wholly outside of the site.
+	 * Returns what WordPress lists of a kind: canonical directory by slug, or false for a symlink that must
+	 * not be followed. A plain directory below the plugin or theme root is accepted. A symlink may point to
+	 * another such directory, or to a directory entirely outside of the site.
 	 *
 	 * @param string $kind `plugin` or `theme`.
 	 * @return array<string, string|false>
@@ -86,7 +86,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Plugins with a directory: slug to the directory that holds it, and its own.
+	 * Returns plugins with a directory: parent directory and own directory by slug.
 	 *
 	 * @return array<string, array{string, string}>
 	 */
@@ -102,7 +102,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Themes with a directory of their own: stylesheet to the directory that holds it, and its own.
+	 * Returns themes with a directory: parent directory and own directory by stylesheet.
 	 *
 	 * @return array<string, array{string, string}>
 	 */
@@ -117,7 +117,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * Every directory of both.
+	 * Returns the directories of all plugins and themes.
 	 *
 	 * @return list<string>
 	 */
@@ -126,11 +126,11 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The mount of a plugin.
+	 * Returns the mount row of a plugin.
 	 *
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
-	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
+	 * @throws Failure `wp_codebox_mount_source_invalid` with the installed slugs.
 	 */
 	public function plugin_mount( string $slug ): array {
 		$directory = $this->directory( 'plugin', $slug );
@@ -150,11 +150,11 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The mount of a theme.
+	 * Returns the mount row of a theme.
 	 *
-	 * @param string $slug Its directory name.
+	 * @param string $slug Directory name of the plugin or theme.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
-	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
+	 * @throws Failure `wp_codebox_mount_source_invalid` with the installed slugs.
 	 */
 	public function theme_mount( string $slug ): array {
 		$directory = $this->directory( 'theme', $slug );
@@ -162,9 +162,9 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The mount of the plugin or theme that is, or holds, a directory.
+	 * Returns the mount row of the plugin or theme that is or contains a directory.
 	 *
-	 * @param string $directory A path.
+	 * @param string $directory Path of a directory.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}|null
 	 */
 	public function mount_of( string $directory ): ?array {
@@ -183,12 +183,12 @@ final class InstalledCode {
 	}
 
 	/**
-	 * What a directory is to this site, so that a change finds its way back to the same code:
-	 * a plugin or theme by its slug, since its place may change with a release; any other by a
-	 * keyed digest, since bundles hold no host path.
+	 * Returns the origin of a directory, which connects a change to the same code later. A plugin or theme is
+	 * identified by slug, because a release may move its directory; any other directory by a keyed digest,
+	 * because bundles contain no host path.
 	 *
-	 * @param string $directory A path.
-	 * @return array<string, string>|null Null when there is nothing.
+	 * @param string $directory Path of a directory.
+	 * @return array<string, string>|null Null when the directory does not exist.
 	 */
 	public function origin( string $directory ): ?array {
 		$real = realpath( $directory );
@@ -207,10 +207,10 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The host directory a declared target stands for; null when it is no plugin or theme target.
+	 * Returns the host directory of a declared target; null when it is not a plugin or theme target.
 	 *
 	 * @param string $target Declared mount target.
-	 * @throws Failure `wp_codebox_apply_conflict` when it is one but is installed no more.
+	 * @throws Failure `wp_codebox_apply_conflict` when the plugin or theme is not installed any more.
 	 */
 	public function directory_of( string $target ): ?string {
 		foreach ( self::TARGETS as $kind => $prefix ) {
@@ -237,7 +237,7 @@ final class InstalledCode {
 	 * Builds a mount row.
 	 *
 	 * @param string $kind   `plugin` or `theme`.
-	 * @param string $slug   Slug.
+	 * @param string $slug   Slug of the plugin or theme.
 	 * @param string $source Host directory.
 	 * @return array{source: string, target: string, mode: string, metadata: array<string, string>}
 	 */
@@ -254,10 +254,10 @@ final class InstalledCode {
 	}
 
 	/**
-	 * The failure for a slug that is not installed.
+	 * Builds the failure for a slug that is not installed.
 	 *
 	 * @param string $kind `plugin` or `theme`.
-	 * @param string $slug As given.
+	 * @param string $slug Slug as the caller gave it.
 	 */
 	private function unknown( string $kind, string $slug ): Failure {
 		$known = array_keys( $this->installed( $kind ) );
@@ -271,7 +271,7 @@ final class InstalledCode {
 	}
 
 	/**
-	 * What WordPress lists as plugins.
+	 * Returns WordPress's list of plugins.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Directories whose files a web server hands out.
+ * Directories that a web server serves.
  *
  * @package WPCodebox
  */
@@ -12,16 +12,16 @@ namespace WPCodebox\Host;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What this process can know of it: WordPress, its content directories and the document root. A
- * link below them, an alias or another virtual host may serve more. The directory of a
- * wp-config.php above WordPress is none: it is the usual place for what must not be served.
+ * Covers what this process can know: WordPress, its content directories and the document root. Symlinks,
+ * aliases or other virtual hosts may serve more. The parent directory of WordPress that holds wp-config.php
+ * is not included; it is the usual place for files that must not be served.
  */
 final class ServedDirectories {
 
 	/**
-	 * The served directory that is or holds another one; null when none does.
+	 * Returns the served directory that is or contains a directory; null when none does.
 	 *
-	 * @param string $directory A path.
+	 * @param string $directory Path of a directory.
 	 */
 	public static function holding( string $directory ): ?string {
 		$real = self::real( $directory );
@@ -34,7 +34,7 @@ final class ServedDirectories {
 	}
 
 	/**
-	 * The served directories, canonical.
+	 * Returns the canonical served directories.
 	 *
 	 * @return list<string>
 	 */
@@ -54,7 +54,7 @@ final class ServedDirectories {
 		return array_values( array_unique( array_filter( array_map( [ self::class, 'real' ], $directories ), static fn( string $path ): bool => ! in_array( $path, [ '', '/' ], true ) ) ) );
 	}
 
-	/** Where the address of the site begins, when WordPress has a directory of its own below it; or ''. */
+	/** Returns the directory of the site's home URL, when WordPress is in a subdirectory; or ''. */
 	private static function home(): string {
 		$home = untrailingslashit( (string) get_option( 'home' ) );
 		$site = untrailingslashit( (string) get_option( 'siteurl' ) );
@@ -64,9 +64,10 @@ final class ServedDirectories {
 	}
 
 	/**
-	 * The canonical path, through the nearest parent that exists; '' for what is no absolute path.
+	 * Returns the canonical path, resolved through the nearest existing parent; '' for a path that is not
+	 * absolute.
 	 *
-	 * @param string $path A path.
+	 * @param string $path Path to resolve.
 	 */
 	private static function real( string $path ): string {
 		if ( ! str_starts_with( $path, '/' ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the value of a setting must be.
+ * Validates the values of settings.
  *
  * @package WPCodebox
  */
@@ -20,17 +20,17 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Each method answers the value as it is to be stored, or throws the sentence an administrator
- * reads. Ranges of limits and the grammar of a command line are the extension's to judge; where
- * it is missing they are judged when a task runs.
+ * Each method returns the value to store, or throws the error message for the administrator. The extension
+ * checks ranges of limits and the command-line grammar; without the extension these checks happen when a task
+ * runs.
  */
 final class SettingChecks {
 
 	/**
-	 * Wires the checks.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param Settings      $settings Settings in force.
-	 * @param ExtensionGate $gate     Extension check.
+	 * @param Settings      $settings Effective settings.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -38,9 +38,9 @@ final class SettingChecks {
 	) {}
 
 	/**
-	 * Agents: name to command and success codes. The page posts rows with a `name`.
+	 * Validates agents: command and success codes by name. The page posts rows with a `name`.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array{command: string, success_codes: list<int>}>
 	 */
 	public function agents( mixed $value ): array {
@@ -73,10 +73,10 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Exit codes, as a list or as `0, 2`.
+	 * Validates exit codes, given as a list or as `0, 2`.
 	 *
-	 * @param string $name  Agent.
-	 * @param mixed  $value As given.
+	 * @param string $name  Name of the agent.
+	 * @param mixed  $value Value as the caller gave it.
 	 * @return list<int>
 	 */
 	private function codes( string $name, mixed $value ): array {
@@ -90,9 +90,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * One of the agents, or none.
+	 * Validates the default agent: one of the agents, or none.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function default_agent( mixed $value ): string {
 		$name = $this->name( $value );
@@ -104,9 +104,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Model providers, as a map or as JSON.
+	 * Validates model providers, given as a map or as JSON.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, array<string, mixed>>
 	 */
 	public function providers( mixed $value ): array {
@@ -120,9 +120,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * One of the model providers that have an address, or none.
+	 * Validates the default provider: one of the providers with a base URL, or none.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function default_provider( mixed $value ): string {
 		$id = $this->name( $value );
@@ -134,9 +134,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Text of several lines.
+	 * Validates multi-line text.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function instructions( mixed $value ): string {
 		$text = str_replace( "\r\n", "\n", $this->text( $value ) );
@@ -147,9 +147,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * A name of one line.
+	 * Validates a one-line name.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function name( mixed $value ): string {
 		$name = $this->text( $value );
@@ -160,9 +160,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Components, as a list or as JSON.
+	 * Validates components, given as a list or as JSON.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<array<string, mixed>>
 	 */
 	public function components( mixed $value ): array {
@@ -179,9 +179,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Key ids, as a list or one a line.
+	 * Validates key ids, given as a list or one per line.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>
 	 */
 	public function keys( mixed $value ): array {
@@ -195,9 +195,10 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Defaults and ceilings. A default above its ceiling could never be had.
+	 * Validates defaults and ceilings of limits. A default above its ceiling is refused, because no task
+	 * could get it.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array{defaults: array<string, int>, ceilings: array<string, int>}
 	 */
 	public function limits( mixed $value ): array {
@@ -228,9 +229,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Number of runs; 0 leaves it to the host.
+	 * Validates the number of parallel runs; 0 uses the host's limit.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	public function max_runs( mixed $value ): int {
 		$host   = $this->settings->host_max_runs();
@@ -243,9 +244,9 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Ages and sizes.
+	 * Validates ages and sizes of the retention.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<string, int>
 	 */
 	public function retention( mixed $value ): array {
@@ -253,18 +254,18 @@ final class SettingChecks {
 	}
 
 	/**
-	 * Text without spaces around it; anything else is empty.
+	 * Returns a string without surrounding spaces; '' for any other type.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 */
 	private function text( mixed $value ): string {
 		return is_scalar( $value ) ? trim( (string) $value ) : '';
 	}
 
 	/**
-	 * A list or map.
+	 * Returns a list or map.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return array<mixed>
 	 */
 	private function rows( mixed $value ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What may be stored as a setting.
+ * Registers the settings and their validation.
  *
  * @package WPCodebox
  */
@@ -17,18 +17,18 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Registers the settings with core, so that every way to write one passes here: the settings
- * page, `options.php`, `wp option`. A value that is refused leaves the old one in place
- * and says why. A value may come as it is stored or as the settings page posts it.
+ * Registers the settings with WordPress, so every writer is validated: the settings page, `options.php`, `wp
+ * option`. An invalid value leaves the old value unchanged and reports an error. A value may have its stored
+ * form or the form that the settings page posts.
  */
 final class SettingRules {
 
 	public const GROUP = 'wp-codebox';
 
 	/**
-	 * Wires the rules.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param SettingChecks $checks What a value must be.
+	 * @param SettingChecks $checks Validators of the values.
 	 */
 	public function __construct( private readonly SettingChecks $checks ) {}
 
@@ -37,7 +37,7 @@ final class SettingRules {
 		add_action( 'init', [ $this, 'register_settings' ] );
 	}
 
-	/** Tells core of every setting. Agents and providers come before the defaults, which must be one of them. */
+	/** Registers every setting. Agents and providers come before the defaults that refer to them. */
 	public function register_settings(): void {
 		foreach ( $this->rules() as $option => [ $type, $default, $description, $rule ] ) {
 			register_setting(
@@ -47,7 +47,8 @@ final class SettingRules {
 					'type'              => $type,
 					'description'       => $description,
 					'default'           => $default,
-					// Core lists the arguments of its settings endpoint to anybody, so none is shown there.
+					// WordPress shows the arguments of its settings endpoint to everyone, so no setting is
+					// exposed there.
 					'show_in_rest'      => false,
 					'sanitize_callback' => fn( mixed $value ): mixed => $this->accept( $option, $value, $default, $rule ),
 				]
@@ -56,7 +57,7 @@ final class SettingRules {
 	}
 
 	/**
-	 * Names of all settings, in the order in which they are to be stored.
+	 * Returns the names of all settings in the order in which they must be stored.
 	 *
 	 * @return list<string>
 	 */
@@ -65,7 +66,7 @@ final class SettingRules {
 	}
 
 	/**
-	 * Type, default, description and the rule of each setting.
+	 * Returns type, default, description and validator of each setting.
 	 *
 	 * @return array<string, array{string, mixed, string, callable(mixed): mixed}>
 	 */
@@ -74,26 +75,26 @@ final class SettingRules {
 		return [
 			Settings::AGENTS              => [ 'object', [], __( 'Agents by name: command line and exit codes that mean success.', 'codebox' ), [ $this->checks, 'agents' ] ],
 			Settings::DEFAULT_AGENT       => [ 'string', '', __( 'Agent that runs when a task names none.', 'codebox' ), [ $this->checks, 'default_agent' ] ],
-			Settings::PROVIDERS           => [ 'object', [], __( 'Model providers by id: how they are spoken to, where they are, and where their key lies.', 'codebox' ), [ $this->checks, 'providers' ] ],
+			Settings::PROVIDERS           => [ 'object', [], __( 'Model providers by id: API, base URL, and where the key is stored.', 'codebox' ), [ $this->checks, 'providers' ] ],
 			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'codebox' ), [ $this->checks, 'default_provider' ] ],
 			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'codebox' ), $name ],
-			Settings::INSTRUCTIONS        => [ 'string', '', __( 'What the built-in agent is told beside every task.', 'codebox' ), [ $this->checks, 'instructions' ] ],
+			Settings::INSTRUCTIONS        => [ 'string', '', __( 'Instructions sent to the built-in agent with every task.', 'codebox' ), [ $this->checks, 'instructions' ] ],
 			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'codebox' ), [ $this->checks, 'components' ] ],
 			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'codebox' ), [ $this->checks, 'keys' ] ],
 			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Application passwords that are trusted with scopes of browser sandboxes.', 'codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'codebox' ), [ $this->checks, 'limits' ] ],
-			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
-			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
+			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Maximum number of parallel runs; 0 uses the limit of the host.', 'codebox' ), [ $this->checks, 'max_runs' ] ],
+			Settings::RETENTION           => [ 'object', [], __( 'What garbage collection removes.', 'codebox' ), [ $this->checks, 'retention' ] ],
 		];
 	}
 
 	/**
-	 * The value if the rule takes it, else the one in force.
+	 * Returns the validated value, or the stored value when validation fails.
 	 *
-	 * @param string                 $option  Name.
+	 * @param string                 $option  Name of the option.
 	 * @param mixed                  $value   New value.
-	 * @param mixed                  $default Default.
-	 * @param callable(mixed): mixed $rule    Answers the value to store or throws.
+	 * @param mixed                  $default Default of the option.
+	 * @param callable(mixed): mixed $rule    Returns the value to store, or throws.
 	 */
 	private function accept( string $option, mixed $value, mixed $default, callable $rule ): mixed {
 		try {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Quantities of settings and their units.
+ * Units of quantities in settings.
  *
  * @package WPCodebox
  */
@@ -14,12 +14,12 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Stored are milliseconds, seconds and bytes, by the names the extension knows. The page shows
- * seconds, days and MiB, by names of its own; both may come in.
+ * Options store milliseconds, seconds and bytes under the extension's field names. The page shows seconds,
+ * days and MiB under its own field names; input may use either form.
  */
 final class SettingUnits {
 
-	/** Field of the page to stored field and factor. */
+	/** Stored field and conversion factor by field of the page. */
 	public const UNITS = [
 		'wall_clock_seconds' => [ 'wall_clock_ms', 1000 ],
 		'processes'          => [ 'processes', 1 ],
@@ -32,12 +32,12 @@ final class SettingUnits {
 	];
 
 	/**
-	 * Quantities by their stored names or by those of the page; empty ones are left out. What the
-	 * page shows rounded and posts back as it was stays as it is stored.
+	 * Reads quantities under stored or page field names; empty fields are omitted. A rounded value that the
+	 * page posts back unchanged keeps the stored value.
 	 *
-	 * @param mixed              $value   As given.
-	 * @param list<string>       $fields  Stored names.
-	 * @param array<string, int> $current As stored now.
+	 * @param mixed              $value   Value as the caller gave it.
+	 * @param list<string>       $fields  Stored field names.
+	 * @param array<string, int> $current Currently stored quantities.
 	 * @return array<string, int>
 	 */
 	public static function stored( mixed $value, array $fields, array $current ): array {
@@ -66,20 +66,20 @@ final class SettingUnits {
 	}
 
 	/**
-	 * A stored value in the unit of its field on the page.
+	 * Converts a stored value to the unit shown on the page.
 	 *
-	 * @param int $value  As stored.
-	 * @param int $factor Unit of the field.
+	 * @param int $value  Stored value.
+	 * @param int $factor Number of stored units in one displayed unit.
 	 */
 	public static function shown( int $value, int $factor ): int {
 		return max( 1, intdiv( $value, $factor ) );
 	}
 
 	/**
-	 * A whole number from 0, given as number or digits; null when it is none.
+	 * Parses a non-negative integer from a number or digits; returns null when invalid.
 	 *
-	 * @param mixed $value As given.
-	 * @param int   $max   Largest accepted.
+	 * @param mixed $value Value as the caller gave it.
+	 * @param int   $max   Largest accepted value.
 	 */
 	public static function whole( mixed $value, int $max ): ?int {
 		$text   = is_int( $value ) || is_string( $value ) ? trim( (string) $value ) : '';

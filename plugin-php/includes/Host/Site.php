@@ -1,6 +1,6 @@
 <?php
 /**
- * This site as the extension sees it.
+ * The site's data for the extension.
  *
  * @package WPCodebox
  */
@@ -14,36 +14,36 @@ use WPCodebox\Authority;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The site's partition of the state directory, and which of its directories a run may see.
+ * Provides the site's partition of the state directory, and the site directories that a run may see.
  */
 final class Site {
 
 	/**
-	 * Wires the site.
+	 * Creates the site with its dependencies.
 	 *
-	 * @param InstalledCode      $code    Installed plugins and themes.
-	 * @param GuardedDirectories $guarded What no run may touch.
+	 * @param InstalledCode      $code    Lookup of installed plugins and themes.
+	 * @param GuardedDirectories $guarded Directories that no run may touch.
 	 */
 	public function __construct(
 		private readonly InstalledCode $code,
 		private readonly GuardedDirectories $guarded = new GuardedDirectories()
 	) {}
 
-	/** Partition of the state directory: stable for one blog of one installation. */
+	/** Returns the partition of the state directory: stable for one blog of one installation. */
 	public function id(): string {
 		$blog = get_current_blog_id();
 		$seed = ABSPATH . '|' . get_current_network_id() . '|' . $blog;
 		return 'site-' . $blog . '-' . substr( hash( 'sha256', $seed ), 0, 12 );
 	}
 
-	/** Directory whose WordPress core the guest gets. */
+	/** Returns the directory of the WordPress core files mounted into the guest. */
 	public function wordpress(): string {
 		return self::canonical( ABSPATH );
 	}
 
 	/**
-	 * Directories that are never mounted, nor what holds them, nor what lies below them and
-	 * is no code.
+	 * Returns directories that are never mounted. Their parents are refused too, and so is everything below
+	 * them that is not plugin or theme code.
 	 *
 	 * @return list<string>
 	 */
@@ -52,7 +52,7 @@ final class Site {
 	}
 
 	/**
-	 * Whether a directory must be neither mounted nor written, by users and the operator alike.
+	 * Checks whether a directory must not be mounted or written, by users or the operator.
 	 *
 	 * @param string $directory Canonical directory.
 	 */
@@ -61,9 +61,10 @@ final class Site {
 	}
 
 	/**
-	 * Directories at or below which a caller may mount or apply; null: wherever it is not denied.
+	 * Returns the directories at or below which a caller may mount or apply; null allows every directory that
+	 * is not denied.
 	 *
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @return list<string>|null
 	 */
 	public function allowed_roots( Authority $authority ): ?array {
@@ -74,7 +75,7 @@ final class Site {
 	}
 
 	/**
-	 * Directories of installed plugins and themes, and the configured mount roots.
+	 * Returns directories of installed plugins and themes, and the configured mount roots.
 	 *
 	 * @return list<string>
 	 */
@@ -83,7 +84,7 @@ final class Site {
 	}
 
 	/**
-	 * Whether a canonical path is one of the roots or lies below one.
+	 * Checks whether a canonical path is one of the roots or lies below one.
 	 *
 	 * @param string       $path  Canonical path.
 	 * @param list<string> $roots Canonical roots.
@@ -98,9 +99,9 @@ final class Site {
 	}
 
 	/**
-	 * The real path, or the given one without a trailing slash when it does not exist.
+	 * Returns the real path, or the given path without a trailing slash when it does not exist.
 	 *
-	 * @param string $path A path.
+	 * @param string $path Path to resolve.
 	 */
 	public static function canonical( string $path ): string {
 		$real = realpath( $path );

@@ -1,6 +1,6 @@
 <?php
 /**
- * A connector of this site as a run or a request inherits it.
+ * Connector of this site that a run or a request inherits.
  *
  * @package WPCodebox
  */
@@ -12,21 +12,22 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Name, provider, model and credentials. `row()` may go to a caller, into a log or a bundle;
- * `values()` may not.
+ * Holds name, provider, model and credentials. The result of `row()` may go to a caller, a log or a bundle;
+ * `values()` must not.
  */
 final class Connector {
 
 	/**
-	 * Describes one.
+	 * Creates a connector.
 	 *
 	 * @param string           $name        Id of the connector.
 	 * @param CredentialStatus $status      Whether its credentials can be used.
-	 * @param string           $reason      Why not; one short sentence.
+	 * @param string           $reason      Reason why the credentials are unusable, one short sentence.
 	 * @param string           $provider    Id of its model provider, or ''.
-	 * @param string           $model       Its model, or ''.
-	 * @param list<Credential> $credentials Its secrets.
-	 * @param list<string>     $hosts       Hosts its secrets may go to from a sandbox; none unless a resolver names them.
+	 * @param string           $model       Model id, or ''.
+	 * @param list<Credential> $credentials Credentials of the connector.
+	 * @param list<string>     $hosts       Hosts that the secrets may be sent to from a sandbox; empty unless
+	 *   a resolver names them.
 	 */
 	public function __construct(
 		public readonly string $name,
@@ -39,7 +40,7 @@ final class Connector {
 	) {}
 
 	/**
-	 * Values by environment name; empty unless the status is available.
+	 * Returns secret values by environment name; empty unless the status is available.
 	 *
 	 * @return array<string, string>
 	 */
@@ -55,7 +56,7 @@ final class Connector {
 	}
 
 	/**
-	 * What may be shown: the connector row of the contract.
+	 * Returns the connector row of the contract, which contains no secret.
 	 *
 	 * @return array<string, mixed>
 	 */

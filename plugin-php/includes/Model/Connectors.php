@@ -1,6 +1,6 @@
 <?php
 /**
- * WordPress's own connectors.
+ * Connectors registered in WordPress.
  *
  * @package WPCodebox
  */
@@ -12,30 +12,30 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads core's registry (WordPress 7.0) by its public functions, and the credentials by the names
- * that `wp_get_connector()` documents: environment, then constant, then option. Values are asked
- * for when they are needed and kept nowhere.
+ * Reads WordPress's connector registry (WordPress 7.0) through its public functions, and credentials from the
+ * sources that `wp_get_connector()` documents: environment, then constant, then option. Values are read on
+ * demand and not cached.
  */
 final class Connectors {
 
-	/** Whether this site wants models at all. */
+	/** Checks whether AI features are enabled on this site. */
 	public static function ai_is_on(): bool {
 		return ! function_exists( 'wp_supports_ai' ) || wp_supports_ai();
 	}
 
 	/**
-	 * Whether core knows the connector.
+	 * Checks whether WordPress knows the connector.
 	 *
-	 * @param string $name Id.
+	 * @param string $name Connector id.
 	 */
 	public function has( string $name ): bool {
 		return function_exists( 'wp_is_connector_registered' ) && function_exists( 'wp_get_connector' ) && '' !== $name && wp_is_connector_registered( $name );
 	}
 
 	/**
-	 * The connector with its credentials.
+	 * Returns the connector with its credentials.
 	 *
-	 * @param string $name Id.
+	 * @param string $name Connector id.
 	 */
 	public function get( string $name ): Connector {
 		if ( ! $this->has( $name ) ) {
@@ -55,16 +55,16 @@ final class Connectors {
 		return new Connector( $name, $credential->status, $reason, $provider, '', [ $credential ] );
 	}
 
-	/** Why nothing can be used when AI is off. */
+	/** Returns the error message used while AI features are disabled. */
 	public static function off(): string {
 		return __( 'AI is switched off on this site (constant WP_AI_SUPPORT or filter wp_supports_ai).', 'codebox' );
 	}
 
 	/**
-	 * The credential of a connector.
+	 * Reads the credential of a connector.
 	 *
-	 * @param string               $name Id.
-	 * @param array<string, mixed> $auth Its `authentication`.
+	 * @param string               $name Connector id.
+	 * @param array<string, mixed> $auth Field `authentication` of the connector.
 	 */
 	private function credential( string $name, array $auth ): Credential {
 		$text     = static fn( string $field ): string => is_string( $auth[ $field ] ?? null ) ? $auth[ $field ] : '';
@@ -77,16 +77,16 @@ final class Connectors {
 		}
 		$stored = get_option( $text( 'setting_name' ), '' );
 		if ( is_array( $stored ) && is_string( $stored['username'] ?? null ) && is_string( $stored['password'] ?? null ) && '' !== $stored['username'] && '' !== $stored['password'] ) {
-			// An application password; its other sources hold it in this form.
+			// An application password; environment and constant hold it in the same `user:password` form.
 			$stored = $stored['username'] . ':' . $stored['password'];
 		}
 		return is_string( $stored ) && '' !== trim( $stored ) ? new Credential( $known, CredentialStatus::Available, 'database', trim( $stored ) ) : $found;
 	}
 
 	/**
-	 * A credential from the environment of this process, else from a constant.
+	 * Reads a credential from the environment of this process, else from a constant.
 	 *
-	 * @param string $name     Name for the run.
+	 * @param string $name     Environment name used in the run.
 	 * @param string $variable Name of the variable, or ''.
 	 * @param string $constant Name of the constant, or ''.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * One secret on its way to a run.
+ * Secret that is passed to a run.
  *
  * @package WPCodebox
  */
@@ -14,21 +14,21 @@ use SensitiveParameterValue;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Name, status and source may be shown and stored. The value sits in core PHP's own wrapper,
- * which no dump, export, serialization or stack trace opens; only `value()` does.
+ * Name, status and source may be shown and stored. The value is in PHP's SensitiveParameterValue, which
+ * dumps, exports, serialization and stack traces do not reveal; only `value()` does.
  */
 final class Credential {
 
-	/** The value, if there is one that may be used. */
+	/** Wrapped secret value; null unless it is available. */
 	private readonly ?SensitiveParameterValue $sealed;
 
 	/**
-	 * Describes one.
+	 * Creates a credential.
 	 *
 	 * @param string           $name   Environment name, `[A-Z_][A-Z0-9_]*`.
-	 * @param CredentialStatus $status Status.
-	 * @param string           $source Where it is from: `env`, `constant`, `database`, `secret_env`, `hook`, or ''.
-	 * @param string|null      $value  The value; dropped unless the status is available.
+	 * @param CredentialStatus $status Status of the credential.
+	 * @param string           $source Source: `env`, `constant`, `database`, `secret_env`, `hook`, or ''.
+	 * @param string|null      $value  Secret value; dropped unless the status is available.
 	 */
 	public function __construct(
 		public readonly string $name,
@@ -39,22 +39,22 @@ final class Credential {
 		$this->sealed = null === $value || '' === $value || CredentialStatus::Available !== $status ? null : new SensitiveParameterValue( $value );
 	}
 
-	/** The value; null without one. Goes to the secrets of a request and to nothing else. */
+	/** Returns the secret value; null without one. Only the secrets of a run request may contain it. */
 	public function value(): ?string {
 		return null === $this->sealed ? null : (string) $this->sealed->getValue();
 	}
 
 	/**
-	 * The same secret, refused.
+	 * Returns the same credential without its value and with another status.
 	 *
-	 * @param CredentialStatus $status Why it cannot be used.
+	 * @param CredentialStatus $status Status of the copy.
 	 */
 	public function as( CredentialStatus $status ): self {
 		return new self( $this->name, $status, $this->source, $this->value() );
 	}
 
 	/**
-	 * What may be shown.
+	 * Returns name, status and source.
 	 *
 	 * @return array{name: string, status: string, scope: string, source: string}
 	 */
@@ -68,22 +68,23 @@ final class Credential {
 	}
 
 	/**
-	 * Whether the caller may use a credential: who may run a task may, unless the site says otherwise.
+	 * Checks whether the caller may use a credential: every user who may run tasks may, unless the site's
+	 * filter denies.
 	 *
 	 * @param string               $kind  `connector` or `provider`.
 	 * @param string               $name  Id of the connector or provider.
-	 * @param array<string, mixed> $input Input of the ability.
+	 * @param array<string, mixed> $input Ability input.
 	 */
 	public static function permitted( string $kind, string $name, array $input ): bool {
 		/**
-		 * Filters whether a caller may use a credential of this site. It can only narrow: the
-		 * permission of the ability was checked before, and anything but `true` denies.
+		 * Filters whether a caller may use a credential of this site. The filter can only restrict: the
+		 * ability's permission check happened before, and any value but `true` denies.
 		 *
 		 * @param bool                 $allowed Always true.
 		 * @param string               $kind    `connector` or `provider`.
 		 * @param string               $name    Id of the connector or provider.
-		 * @param int                  $user_id Who asks; 0 for the operator.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param int                  $user_id User id of the caller; 0 for the operator.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		return true === apply_filters( 'wp_codebox_can_use_credentials', true, $kind, $name, get_current_user_id(), $input );
 	}

@@ -1,6 +1,6 @@
 <?php
 /**
- * What is known of a credential.
+ * Status of a credential.
  *
  * @package WPCodebox
  */
@@ -12,31 +12,31 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The words of the credential contracts. Only the first and the last let anything start.
+ * Values of the credential contracts. Work starts only with `available` and `not-required`.
  */
 enum CredentialStatus: string {
 
-	/** There is a value, and it may be used. */
+	/** A value exists and may be used. */
 	case Available = 'available';
 
-	/** There is no value. */
+	/** No value exists. */
 	case Missing = 'missing';
 
-	/** Whether or not there is a value: it must not be used here. */
+	/** The credential must not be used here, whether or not a value exists. */
 	case Denied = 'denied';
 
-	/** None is needed. */
+	/** No credential is needed. */
 	case NotRequired = 'not-required';
 
-	/** Whether work that needs it may start. */
+	/** Checks whether work that needs the credential may start. */
 	public function usable(): bool {
 		return self::Available === $this || self::NotRequired === $this;
 	}
 
 	/**
-	 * What a host plugin answered; anything that is no word of ours denies.
+	 * Parses the status that a host plugin returned; an unknown value means denied.
 	 *
-	 * @param mixed $word As answered.
+	 * @param mixed $word Value that the plugin returned.
 	 */
 	public static function read( mixed $word ): self {
 		return is_string( $word ) ? self::tryFrom( $word ) ?? self::Denied : self::Denied;

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which connectors of this site a run or a request inherits.
+ * Resolves connectors that a run or a request inherits.
  *
  * @package WPCodebox
  */
@@ -12,36 +12,39 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * In this order: core's connector, the resolver of a host plugin where core has no key, and the
- * last word of `wp_codebox_resolve_inheritance`. Whatever a hook answers that is not understood
- * denies.
+ * Order: WordPress's connector, the host plugin's resolver where WordPress has no key, and finally the filter
+ * `wp_codebox_resolve_inheritance`. A hook result that cannot be parsed denies the connector.
  */
 final class Inheritance {
 
 	/**
-	 * Wires the inheritance.
+	 * Creates the inheritance with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {}
 
 	/**
-	 * The connectors by name, in the order asked for, each with a status. Nothing is refused here:
-	 * the caller decides what an unusable one means.
+	 * Returns the connectors by name, in the requested order, each with a status. Unusable connectors are
+	 * returned too; the caller decides about them.
 	 *
-	 * @param list<string>         $names   Connectors asked for.
-	 * @param array<string, mixed> $request What is asked for: the `inherit` of the input, and what the caller knows of the request; no values.
-	 * @param array<string, mixed> $input   Input of the ability.
+	 * @param list<string>         $names   Names of the requested connectors.
+	 * @param array<string, mixed> $request Request data without secret values: the `inherit` of the input and
+	 *   the caller's context.
+	 * @param array<string, mixed> $input   Ability input.
 	 * @return array<string, Connector>
 	 */
 	public function resolve( array $names, array $request, array $input ): array {
 		$names = array_values( array_unique( array_filter( $names, static fn( mixed $name ): bool => is_string( $name ) && '' !== $name ) ) );
 		/**
-		 * Supplies credentials of connectors that core has no key for.
+		 * Supplies credentials of connectors for which WordPress has no key.
 		 *
-		 * @param array<string, callable|array{provider?: string, model?: string, secret_env?: list<string>, secret_values?: array<string, string>, secret_sources?: array<string, string>, hosts?: list<string>, status?: string, reason?: string}> $resolvers By connector: a specification, or a callable(string $connector, array $request, array $input) that answers one.
-		 * @param array<string, mixed> $request What is asked for; no values.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param array<string, callable|array{provider?: string, model?: string, secret_env?: list<string>,
+		 *   secret_values?: array<string, string>, secret_sources?: array<string, string>, hosts?:
+		 *   list<string>, status?: string, reason?: string}> $resolvers By connector: a specification, or a
+		 *   callable(string $connector, array $request, array $input) that returns one.
+		 * @param array<string, mixed> $request Request data without secret values.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		$resolvers  = apply_filters( 'wp_codebox_connector_credential_resolvers', [], $request, $input );
 		$connectors = [];
@@ -58,10 +61,10 @@ final class Inheritance {
 	}
 
 	/**
-	 * Who may use a connector at all.
+	 * Denies the connector when the caller may not use it.
 	 *
-	 * @param Connector            $connector Connector.
-	 * @param array<string, mixed> $input     Input of the ability.
+	 * @param Connector            $connector Connector to check.
+	 * @param array<string, mixed> $input     Ability input.
 	 */
 	private function permitted( Connector $connector, array $input ): Connector {
 		if ( Credential::permitted( 'connector', $connector->name, $input ) ) {
@@ -71,10 +74,10 @@ final class Inheritance {
 	}
 
 	/**
-	 * A connector as a host plugin specifies it.
+	 * Returns a connector as a host plugin specifies it.
 	 *
-	 * @param Connector $known What core knows of it.
-	 * @param mixed     $spec  The answer.
+	 * @param Connector $known Connector as WordPress knows it.
+	 * @param mixed     $spec  Specification from the resolver.
 	 */
 	private function specified( Connector $known, #[\SensitiveParameter] mixed $spec ): Connector {
 		if ( ! is_array( $spec ) ) {
@@ -107,11 +110,11 @@ final class Inheritance {
 	}
 
 	/**
-	 * The connectors after the last word of the host.
+	 * Returns the connectors after the final filter.
 	 *
-	 * @param array<string, Connector> $connectors By name.
-	 * @param array<string, mixed>     $request    What is asked for.
-	 * @param array<string, mixed>     $input      Input of the ability.
+	 * @param array<string, Connector> $connectors Connectors by name.
+	 * @param array<string, mixed>     $request    Request data without secret values.
+	 * @param array<string, mixed>     $input      Ability input.
 	 * @return array<string, Connector>
 	 */
 	private function decided( array $connectors, array $request, array $input ): array {
@@ -124,14 +127,14 @@ final class Inheritance {
 		);
 		$rows     = array_map( static fn( Connector $connector ): array => $connector->row(), array_values( $connectors ) );
 		/**
-		 * Has the last word on what is inherited. Rows carry names and statuses, no values; an
-		 * answer may deny a connector (`credentials.status`), choose its `provider` and `model`, or
-		 * bring `secret_values` (environment name to value), which are taken out of the row. A
-		 * connector whose row is gone is denied.
+		 * Filters the resolved connectors as the final step. Rows carry names and statuses, no values. A row
+		 * may deny a connector (`credentials.status`), set its `provider` and `model`, or add `secret_values`
+		 * (value by environment name), which are removed from the row. A connector without a row is denied.
 		 *
-		 * @param array{connectors: list<array<string, mixed>>, settings: list<array<string, mixed>>} $resolution Rows.
-		 * @param array<string, mixed> $request What is asked for; no values.
-		 * @param array<string, mixed> $input   Input of the ability.
+		 * @param array{connectors: list<array<string, mixed>>, settings: list<array<string, mixed>>}
+		 *   $resolution Rows of the connectors.
+		 * @param array<string, mixed> $request Request data without secret values.
+		 * @param array<string, mixed> $input   Ability input.
 		 */
 		$answer  = apply_filters(
 			'wp_codebox_resolve_inheritance',
@@ -155,10 +158,10 @@ final class Inheritance {
 	}
 
 	/**
-	 * A connector as its row says after the host's word.
+	 * Returns a connector changed by its filtered row.
 	 *
-	 * @param Connector            $connector Before.
-	 * @param array<string, mixed> $row       After.
+	 * @param Connector            $connector Connector before the filter.
+	 * @param array<string, mixed> $row       Row after the filter.
 	 */
 	private function revised( Connector $connector, #[\SensitiveParameter] array $row ): Connector {
 		$before = $connector->row();
@@ -186,7 +189,7 @@ final class Inheritance {
 			$status = CredentialStatus::Denied;
 		}
 		if ( CredentialStatus::Available === $status && CredentialStatus::Available !== $connector->status ) {
-			// A word alone makes no value.
+			// The status `available` alone does not create a missing value.
 			$status = $connector->status;
 		}
 		$reason = $status->usable() ? '' : Label::sentence( $row['credentials']['reason'] ?? '', array_values( $connector->values() ), $connector->reason );
@@ -194,11 +197,11 @@ final class Inheritance {
 	}
 
 	/**
-	 * The connector with another status.
+	 * Returns the connector with another status.
 	 *
-	 * @param Connector        $connector Connector.
-	 * @param CredentialStatus $status    Status.
-	 * @param string           $reason    Why.
+	 * @param Connector        $connector Connector to copy.
+	 * @param CredentialStatus $status    Status of the copy.
+	 * @param string           $reason    Reason for the status.
 	 */
 	private function with( Connector $connector, CredentialStatus $status, string $reason ): Connector {
 		return new Connector( $connector->name, $status, $reason, $connector->provider, $connector->model, array_map( static fn( Credential $credential ): Credential => $credential->as( $status ), $connector->credentials ), $connector->hosts );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Where a key of this site may go, and which models may be private.
+ * Hosts that an API key may be sent to, and private model addresses.
  *
  * @package WPCodebox
  */
@@ -15,15 +15,14 @@ use WPCodebox\ExtensionGate;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The settings of this plugin are a row in the database: write access to it must not give access
- * to this process's environment or to the host's network. So keys have fixed hosts, and additions
- * are read from php.ini only, which the operator writes; where it is empty, from a constant of
- * wp-config.php.
+ * The plugin's settings are rows in the database; write access to the database must not give access to this
+ * process's environment or to the host's network. Therefore keys have fixed hosts, and additional hosts come
+ * only from php.ini, which the operator writes, or, when php.ini has none, from a constant in wp-config.php.
  */
 final class KeyHosts {
 
 	/**
-	 * Hosts of the built-in providers, by environment name of the key and by id of the connector.
+	 * Hosts of the built-in providers, by environment name of the key and by connector id.
 	 */
 	private const BUILT_IN = [
 		'OPENAI_API_KEY'    => 'api.openai.com',
@@ -35,21 +34,21 @@ final class KeyHosts {
 	];
 
 	/**
-	 * Whether a key of this process may go to an address.
+	 * Checks whether a key from this process's environment may be sent to a URL.
 	 *
-	 * @param string $name     Environment name of the key.
-	 * @param string $base_url The address.
+	 * @param string $name     Name of the environment variable that holds the API key.
+	 * @param string $base_url Base URL of the model API.
 	 */
 	public static function may_get( string $name, string $base_url ): bool {
 		return self::names( array_merge( [ self::BUILT_IN[ $name ] ?? '' ], self::operators( $name ) ), $base_url );
 	}
 
 	/**
-	 * Whether the key of a connector may go to an address.
+	 * Checks whether the key of a connector may be sent to a URL.
 	 *
-	 * @param string       $connector Id of the connector.
-	 * @param string       $name      Environment name of the key.
-	 * @param string       $base_url  The address.
+	 * @param string       $connector Connector id.
+	 * @param string       $name      Name of the environment variable that holds the API key.
+	 * @param string       $base_url  Base URL of the model API.
 	 * @param list<string> $hosts     Hosts that the connector's resolver names.
 	 */
 	public static function may_get_from( string $connector, string $name, string $base_url, array $hosts = [] ): bool {
@@ -57,19 +56,20 @@ final class KeyHosts {
 	}
 
 	/**
-	 * Whether the operator lets models lie at an address that is not public.
+	 * Checks whether the operator allows a model at a private address.
 	 *
-	 * @param string $base_url The address.
+	 * @param string $base_url Base URL of the model API.
 	 */
 	public static function may_be_private( string $base_url ): bool {
 		return self::names( self::setting( 'private_models', 'WP_CODEBOX_PRIVATE_MODELS' ), $base_url );
 	}
 
 	/**
-	 * Whether a list of `host` and `host:port` has the host of an address. An entry without port has all ports.
+	 * Checks whether a list of `host` and `host:port` contains the host of a URL. An entry without a port
+	 * matches every port.
 	 *
-	 * @param array<mixed> $hosts    The list.
-	 * @param string       $base_url The address.
+	 * @param array<mixed> $hosts    List of hosts.
+	 * @param string       $base_url Base URL of the model API.
 	 */
 	public static function names( array $hosts, string $base_url ): bool {
 		$parts = wp_parse_url( $base_url );
@@ -84,9 +84,9 @@ final class KeyHosts {
 	}
 
 	/**
-	 * Hosts that the operator lists for a key.
+	 * Returns the hosts that the operator lists for a key.
 	 *
-	 * @param string $name Environment name.
+	 * @param string $name Environment name of the key.
 	 * @return list<string>
 	 */
 	private static function operators( string $name ): array {
@@ -102,10 +102,10 @@ final class KeyHosts {
 	}
 
 	/**
-	 * A list of php.ini, else that of a constant.
+	 * Reads a list from php.ini, else from a constant.
 	 *
-	 * @param string $name     Setting without its prefix.
-	 * @param string $constant Constant.
+	 * @param string $name     Name of the ini setting without its prefix.
+	 * @param string $constant Name of the constant.
 	 * @return array<mixed>
 	 */
 	private static function setting( string $name, string $constant ): array {
@@ -117,9 +117,9 @@ final class KeyHosts {
 	}
 
 	/**
-	 * Host of a provider that core's client knows; '' for others.
+	 * Returns the host of a provider registered in WordPress's AI client; '' for others.
 	 *
-	 * @param string $connector Id of the connector, which is that of the provider.
+	 * @param string $connector Connector id, equal to the provider id.
 	 */
 	private static function core( string $connector ): string {
 		if ( '' === $connector || ! class_exists( AiClient::class ) ) {
@@ -129,7 +129,7 @@ final class KeyHosts {
 			$class = AiClient::defaultRegistry()->getProviderClassName( $connector );
 			return method_exists( $class, 'url' ) ? (string) wp_parse_url( $class::url(), PHP_URL_HOST ) : '';
 		} catch ( \Throwable ) {
-			// It knows no such provider, or its plugin cannot say where it is.
+			// The AI client does not know the provider, or the provider plugin has no base URL.
 			return '';
 		}
 	}

@@ -1,6 +1,6 @@
 <?php
 /**
- * The search for a provider's key.
+ * Finds the API key of a provider.
  *
  * @package WPCodebox
  */
@@ -14,27 +14,27 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A secret that the task brings comes first; then what is inherited, the provider's connector,
- * environment and constants, and a plugin of this site. Each but the first only if that key may
- * go to the address of the provider.
+ * Search order: secrets that the task names, inherited connectors, the provider's connector, environment and
+ * constants, a plugin of this site. Every source but the first is used only if that key may be sent to the
+ * provider's base URL.
  */
 final class KeySearch {
 
 	/**
-	 * Wires the search.
+	 * Creates the search with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {}
 
 	/**
-	 * One secret by its name, and why it is denied.
+	 * Returns the secret with a name, and the reason when it is denied.
 	 *
-	 * @param Provider                 $provider  Provider.
-	 * @param string                   $name      Environment name.
+	 * @param Provider                 $provider  Model provider.
+	 * @param string                   $name      Environment name of the secret.
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
-	 * @param array<string, string>    $brought   Secrets the task brings.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
+	 * @param array<string, string>    $brought   Values of the secrets that the task names, by environment name.
 	 * @return array{Credential, string}
 	 */
 	public function find( Provider $provider, string $name, array $input, array $inherited, #[\SensitiveParameter] array $brought ): array {
@@ -42,7 +42,7 @@ final class KeySearch {
 			return [ new Credential( $name, CredentialStatus::Available, 'secret_env', $brought[ $name ] ), '' ];
 		}
 		if ( '' === $provider->base_url ) {
-			// The address came with the task: only a key that came with it goes there.
+			// The task supplied the URL, so only a key supplied with the task may be sent there.
 			return [ new Credential( $name, CredentialStatus::Missing, '' ), '' ];
 		}
 		foreach ( $inherited as $connector ) {
@@ -80,9 +80,9 @@ final class KeySearch {
 	}
 
 	/**
-	 * Why a key does not go to an address.
+	 * Returns the error message for a key that must not be sent to a URL.
 	 *
-	 * @param string $name Environment name of the key.
+	 * @param string $name Name of the environment variable that holds the API key.
 	 */
 	public static function elsewhere( string $name ): string {
 		/* translators: %s: name of an environment variable. */
@@ -90,11 +90,11 @@ final class KeySearch {
 	}
 
 	/**
-	 * A key of a connector, denied where it may not go.
+	 * Returns a connector's key, denied when it must not be sent to the provider's base URL.
 	 *
-	 * @param Credential $credential The key.
-	 * @param Connector  $connector  Its connector.
-	 * @param Provider   $provider   Where it would go.
+	 * @param Credential $credential Credential with the key.
+	 * @param Connector  $connector  Connector that holds the key.
+	 * @param Provider   $provider   Provider that the key would be sent to.
 	 * @return array{Credential, string}
 	 */
 	private function bound( Credential $credential, Connector $connector, Provider $provider ): array {

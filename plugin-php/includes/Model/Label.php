@@ -1,6 +1,6 @@
 <?php
 /**
- * Text of a host plugin, fit to be shown.
+ * Text of a host plugin, made safe to show.
  *
  * @package WPCodebox
  */
@@ -12,18 +12,18 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Names, sources and reasons travel into logs, bundles and answers: one line, few characters,
- * short, and never a value that is known.
+ * Names, sources and reasons go into logs, bundles and responses: one line, a restricted character set,
+ * limited length, and no known secret value.
  */
 final class Label {
 
 	private const MOST = 200;
 
 	/**
-	 * The text; anything but a text is empty.
+	 * Returns the cleaned text; '' for any other type.
 	 *
-	 * @param mixed        $text   As answered.
-	 * @param list<string> $values Values that must not be in it.
+	 * @param mixed        $text   Response text.
+	 * @param list<string> $values Secret values to remove.
 	 */
 	public static function clean( mixed $text, #[\SensitiveParameter] array $values = [] ): string {
 		$text = is_string( $text ) ? $text : '';
@@ -34,11 +34,11 @@ final class Label {
 	}
 
 	/**
-	 * A sentence of a host plugin, in any language. One of this plugin is left as it is.
+	 * Returns a cleaned sentence of a host plugin in any language. A sentence of this plugin stays unchanged.
 	 *
-	 * @param mixed        $text   As answered.
-	 * @param list<string> $values Values that must not be in it.
-	 * @param string       $ours   What this plugin says when the host plugin says nothing else.
+	 * @param mixed        $text   Response text.
+	 * @param list<string> $values Secret values to remove.
+	 * @param string       $ours   Sentence of this plugin, used when the host plugin gives none.
 	 */
 	public static function sentence( mixed $text, #[\SensitiveParameter] array $values, string $ours = '' ): string {
 		if ( null === $text || $text === $ours ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which model a task gets.
+ * Chooses the model of a task.
  *
  * @package WPCodebox
  */
@@ -18,18 +18,18 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What the task names, else what it inherits, else what the site configured, else the one
- * connector that has a key. A task never sends a key of this site to an address of its own.
+ * Order: the task's own fields, inherited connectors, the site's defaults, the only connector that has a key.
+ * A key of this site is never sent to a URL that the task supplies.
  */
 final class ModelChoice {
 
 	/**
-	 * Wires the choice.
+	 * Creates the choice with its dependencies.
 	 *
-	 * @param Settings            $settings    Host settings.
+	 * @param Settings            $settings    Settings of the host (plugin settings page and constants).
 	 * @param Providers           $providers   Model providers.
-	 * @param Connectors          $connectors  WordPress's own connectors.
-	 * @param ProviderCredentials $credentials Keys of providers.
+	 * @param Connectors          $connectors  Connectors registered in WordPress.
+	 * @param ProviderCredentials $credentials Finds keys of providers.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -39,7 +39,7 @@ final class ModelChoice {
 	) {}
 
 	/**
-	 * Whether the task itself asks for a model.
+	 * Checks whether the task itself requests a model.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 */
@@ -48,7 +48,7 @@ final class ModelChoice {
 	}
 
 	/**
-	 * Whether a task that names no agent can be done with a model: one is named or configured.
+	 * Checks whether a model is requested or configured, so a task without an agent can use the built-in one.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 */
@@ -64,14 +64,15 @@ final class ModelChoice {
 	}
 
 	/**
-	 * The model with the secret that opens it; null when the task has none.
+	 * Returns the model and its credential; null when the task has none.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Authority                $authority In whose name.
+	 * @param Authority                $authority User or operator the call runs as.
 	 * @param string                   $agent     Kind of the agent: `model`, `preset`, `ability` or `command`.
-	 * @param array<string, Connector> $inherited Connectors the task inherits, all usable.
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets the task brings.
-	 * @throws Failure When there is no such model, it may not be used or its key is missing.
+	 * @param array<string, Connector> $inherited Usable connectors that the task inherits.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets that
+	 *   the task names.
+	 * @throws Failure When the model does not exist, is not permitted, or its key is missing.
 	 */
 	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
 		$asked = $this->asked( $input ) || [] !== array_filter( $inherited, static fn( Connector $connector ): bool => '' !== $connector->provider );
@@ -97,11 +98,11 @@ final class ModelChoice {
 	}
 
 	/**
-	 * The provider and its address.
+	 * Returns the provider with its base URL.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Authority                $authority In whose name.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param Authority                $authority User or operator the call runs as.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
 	 * @return array{Provider, string}
 	 */
 	private function provider( array $input, Authority $authority, array $inherited ): array {
@@ -143,18 +144,18 @@ final class ModelChoice {
 			);
 		}
 		if ( '' !== $provider->base_url ) {
-			// The operator sends the key elsewhere: only one that is lent for it.
+			// The operator gave another URL: only a key given for this run may be sent there.
 			$provider = new Provider( $provider->id, $provider->api, '', $provider->key_env, '', false, $provider->models, $provider->context_tokens, $provider->max_output_tokens, $provider->prices );
 		}
 		return [ $provider, $asked ];
 	}
 
 	/**
-	 * The model of a provider.
+	 * Returns the model id of a provider.
 	 *
 	 * @param array<string, mixed>     $input     Task input.
-	 * @param Provider                 $provider  Provider.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param Provider                 $provider  Model provider.
+	 * @param array<string, Connector> $inherited Connectors whose credentials the task inherits.
 	 */
 	private function model( array $input, Provider $provider, array $inherited ): string {
 		$choices = [ $input['model'] ?? '' ];
@@ -176,17 +177,20 @@ final class ModelChoice {
 	}
 
 	/**
-	 * Secrets of the task that may go to an address: those without hosts, and those whose hosts name it.
+	 * Returns the task's secrets that may be sent to a URL: those without hosts, and those whose hosts
+	 * include it.
 	 *
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets the task brings.
-	 * @param string                                                       $base_url The address.
-	 * @return array<string, string> Name to value.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets that
+	 *   the task names.
+	 * @param string                                                       $base_url Base URL of the model
+	 *   API.
+	 * @return array<string, string> Values by environment name.
 	 */
 	private function meant( #[\SensitiveParameter] array $brought, string $base_url ): array {
 		return array_column( array_filter( $brought, static fn( array $row ): bool => [] === $row['hosts'] || KeyHosts::names( $row['hosts'], $base_url ) ), 'value', 'env' );
 	}
 
-	/** Id of the only provider whose connector has a key; '' when there is none, or a choice. */
+	/** Returns the id of the only provider whose connector has a key; '' when none or several do. */
 	private function connected(): string {
 		$found = [];
 		foreach ( $this->providers->all() as $provider ) {
@@ -198,9 +202,9 @@ final class ModelChoice {
 	}
 
 	/**
-	 * The failure with its ways out.
+	 * Builds the failure with suggestions.
 	 *
-	 * @param string $sentence What is wrong.
+	 * @param string $sentence Error message.
 	 */
 	private function missing( string $sentence ): Failure {
 		return Failure::because(

@@ -1,6 +1,6 @@
 <?php
 /**
- * The model of one task.
+ * Model of one task.
  *
  * @package WPCodebox
  */
@@ -12,18 +12,19 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What the extension is told of it, the secret that opens it, and what may be recorded.
+ * Holds the model data for the extension, the credential, and the data that may be recorded.
  */
 final class ModelPlan {
 
 	/**
-	 * Describes one.
+	 * Creates the plan.
 	 *
-	 * @param Provider        $provider   Provider.
-	 * @param string          $model      Name of the model.
-	 * @param string          $base_url   Where it is.
-	 * @param Credential|null $credential The secret that opens it; null: it needs none.
-	 * @param bool            $private    Whether the operator lets it lie on this host or in its network.
+	 * @param Provider        $provider   Model provider.
+	 * @param string          $model      Model id.
+	 * @param string          $base_url   Base URL of the model API.
+	 * @param Credential|null $credential Credential for the model; null when none is needed.
+	 * @param bool            $private    Whether the operator allows an address on this host or in its
+	 *   network.
 	 */
 	public function __construct(
 		public readonly Provider $provider,
@@ -34,7 +35,7 @@ final class ModelPlan {
 	) {}
 
 	/**
-	 * The model as the extension takes it.
+	 * Returns the model in the form that the extension takes.
 	 *
 	 * @return array<string, mixed>
 	 */
@@ -56,7 +57,7 @@ final class ModelPlan {
 	}
 
 	/**
-	 * What a bundle and an answer may say: no address, no value.
+	 * Returns the data for bundles and responses, without URL and secret value.
 	 *
 	 * @return array<string, mixed>
 	 */

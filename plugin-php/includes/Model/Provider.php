@@ -1,6 +1,6 @@
 <?php
 /**
- * One model provider.
+ * Model provider.
  *
  * @package WPCodebox
  */
@@ -12,23 +12,25 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * How it is spoken to, where it is and what opens it. The host configures it, never a task.
+ * Holds API, base URL and key name. The host configures a provider; a task cannot.
  */
 final class Provider {
 
 	/**
-	 * Describes one.
+	 * Creates a provider.
 	 *
-	 * @param string             $id                Id, as tasks and settings name it.
+	 * @param string             $id                Id used in tasks and settings.
 	 * @param string             $api               `openai-chat` or `anthropic-messages`.
-	 * @param string             $base_url          Its address without a trailing slash; '' when the operator names it with the task.
-	 * @param string             $key_env           Environment name of its key; '' when it needs none.
-	 * @param string             $connector         Id of the connector that holds its key, or ''.
-	 * @param bool               $key_required      Whether it cannot be used without a key.
-	 * @param list<string>       $models            Its models; empty: whatever a task names.
-	 * @param int                $context_tokens    Tokens its window holds; 0: the default of the runner.
-	 * @param int                $max_output_tokens Most tokens of one answer; 0: the default of the runner.
-	 * @param array<string, int> $prices            `input`, `output`, `cached_input?`: millionths of a US dollar per million tokens; empty: unknown.
+	 * @param string             $base_url          Base URL without a trailing slash; '' when the operator
+	 *   gives it with the task.
+	 * @param string             $key_env           Environment name of the API key; '' when none is needed.
+	 * @param string             $connector         Id of the connector that holds the key, or ''.
+	 * @param bool               $key_required      Whether the provider needs a key.
+	 * @param list<string>       $models            Allowed model ids; empty allows every model.
+	 * @param int                $context_tokens    Context window in tokens; 0: the runner's default.
+	 * @param int                $max_output_tokens Maximum tokens of one response; 0: the runner's default.
+	 * @param array<string, int> $prices            Prices `input`, `output`, `cached_input?` in millionths of
+	 *   a US dollar per million tokens; empty when unknown.
 	 */
 	public function __construct(
 		public readonly string $id,
@@ -44,9 +46,9 @@ final class Provider {
 	) {}
 
 	/**
-	 * The same provider with the models, sizes and prices of a row.
+	 * Returns the provider with models, sizes and prices of a settings row.
 	 *
-	 * @param array<string, mixed> $row The row.
+	 * @param array<string, mixed> $row Row to read.
 	 */
 	public function with( array $row ): self {
 		return new self( $this->id, $this->api, $this->base_url, $this->key_env, $this->connector, $this->key_required, (array) ( $row['models'] ?? [] ), (int) ( $row['context_tokens'] ?? 0 ), (int) ( $row['max_output_tokens'] ?? 0 ), (array) ( $row['prices'] ?? [] ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * The key of a model provider.
+ * Credential of a model provider.
  *
  * @package WPCodebox
  */
@@ -16,31 +16,32 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Finds the secret that opens a provider before anything starts, or refuses. The hooks of this
- * site see names and statuses and have the last word.
+ * Finds the API key of a provider before a run starts, or refuses the task. The site's hooks see names and
+ * statuses and make the final decision.
  */
 final class ProviderCredentials {
 
-	/** The search for a key. */
+	/** Search for the API key. */
 	private readonly KeySearch $keys;
 
 	/**
-	 * Wires the finder.
+	 * Creates the finder with its dependencies.
 	 *
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct( private readonly Connectors $connectors ) {
 		$this->keys = new KeySearch( $connectors );
 	}
 
 	/**
-	 * The secret, or null when none is needed.
+	 * Returns the credential, or null when none is needed.
 	 *
-	 * @param Provider                 $provider   Provider.
-	 * @param array<string, mixed>     $selection  `provider`, `model`, `api`, `agent`: what was chosen.
+	 * @param Provider                 $provider   Model provider.
+	 * @param array<string, mixed>     $selection  Chosen `provider`, `model`, `api` and `agent`.
 	 * @param array<string, mixed>     $input      Task input.
-	 * @param array<string, Connector> $inherited  Connectors the task inherits.
-	 * @param array<string, string>    $brought    Secrets the task brings: name to value.
+	 * @param array<string, Connector> $inherited  Connectors whose credentials the task inherits.
+	 * @param array<string, string>    $brought    Values of the secrets that the task names, by environment
+	 *   name.
 	 * @throws Failure `wp_codebox_provider_credentials_unavailable`.
 	 */
 	public function resolve( Provider $provider, array $selection, array $input, array $inherited, #[\SensitiveParameter] array $brought ): ?Credential {
@@ -55,7 +56,8 @@ final class ProviderCredentials {
 		foreach ( $requirements['requirements'] as $requirement ) {
 			[ $found, $denied ] = $this->keys->find( $provider, $requirement['name'], $input, $inherited, $brought );
 			if ( CredentialStatus::Available === $found->status ) {
-				// The first opens the provider; the others only have to be there.
+				// The first found secret is the provider's API key; the other requirements only have to
+				// exist.
 				$credential ??= $found;
 				$status       = $found->status;
 			} elseif ( $requirement['required'] || CredentialStatus::Denied === $found->status ) {
@@ -72,12 +74,12 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * What the provider needs, as the hooks of this site leave it.
+	 * Returns the provider's requirements after the site's filter.
 	 *
-	 * @param Provider             $provider    Provider.
-	 * @param array<string, mixed> $selection   What was chosen.
+	 * @param Provider             $provider    Model provider.
+	 * @param array<string, mixed> $selection   Chosen provider, model, API and agent.
 	 * @param array<string, mixed> $input       Task input.
-	 * @param array<string, mixed> $inheritance Rows of what is inherited.
+	 * @param array<string, mixed> $inheritance Rows of the inherited connectors.
 	 * @return array{requirements: list<array{name: string, required: bool, kind: string, scope: string, source: string, secretEnv: string}>}
 	 */
 	private function requirements( Provider $provider, array $selection, array $input, array $inheritance ): array {
@@ -96,13 +98,13 @@ final class ProviderCredentials {
 			],
 		];
 		/**
-		 * Filters which credentials a provider needs. Names only: a requirement is
-		 * {name, required, kind, scope, source, secretEnv}; without one, none is needed.
+		 * Filters which credentials a provider needs. A requirement has no value: {name, required, kind,
+		 * scope, source, secretEnv}. An empty list means that no credential is needed.
 		 *
 		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
-		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $selection    Chosen `provider`, `model`, `api` and `agent`.
 		 * @param array<string, mixed> $input        Task input.
-		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
+		 * @param array<string, mixed> $inheritance  Rows of the inherited `connectors` and `settings`.
 		 */
 		$answer = apply_filters(
 			'wp_codebox_provider_credential_requirements',
@@ -133,16 +135,16 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * The secret after the last word of the host.
+	 * Returns the credential after the site's final filter.
 	 *
-	 * @param Provider             $provider     Provider.
-	 * @param array<string, mixed> $requirements What it needs.
-	 * @param array<string, mixed> $selection    What was chosen.
+	 * @param Provider             $provider     Model provider.
+	 * @param array<string, mixed> $requirements Requirements of the provider.
+	 * @param array<string, mixed> $selection    Chosen provider, model, API and agent.
 	 * @param array<string, mixed> $input        Task input.
-	 * @param array<string, mixed> $inheritance  Rows of what is inherited.
-	 * @param Credential|null      $credential   What was found.
-	 * @param CredentialStatus     $status       What that means.
-	 * @param string               $reason       Why it cannot be used.
+	 * @param array<string, mixed> $inheritance  Rows of the inherited connectors.
+	 * @param Credential|null      $credential   Credential that was found.
+	 * @param CredentialStatus     $status       Status of the credential.
+	 * @param string               $reason       Reason why it is unusable.
 	 * @throws Failure `wp_codebox_provider_credentials_unavailable`.
 	 */
 	private function decided( Provider $provider, array $requirements, array $selection, array $input, array $inheritance, ?Credential $credential, CredentialStatus $status, string $reason ): ?Credential {
@@ -158,15 +160,16 @@ final class ProviderCredentials {
 			],
 		] + $this->document( 'preflight', $provider, $selection, $requirements['requirements'] );
 		/**
-		 * Has the last word on the credentials of a provider: anything but `available` and
-		 * `not-required` as `status` refuses the task before it starts. An answer may bring
-		 * `secret_values` (environment name to value) for a required name; they are taken out of it.
+		 * Filters the credentials of a provider as the final step: any `status` but `available` and
+		 * `not-required` refuses the task before it starts. The result may contain `secret_values` (value by
+		 * environment name) for a required name; they are removed from it.
 		 *
-		 * @param array<string, mixed> $preflight    `wp-codebox/provider-credential-preflight/v1`; no values.
+		 * @param array<string, mixed> $preflight    Document without secret values,
+		 *   `wp-codebox/provider-credential-preflight/v1`.
 		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
-		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $selection    Chosen `provider`, `model`, `api` and `agent`.
 		 * @param array<string, mixed> $input        Task input.
-		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
+		 * @param array<string, mixed> $inheritance  Rows of the inherited `connectors` and `settings`.
 		 */
 		$answer = apply_filters( 'wp_codebox_resolve_provider_credentials', $preflight, $requirements, $selection, $input, $inheritance );
 		$values = is_array( $answer ) && is_array( $answer['secret_values'] ?? null ) ? $answer['secret_values'] : [];
@@ -174,14 +177,15 @@ final class ProviderCredentials {
 			$value = $values[ $requirement['name'] ] ?? null;
 			if ( is_string( $value ) && '' !== $value ) {
 				$credential = new Credential( $requirement['name'], CredentialStatus::Available, 'hook', $value );
-				// It brought what was missing; what was denied needs its word.
+				// A supplied value turns the status missing into available; the status denied needs an
+				// explicit change.
 				$answer['status'] = CredentialStatus::Missing->value === ( $answer['status'] ?? '' ) ? CredentialStatus::Available->value : $answer['status'] ?? '';
 				break;
 			}
 		}
 		$status = is_array( $answer ) ? CredentialStatus::read( $answer['status'] ?? null ) : CredentialStatus::Denied;
 		if ( CredentialStatus::Available === $status && null === $credential?->value() ) {
-			// A word alone makes no value.
+			// The status `available` alone does not create a missing value.
 			$status = null === $credential ? CredentialStatus::NotRequired : CredentialStatus::Missing;
 		}
 		if ( ! $status->usable() ) {
@@ -192,12 +196,12 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * A document of the credential contracts.
+	 * Builds a document of the credential contracts.
 	 *
 	 * @param string                     $kind      `requirements` or `preflight`.
-	 * @param Provider                   $provider  Provider.
-	 * @param array<string, mixed>       $selection What was chosen.
-	 * @param list<array<string, mixed>> $needs     Requirements.
+	 * @param Provider                   $provider  Model provider.
+	 * @param array<string, mixed>       $selection Chosen provider, model, API and agent.
+	 * @param list<array<string, mixed>> $needs     Requirements of the provider.
 	 * @return array<string, mixed>
 	 */
 	private function document( string $kind, Provider $provider, array $selection, array $needs ): array {
@@ -213,12 +217,12 @@ final class ProviderCredentials {
 	}
 
 	/**
-	 * The refusal with its three ways out.
+	 * Builds the refusal with three suggestions.
 	 *
-	 * @param Provider         $provider Provider.
-	 * @param CredentialStatus $status   Missing or denied.
-	 * @param string           $name     Environment name of the key.
-	 * @param string           $reason   Why, if more is known.
+	 * @param Provider         $provider Model provider.
+	 * @param CredentialStatus $status   Status missing or denied.
+	 * @param string           $name     Name of the environment variable that holds the API key.
+	 * @param string           $reason   Reason, or ''.
 	 */
 	private function refused( Provider $provider, CredentialStatus $status, string $name, string $reason ): Failure {
 		$name     = '' === $name ? $provider->key_env : $name;

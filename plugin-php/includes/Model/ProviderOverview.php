@@ -1,6 +1,6 @@
 <?php
 /**
- * Which providers could be used here.
+ * Overview of the usable model providers.
  *
  * @package WPCodebox
  */
@@ -14,17 +14,17 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * For screens and reports: names and statuses, asked without hooks. What a task really gets is
- * decided when it is started.
+ * Reports names and statuses for screens and debug information, without calling hooks. The actual choice
+ * happens when a task starts.
  */
 final class ProviderOverview {
 
 	/**
-	 * Wires the overview.
+	 * Creates the overview with its dependencies.
 	 *
-	 * @param Settings   $settings   Host settings.
+	 * @param Settings   $settings   Settings of the host (plugin settings page and constants).
 	 * @param Providers  $providers  Model providers.
-	 * @param Connectors $connectors WordPress's own connectors.
+	 * @param Connectors $connectors Connectors registered in WordPress.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -33,16 +33,16 @@ final class ProviderOverview {
 	) {}
 
 	/**
-	 * The overview of a site.
+	 * Creates the overview of a site.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public static function of( Settings $settings ): self {
 		return new self( $settings, new Providers( $settings ), new Connectors() );
 	}
 
 	/**
-	 * The providers that have an address.
+	 * Returns the providers that have a base URL.
 	 *
 	 * @return array<string, array{status: string, source: string, key: string}>
 	 */
@@ -56,7 +56,7 @@ final class ProviderOverview {
 		return $rows;
 	}
 
-	/** What tasks get that name nothing, e.g. `openai some-model`; '' when they get no model. */
+	/** Returns the default provider and model, e.g. `openai some-model`; '' when tasks get no model. */
 	public function configured(): string {
 		$id    = $this->settings->default_provider();
 		$model = $this->settings->default_model();
@@ -65,9 +65,9 @@ final class ProviderOverview {
 	}
 
 	/**
-	 * Key and status of a provider.
+	 * Returns key name and status of a provider.
 	 *
-	 * @param Provider $provider Provider.
+	 * @param Provider $provider Model provider.
 	 * @return array{status: string, source: string, key: string}
 	 */
 	private function row( Provider $provider ): array {

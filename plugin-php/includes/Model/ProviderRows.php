@@ -15,23 +15,23 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What a row must be, said in the sentence an administrator reads. A row names where a key lies
- * and never holds one. The runner judges the address again.
+ * Validates rows and throws error messages for the administrator. A row names the environment variable of a
+ * key and never contains a key. The runner checks the URL again.
  */
 final class ProviderRows {
 
 	private const FIELDS = [ 'api', 'base_url', 'key_env', 'connector', 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 	private const PRICES = [ 'input', 'cached_input', 'output' ];
 
-	/** What a row may say of a built-in provider: its key goes to its own address only. */
+	/** Fields that a row of a built-in provider may set; its URL is fixed, so its key is sent only there. */
 	private const OF_BUILT_IN = [ 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 
 	/**
-	 * The rows as they are stored, by id.
+	 * Validates rows and returns them by id.
 	 *
-	 * @param array<mixed> $rows Id to row.
+	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
-	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 * @throws Failure `wp_codebox_input_invalid` with the problems.
 	 */
 	public static function read( array $rows ): array {
 		$read = [];
@@ -63,11 +63,11 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Rows that the settings may store: as `read()`, and each key may go to its address.
+	 * Validates rows for storage: like `read()`, and each key must be allowed for its URL.
 	 *
-	 * @param array<mixed> $rows Id to row.
+	 * @param array<mixed> $rows Rows by provider id.
 	 * @return array<string, array<string, mixed>>
-	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 * @throws Failure `wp_codebox_input_invalid` with the problems.
 	 */
 	public static function permitted( array $rows ): array {
 		$read       = self::read( $rows );
@@ -91,9 +91,9 @@ final class ProviderRows {
 	}
 
 	/**
-	 * A provider from a row that was read.
+	 * Creates a provider from a validated row.
 	 *
-	 * @param array<string, mixed> $row The row.
+	 * @param array<string, mixed> $row Row to read.
 	 */
 	public static function provider( array $row ): Provider {
 		$key = (string) ( $row['key_env'] ?? '' );
@@ -104,10 +104,10 @@ final class ProviderRows {
 	}
 
 	/**
-	 * How a provider is spoken to and what opens it; empty fields are left out.
+	 * Validates API, URL and key fields; empty fields are omitted.
 	 *
-	 * @param string       $id  Provider.
-	 * @param array<mixed> $row As given.
+	 * @param string       $id  Provider id.
+	 * @param array<mixed> $row Row as the caller gave it.
 	 * @return array<string, mixed>
 	 */
 	private static function way( string $id, array $row ): array {
@@ -140,10 +140,10 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Models, sizes and prices of one row; empty ones are left out.
+	 * Validates models, sizes and prices of one row; empty fields are omitted.
 	 *
-	 * @param string       $id  Provider.
-	 * @param array<mixed> $row As given.
+	 * @param string       $id  Provider id.
+	 * @param array<mixed> $row Row as the caller gave it.
 	 * @return array<string, mixed>
 	 */
 	private static function bounds( string $id, array $row ): array {
@@ -170,10 +170,10 @@ final class ProviderRows {
 	}
 
 	/**
-	 * An address: http or https, no user, query or fragment.
+	 * Validates a base URL: http or https, no user, query or fragment.
 	 *
-	 * @param string $id    Provider.
-	 * @param mixed  $value As given.
+	 * @param string $id    Provider id.
+	 * @param mixed  $value Value as the caller gave it.
 	 */
 	private static function address( string $id, mixed $value ): string {
 		$url   = is_string( $value ) ? rtrim( trim( $value ), '/' ) : '';
@@ -186,10 +186,10 @@ final class ProviderRows {
 	}
 
 	/**
-	 * Prices in millionths of a US dollar per million tokens.
+	 * Converts prices to millionths of a US dollar per million tokens.
 	 *
-	 * @param string $id    Provider.
-	 * @param mixed  $value As given.
+	 * @param string $id    Provider id.
+	 * @param mixed  $value Value as the caller gave it.
 	 * @return array<string, int>
 	 */
 	private static function prices( string $id, mixed $value ): array {
@@ -205,12 +205,12 @@ final class ProviderRows {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $id    Provider.
-	 * @param string $field Field.
-	 * @param mixed  $value As given.
-	 * @param int    $least Smallest accepted.
+	 * @param string $id    Provider id.
+	 * @param string $field Name of the field.
+	 * @param mixed  $value Value as the caller gave it.
+	 * @param int    $least Smallest accepted value.
 	 */
 	private static function number( string $id, string $field, mixed $value, int $least ): int {
 		if ( ! is_int( $value ) || $value < $least || $value > 1_000_000_000_000 ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The model providers of this site.
+ * Model providers of this site.
  *
  * @package WPCodebox
  */
@@ -17,16 +17,16 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A table of what is built in, and the rows of the option `wp_codebox_providers`. A row of a
- * built-in id adds models, sizes and prices to it: prices change, and are the host's to say.
+ * Combines the built-in table with the rows of the option `wp_codebox_providers`. A row with a built-in id
+ * adds models, sizes and prices; prices change over time and are configured by the host.
  */
 final class Providers {
 
-	/** Ways to speak to a model. */
+	/** Supported model APIs. */
 	public const APIS = [ 'openai-chat', 'anthropic-messages' ];
 
 	/**
-	 * Api, address, environment name of the key, connector, whether the key is required.
+	 * API, base URL, environment name of the key, connector, whether the key is required.
 	 *
 	 * @var array<string, array{string, string, string, string, bool}>
 	 */
@@ -34,20 +34,20 @@ final class Providers {
 		'openai'               => [ 'openai-chat', 'https://api.openai.com/v1', 'OPENAI_API_KEY', 'openai', true ],
 		'anthropic'            => [ 'anthropic-messages', 'https://api.anthropic.com', 'ANTHROPIC_API_KEY', 'anthropic', true ],
 		'google'               => [ 'openai-chat', 'https://generativelanguage.googleapis.com/v1beta/openai', 'GOOGLE_API_KEY', 'google', true ],
-		// For the operator, who names the address with the task; the key, if any, is lent with it.
+		// For the operator, who gives URL and optional key with the task.
 		'openai-compatible'    => [ 'openai-chat', '', 'MODEL_API_KEY', '', false ],
 		'anthropic-compatible' => [ 'anthropic-messages', '', 'MODEL_API_KEY', '', false ],
 	];
 
 	/**
-	 * Wires the table.
+	 * Creates the table with its dependencies.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * All providers.
+	 * Returns all providers.
 	 *
 	 * @return array<string, Provider>
 	 */
@@ -63,16 +63,17 @@ final class Providers {
 	}
 
 	/**
-	 * Whether a provider is built in.
+	 * Checks whether a provider is built in.
 	 *
-	 * @param string $id Id.
+	 * @param string $id Provider id.
 	 */
 	public static function is_built_in( string $id ): bool {
 		return isset( self::BUILT_IN[ $id ] );
 	}
 
 	/**
-	 * Rows the site configured. What the option holds that no row can be is left out; where a key may go is judged when it is used.
+	 * Returns the configured rows. Invalid rows of the option are skipped; allowed hosts of keys are checked
+	 * on use.
 	 *
 	 * @return array<string, array<string, mixed>>
 	 */
@@ -89,9 +90,9 @@ final class Providers {
 	}
 
 	/**
-	 * One provider.
+	 * Returns one provider.
 	 *
-	 * @param string $id Id.
+	 * @param string $id Provider id.
 	 * @throws Failure `wp_codebox_model_invalid`.
 	 */
 	public function get( string $id ): Provider {
@@ -100,7 +101,7 @@ final class Providers {
 			ErrorCode::ModelInvalid,
 			/* translators: 1: id as given, 2: list of ids. */
 			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
-			[ __( 'The settings of Codebox add a provider: its address, how it is spoken to and what holds its key.', 'codebox' ) ]
+			[ __( 'Add a provider in the settings of Codebox: base URL, API, and where the key is stored.', 'codebox' ) ]
 		);
 	}
 }

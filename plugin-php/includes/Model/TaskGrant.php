@@ -1,6 +1,6 @@
 <?php
 /**
- * What a task is given of this site's models and credentials.
+ * Model and credentials granted to a task.
  *
  * @package WPCodebox
  */
@@ -12,16 +12,17 @@ namespace WPCodebox\Model;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A value on its way into a request; nothing keeps it.
+ * Value object on the way into a run request; it is not stored.
  */
 final class TaskGrant {
 
 	/**
-	 * Puts it together.
+	 * Creates the grant.
 	 *
-	 * @param array<string, mixed> $model   The model as the extension takes it; empty without one.
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets as the extension takes them.
-	 * @param array<string, mixed> $record  What may be recorded: names, statuses and sources.
+	 * @param array<string, mixed> $model   Model in the extension's form; empty without one.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets in the extension's
+	 *   form.
+	 * @param array<string, mixed> $record  Data that may be recorded: names, statuses and sources.
 	 */
 	public function __construct(
 		public readonly array $model,
@@ -29,7 +30,7 @@ final class TaskGrant {
 		public readonly array $record
 	) {}
 
-	/** Whether the sandbox gets a placeholder for one of them; the model's own key alone is the host's. */
+	/** Checks whether the sandbox gets a placeholder for a secret; the model's own key stays on the host. */
 	public function for_guest(): bool {
 		$key = $this->model['secret'] ?? '';
 		return [] !== array_filter( $this->secrets, static fn( array $row ): bool => [] !== $row['hosts'] || $row['env'] !== $key );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Model, secrets and inheritance of a task.
+ * Model, secrets and inherited connectors of a task.
  *
  * @package WPCodebox
  */
@@ -17,16 +17,16 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Puts together what a task inherits, which model it gets and what opens that, and refuses before
- * anything starts when one of them is missing or denied.
+ * Resolves the inherited connectors, the model and its credential, and refuses the task before it starts when
+ * one is missing or denied.
  */
 final class TaskModel {
 
 	/**
-	 * Wires the whole.
+	 * Creates the whole with its dependencies.
 	 *
-	 * @param Inheritance $inheritance Connectors of this site.
-	 * @param ModelChoice $models      Model of a task.
+	 * @param Inheritance $inheritance Resolves connectors of this site.
+	 * @param ModelChoice $models      Chooses the model of a task.
 	 */
 	public function __construct(
 		private readonly Inheritance $inheritance,
@@ -34,12 +34,13 @@ final class TaskModel {
 	) {}
 
 	/**
-	 * What the request gets.
+	 * Returns the grant for the run request.
 	 *
 	 * @param array<string, mixed> $input     Task input.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @param string               $agent     Kind of the agent.
-	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets the task brings.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets that the task
+	 *   names.
 	 * @throws Failure When a model, connector or key is missing or denied.
 	 */
 	public function resolve( array $input, Authority $authority, string $agent, #[\SensitiveParameter] array $secrets ): TaskGrant {
@@ -56,7 +57,7 @@ final class TaskModel {
 		}
 		$value = $plan?->credential?->value();
 		if ( null !== $value && ! in_array( [ $plan->credential->name, $value ], array_map( static fn( array $row ): array => [ $row['env'], $row['value'] ], $secrets ), true ) ) {
-			// Without hosts: it goes to the address of the model and to nothing else.
+			// A secret without hosts is sent to the model's URL only.
 			$secrets[] = [
 				'env'   => $plan->credential->name,
 				'value' => $value,
@@ -81,7 +82,7 @@ final class TaskModel {
 	}
 
 	/**
-	 * The connectors that the task names, all usable.
+	 * Returns the connectors that the task names; all are usable.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @param string               $agent Kind of the agent.

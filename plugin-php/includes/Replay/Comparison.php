@@ -1,6 +1,6 @@
 <?php
 /**
- * How two runs of one task differ.
+ * Differences between two runs of one task.
  *
  * @package WPCodebox
  */
@@ -15,19 +15,18 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Compares what was changed, how it ended, and what the checks said; and whether the code
- * was the same to begin with, as far as the bundle knows: it has the hashes of the files
- * that were changed.
+ * Compares changed files, outcome and check results. Also compares the starting code, as far as the bundle
+ * allows: a bundle contains hashes of the changed files only.
  */
 final class Comparison {
 
 	private const FIELDS = [ 'status', 'type', 'beforeSha256', 'afterSha256', 'afterMode' ];
 
 	/**
-	 * Changed files that are not on this host what the run started from.
+	 * Returns changed files whose current version on this host differs from the run's baseline.
 	 *
-	 * @param array<string, mixed>  $artifact    The bundle.
-	 * @param array<string, string> $directories Mount target to host directory.
+	 * @param array<string, mixed>  $artifact    Artifact bundle.
+	 * @param array<string, string> $directories Host directory by mount target.
 	 * @return array{differences: list<array<string, mixed>>, notes: list<string>}
 	 */
 	public function baseline( array $artifact, array $directories ): array {
@@ -63,10 +62,10 @@ final class Comparison {
 	}
 
 	/**
-	 * Differences between the bundles of two runs.
+	 * Returns the differences between the bundles of two runs.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	public function differences( array $original, array $replay ): array {
@@ -84,10 +83,10 @@ final class Comparison {
 	}
 
 	/**
-	 * Differences between the changed files.
+	 * Returns the differences between the changed files.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function files( array $original, array $replay ): array {
@@ -115,10 +114,10 @@ final class Comparison {
 	}
 
 	/**
-	 * Differences between the results of the checks, in their order.
+	 * Compares the check results in their order.
 	 *
-	 * @param array<string, mixed> $original The first.
-	 * @param array<string, mixed> $replay   The second.
+	 * @param array<string, mixed> $original Result of the original run.
+	 * @param array<string, mixed> $replay   Result of the replay.
 	 * @return list<array<string, mixed>>
 	 */
 	private function checks( array $original, array $replay ): array {
@@ -149,7 +148,7 @@ final class Comparison {
 	}
 
 	/**
-	 * sha256 of a file's bytes, or of where a link points; `absent` or `other`.
+	 * Returns the sha256 of a file's bytes or of a symlink's target; `absent` or `other` otherwise.
 	 *
 	 * @param string $path Host path.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * The task that a bundle came from.
+ * Rebuilds the task of a bundle.
  *
  * @package WPCodebox
  */
@@ -20,8 +20,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Turns what a bundle says of its run into the input of the same run. What it cannot
- * know (values, programs of the operator) or does not have here is named, all of it.
+ * Converts a bundle's record of its run into the input of the same run. Lists everything that the bundle does
+ * not contain (secret values, programs of the operator) or that this site lacks.
  */
 final class ReplayPlan {
 
@@ -30,21 +30,21 @@ final class ReplayPlan {
 	private const TASK     = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
-	 * @param ApplyTargets $targets Host directories of mounts.
+	 * @param ApplyTargets $targets Resolves host directories of mounts.
 	 */
 	public function __construct( private readonly ApplyTargets $targets ) {}
 
 	/**
-	 * Input of the run, as `run-agent-task` takes it.
+	 * Returns the input of the run in the form of `run-agent-task`.
 	 *
-	 * @param array<string, mixed>       $artifact  The bundle.
-	 * @param list<array<string, mixed>> $mounts    Rows of its files/mounts.jsonl.
-	 * @param array<string, mixed>       $target    `apply_target` of the caller.
-	 * @param Authority                  $authority In whose name.
+	 * @param array<string, mixed>       $artifact  Artifact bundle.
+	 * @param list<array<string, mixed>> $mounts    Rows of the bundle's files/mounts.jsonl.
+	 * @param array<string, mixed>       $target    `apply_target` of the ability input.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_replay_unavailable` with everything that is missing.
+	 * @throws Failure `wp_codebox_replay_unavailable` with the list of missing items.
 	 */
 	public function input( array $artifact, array $mounts, array $target, Authority $authority ): array {
 		$metadata = (array) ( $artifact['metadata'] ?? [] );
@@ -83,9 +83,9 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Who did the work: a program or an ability of a component.
+	 * Returns the agent of the run: a program or an ability of a component.
 	 *
-	 * @param array<string, mixed> $agent The agent of its spec, which lacks nothing.
+	 * @param array<string, mixed> $agent Agent of the run's spec, which must be complete.
 	 * @return array<string, mixed>
 	 */
 	private function worker( array $agent ): array {
@@ -99,12 +99,12 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Component contracts of the run, with the plugins of this site.
+	 * Returns the component contracts of the run, resolved to plugins of this site.
 	 *
-	 * @param list<array<string, mixed>> $components Rows of its spec.
-	 * @param array<string, mixed>       $target     `apply_target` of the caller.
-	 * @param Authority                  $authority  In whose name.
-	 * @param list<string>               $lacking    Gets what is missing.
+	 * @param list<array<string, mixed>> $components Rows of the run's spec.
+	 * @param array<string, mixed>       $target     `apply_target` of the ability input.
+	 * @param Authority                  $authority  User or operator the call runs as.
+	 * @param list<string>               $lacking    Collects the missing items.
 	 * @return list<array<string, mixed>>
 	 */
 	private function components( array $components, array $target, Authority $authority, array &$lacking ): array {
@@ -126,10 +126,10 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Whether a row of the mounts is a component of the run.
+	 * Checks whether a mount row is a component of the run.
 	 *
-	 * @param array<string, mixed> $mount The row.
-	 * @param list<string>         $slugs Components of the run.
+	 * @param array<string, mixed> $mount Mount row.
+	 * @param list<string>         $slugs Slugs of the run's components.
 	 */
 	private static function is_component( array $mount, array $slugs ): bool {
 		$metadata = (array) ( $mount['metadata'] ?? [] );
@@ -137,9 +137,9 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * The failure that names what is missing.
+	 * Builds the failure that lists the missing items.
 	 *
-	 * @param list<string> $lacking What, one phrase each.
+	 * @param list<string> $lacking Missing items, one phrase each.
 	 */
 	public static function unavailable( array $lacking ): Failure {
 		return Failure::because(
@@ -152,12 +152,12 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * What the bundle does not say of its run.
+	 * Returns what the bundle does not record about its run.
 	 *
-	 * @param array<string, mixed> $task       Its task.
-	 * @param array<string, mixed> $spec       Its spec.
-	 * @param array<string, mixed> $agent      Its agent.
-	 * @param array<string, mixed> $provenance Its provenance: names of what it does not hold.
+	 * @param array<string, mixed> $task       Task of the bundle.
+	 * @param array<string, mixed> $spec       Spec of the bundle.
+	 * @param array<string, mixed> $agent      Agent of the bundle.
+	 * @param array<string, mixed> $provenance Provenance of the bundle, with the names of unrecorded items.
 	 * @return list<string>
 	 */
 	private function lacking( array $task, array $spec, array $agent, array $provenance ): array {
@@ -167,7 +167,7 @@ final class ReplayPlan {
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
 		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
-			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'what the model of the agent would answer', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
+			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'the responses of the agent\'s model', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
 			$lacking[] = __( 'the bundles of agents that were imported', 'codebox' );
@@ -189,12 +189,12 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * Mounts on this site.
+	 * Returns the mounts on this site.
 	 *
 	 * @param list<array<string, mixed>> $mounts    Rows of files/mounts.jsonl.
-	 * @param array<string, mixed>       $target    `apply_target` of the caller.
-	 * @param Authority                  $authority In whose name.
-	 * @param list<string>               $lacking   Gets what is missing.
+	 * @param array<string, mixed>       $target    `apply_target` of the ability input.
+	 * @param Authority                  $authority User or operator the call runs as.
+	 * @param list<string>               $lacking   Collects the missing items.
 	 * @return list<array<string, mixed>>
 	 */
 	private function rows( array $mounts, array $target, Authority $authority, array &$lacking ): array {
@@ -229,9 +229,9 @@ final class ReplayPlan {
 	}
 
 	/**
-	 * A word as the splitting of command lines reads it back.
+	 * Quotes a word so that the command-line splitter returns it unchanged.
 	 *
-	 * @param string $word The word.
+	 * @param string $word Word of a command line.
 	 */
 	private function quote( string $word ): string {
 		return "'" . str_replace( "'", "'\\''", $word ) . "'";

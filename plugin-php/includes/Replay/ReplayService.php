@@ -1,6 +1,6 @@
 <?php
 /**
- * Running a bundle's task again.
+ * Replays the run of a bundle.
  *
  * @package WPCodebox
  */
@@ -25,23 +25,23 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The same task, agent, checks, limits and policy in a fresh sandbox, against the code
- * that this site has now; then what came out differently. Since the bundle decides what
- * runs and which hosts it may reach, it must be intact and signed by a trusted key.
+ * Runs the same task, agent, checks, limits and policy in a new sandbox against this site's current code, and
+ * reports the differences. The bundle decides which programs run and which hosts they reach, so it must
+ * verify and be signed by a trusted key.
  */
 final class ReplayService {
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate       Extension check.
-	 * @param ArtifactService $artifacts  Bundles.
-	 * @param BundleTrust     $trust      Who may have signed.
-	 * @param ReplayPlan      $plan       The task of a bundle.
-	 * @param Comparison      $comparison Differences.
-	 * @param RunService      $runs       Runs.
-	 * @param RunAccess       $access     Who may see which run.
-	 * @param AuditTrail      $audit      Audit log.
+	 * @param ExtensionGate   $gate       Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts  Reader of the artifact bundles.
+	 * @param BundleTrust     $trust      Signing keys that this site trusts.
+	 * @param ReplayPlan      $plan       Rebuilds the task of a bundle.
+	 * @param Comparison      $comparison Compares two runs.
+	 * @param RunService      $runs       Runs tasks.
+	 * @param RunAccess       $access     Decides which runs a user may see.
+	 * @param AuditTrail      $audit      Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -55,12 +55,13 @@ final class ReplayService {
 	) {}
 
 	/**
-	 * Repeats the run of a bundle, or compares with a repetition that has ended.
+	 * Replays the run of a bundle, or compares it with an ended replay.
 	 *
 	 * @param array<string, mixed>          $input      `artifact_id`, `apply_target?`, `replay_run_id?`.
-	 * @param Authority                     $authority  In whose name.
-	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @param Authority                     $authority  User or operator the call runs as.
+	 * @param (callable(object): void)|null $on_started Called with the run handle as soon as the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Called with each lifecycle event; returning false
+	 *   cancels the run.
 	 * @return array<string, mixed> `wp-codebox/artifact-replay/v1`.
 	 */
 	public function replay( array $input, Authority $authority, ?callable $on_started = null, ?callable $on_event = null ): array {
@@ -115,11 +116,11 @@ final class ReplayService {
 	}
 
 	/**
-	 * A bundle that the caller may know: somebody's own, or any with the capability to
-	 * review. Another looks as if it did not exist.
+	 * Returns a bundle that the caller may see: one of the caller's own, or any with the review capability.
+	 * Every other bundle is reported as not found.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_artifact_not_found`.
 	 */
@@ -133,9 +134,9 @@ final class ReplayService {
 	}
 
 	/**
-	 * The mounts of a bundle, once it is known to be intact and trusted.
+	 * Returns the mounts of a bundle after checking that it verifies and is trusted.
 	 *
-	 * @param array<string, mixed> $artifact The bundle.
+	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return list<array<string, mixed>>
 	 * @throws Failure `wp_codebox_artifact_verification_failed`, `wp_codebox_artifact_untrusted`.
 	 */
@@ -155,18 +156,19 @@ final class ReplayService {
 	}
 
 	/**
-	 * Runs the task: to its end for whoever follows its events, else as long as an ability
-	 * waits. A secret that nobody supplies any more is one more thing missing.
+	 * Runs the task. A caller that follows events waits for the end; an ability waits for its time limit. A
+	 * secret that the site no longer supplies counts as missing.
 	 *
 	 * @param array<string, mixed>          $task       Task input.
-	 * @param Authority                     $authority  In whose name.
-	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @param Authority                     $authority  User or operator the call runs as.
+	 * @param (callable(object): void)|null $on_started Called with the run handle as soon as the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Called with each lifecycle event; returning false
+	 *   cancels the run.
 	 * @return array<string, mixed>
 	 */
 	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
 		try {
-			// Commands are no field of a caller; these are the bundle's.
+			// The ability input has no field `commands`; these come from the bundle.
 			$commands = $task['commands'] ?? [];
 			unset( $task['commands'] );
 			return null === $on_event ? $this->runs->answer( $task, $authority, $commands ) : $this->runs->run( $task, $authority, [], $on_started, $on_event, [], $commands );
@@ -180,10 +182,10 @@ final class ReplayService {
 	}
 
 	/**
-	 * The bundle of a repetition of this very bundle.
+	 * Returns the bundle of an ended replay, after checking that it replays the given bundle.
 	 *
-	 * @param string               $run_id   Run.
-	 * @param array<string, mixed> $original The bundle.
+	 * @param string               $run_id   Run id of the replay.
+	 * @param array<string, mixed> $original Original bundle.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
@@ -196,9 +198,9 @@ final class ReplayService {
 	}
 
 	/**
-	 * The answer while the repetition goes on.
+	 * Builds the result of a replay that is still active.
 	 *
-	 * @param array<string, mixed> $original The bundle.
+	 * @param array<string, mixed> $original Original bundle.
 	 * @param array<string, mixed> $handle   `wp-codebox/run-handle/v1`.
 	 * @return array<string, mixed>
 	 */
@@ -215,9 +217,9 @@ final class ReplayService {
 	}
 
 	/**
-	 * A bundle in short.
+	 * Returns a short description of a bundle.
 	 *
-	 * @param array<string, mixed> $artifact The bundle.
+	 * @param array<string, mixed> $artifact Artifact bundle.
 	 * @return array<string, mixed>
 	 */
 	private function summary( array $artifact ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What becomes of a staged apply.
+ * Handler of staged applies.
  *
  * @package WPCodebox
  */
@@ -21,32 +21,31 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The handler that host plugins with pending actions call: who may decide, and the apply
- * itself. It applies what was staged, or refuses when bundle or target are not what they
- * were.
+ * Host plugins with pending actions call this handler: it decides who may accept, and performs the apply. It
+ * applies exactly what was staged, and refuses when bundle or target have changed since.
  */
 final class PendingApply {
 
 	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256', 'approval' ];
 
 	/**
-	 * Wires the handler.
+	 * Creates the handler with its dependencies.
 	 *
-	 * @param Capabilities $capabilities Permission.
-	 * @param Closure      $services     Answers the Services.
+	 * @param Capabilities $capabilities Permission checks of the user.
+	 * @param Closure      $services     Returns the Services.
 	 */
 	public function __construct(
 		private readonly Capabilities $capabilities,
 		private readonly Closure $services
 	) {}
 
-	/** Offers the handler. */
+	/** Registers the handler. */
 	public function register(): void {
 		add_filter( 'wp_codebox_pending_apply_artifact_handlers', [ $this, 'handlers' ] );
 	}
 
 	/**
-	 * Adds the handler of our kind.
+	 * Adds the handler of this plugin's kind.
 	 *
 	 * @param mixed $handlers Handlers by kind.
 	 * @return array<string, array{apply: callable, can_resolve: callable}>
@@ -61,9 +60,9 @@ final class PendingApply {
 	}
 
 	/**
-	 * Applies what was staged, in the name of the current user: whoever accepted it.
+	 * Applies what was staged, as the current user, who accepted it.
 	 *
-	 * @param mixed $apply_input `apply_input` as it was staged.
+	 * @param mixed $apply_input Staged `apply_input`.
 	 * @return array<string, mixed>|WP_Error `wp-codebox/artifact-apply/v1`.
 	 */
 	public function apply( mixed $apply_input ): array|WP_Error {
@@ -91,32 +90,32 @@ final class PendingApply {
 	}
 
 	/**
-	 * Whether a user may accept or reject a staged apply.
+	 * Checks whether a user may accept or reject a staged apply.
 	 *
-	 * @param mixed $payload  The pending action, as its keeper has it.
-	 * @param mixed $decision What the user wants, e.g. `accepted`.
-	 * @param mixed $user_id  The user.
+	 * @param mixed $payload  Pending action as the host plugin stores it.
+	 * @param mixed $decision Requested decision, e.g. `accepted`.
+	 * @param mixed $user_id  User id.
 	 */
 	public function can_resolve( mixed $payload = null, mixed $decision = null, mixed $user_id = 0 ): bool {
 		$user    = is_numeric( $user_id ) ? (int) $user_id : 0;
 		$allowed = $this->capabilities->grants( $user, Capabilities::APPLY );
 		/**
-		 * Filters whether a user may accept or reject a staged apply. The answer can only
-		 * narrow: a user who may not apply stays refused, and anything but `true` refuses.
+		 * Filters whether a user may accept or reject a staged apply. The filter can only restrict: a user
+		 * who may not apply stays refused, and any value but `true` refuses.
 		 *
 		 * @param bool  $allowed  Whether the user has the capability `wp_codebox_apply`.
-		 * @param mixed $payload  The pending action, as its keeper has it.
-		 * @param mixed $decision What the user wants, e.g. `accepted`.
-		 * @param int   $user_id  The user; 0 for none.
+		 * @param mixed $payload  Pending action as the host plugin stores it.
+		 * @param mixed $decision Requested decision, e.g. `accepted`.
+		 * @param int   $user_id  User id; 0 when no user is logged in.
 		 */
 		$filtered = apply_filters( 'wp_codebox_can_resolve_pending_apply_artifact', $allowed, $payload, $decision, $user );
 		return $allowed && true === $filtered;
 	}
 
 	/**
-	 * The staged input, refused when it is not what staging hands out.
+	 * Returns the staged input, or fails when its form differs from what staging creates.
 	 *
-	 * @param mixed $apply_input As its keeper has it.
+	 * @param mixed $apply_input Input as the host plugin stores it.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a reviewer decided.
+ * Decision of a reviewer.
  *
  * @package WPCodebox
  */
@@ -17,8 +17,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Reads the decision from the input and writes it down as
- * `wp-codebox/artifact-review-decision/v1`, together with what was decided on.
+ * Reads the decision from the input and builds `wp-codebox/artifact-review-decision/v1`, together with the
+ * bundle it refers to.
  */
 final class ReviewDecision {
 
@@ -28,16 +28,16 @@ final class ReviewDecision {
 	private const MESSAGE = 'wp-codebox:artifact-review-decision';
 
 	/**
-	 * Wires the reader.
+	 * Creates the reader with its dependencies.
 	 *
-	 * @param AuditTrail $audit Names the requester.
+	 * @param AuditTrail $audit Audit log, which names the requester.
 	 */
 	public function __construct( private readonly AuditTrail $audit ) {}
 
 	/**
-	 * What was decided.
+	 * Returns the action of the decision.
 	 *
-	 * @param array<string, mixed> $input As for review-artifact.
+	 * @param array<string, mixed> $input Input of the ability review-artifact.
 	 * @throws Failure `wp_codebox_review_action_missing`, `wp_codebox_review_action_invalid`.
 	 */
 	public function action( array $input ): string {
@@ -54,12 +54,12 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * The decision as a document. What nobody said is left out.
+	 * Builds the decision document. Missing optional values are omitted.
 	 *
-	 * @param string               $action       What was decided.
-	 * @param array<string, mixed> $input        As for review-artifact.
-	 * @param array<string, mixed> $artifact     The bundle, as far as it can be read.
-	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @param string               $action       Action of the decision.
+	 * @param array<string, mixed> $input        Input of the ability review-artifact.
+	 * @param array<string, mixed> $artifact     Bundle, as far as it can be read.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
 	 * @return array<string, mixed> `wp-codebox/artifact-review-decision/v1`.
 	 */
 	public function document( string $action, array $input, array $artifact, array $verification ): array {
@@ -91,10 +91,10 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * An approval with the directories it is for.
+	 * Adds the target directories to an approval.
 	 *
-	 * @param array<string, mixed> $decision The decision.
-	 * @param array<string, mixed> $payload  What an apply of it will hand over.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
+	 * @param array<string, mixed> $payload  Payload of the following apply.
 	 * @return array<string, mixed>
 	 */
 	public function bound( array $decision, array $payload ): array {
@@ -102,9 +102,9 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * The decision as a message for others.
+	 * Returns the decision as data for hooks.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function message( array $decision ): array {
@@ -115,9 +115,9 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * The part of the decision that the audit log keeps.
+	 * Returns the part of the decision for the audit log.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function record( array $decision ): array {
@@ -125,9 +125,9 @@ final class ReviewDecision {
 	}
 
 	/**
-	 * When it was decided: as the caller says, else now.
+	 * Returns the time of the decision: from the input, else now.
 	 *
-	 * @param array<string, mixed> $input As for review-artifact.
+	 * @param array<string, mixed> $input Input of the ability review-artifact.
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function decided_at( array $input ): string {

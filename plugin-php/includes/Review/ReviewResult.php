@@ -1,6 +1,6 @@
 <?php
 /**
- * The answer of a host plugin to a review decision.
+ * Result of a host plugin for a review decision.
  *
  * @package WPCodebox
  */
@@ -18,8 +18,8 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A host plugin may take a decision over: it answers `wp-codebox/artifact-review-result/v1`,
- * or `wp-codebox/apply-result/v1` when it applied an approved change itself.
+ * A host plugin can handle a decision: it returns `wp-codebox/artifact-review-result/v1`, or
+ * `wp-codebox/apply-result/v1` when it applied an approved change itself.
  */
 final class ReviewResult {
 
@@ -27,17 +27,17 @@ final class ReviewResult {
 	private const APPLIED = 'wp-codebox/apply-result/v1';
 
 	/**
-	 * Wires the check.
+	 * Creates the check with its dependencies.
 	 *
-	 * @param ApplyResult $applied Check of an apply result.
+	 * @param ApplyResult $applied Validator of apply results.
 	 */
 	public function __construct( private readonly ApplyResult $applied ) {}
 
 	/**
-	 * Checks what the filter returned.
+	 * Validates the value that the filter returned.
 	 *
-	 * @param mixed                $answer   What the filter returned; not null.
-	 * @param array<string, mixed> $decision The decision.
+	 * @param mixed                $answer   Value that the filter returned; not null.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_review_result_invalid`, or the host plugin's own.
 	 */
@@ -46,7 +46,7 @@ final class ReviewResult {
 			throw Failure::from_wp_error( $answer );
 		}
 		if ( is_array( $answer ) && self::APPLIED === ( $answer['schema'] ?? null ) ) {
-			// Whoever rejects approves no file, so that an apply result cannot name any.
+			// A rejection approves no file, so an apply result for it cannot name any.
 			return $this->applied->check( $answer, ReviewDecision::APPROVE === $decision['action'] ? $decision['approved_files'] : [] );
 		}
 		$faults = is_array( $answer ) ? $this->faults( $answer ) : [ __( 'it is not an array', 'codebox' ) ];
@@ -63,10 +63,10 @@ final class ReviewResult {
 	}
 
 	/**
-	 * What stands for the answer of a host plugin when there is none: the decision is
-	 * on record, and nothing else happens.
+	 * Builds the result when no host plugin handles the decision: the decision is recorded and nothing else
+	 * happens.
 	 *
-	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
 	 * @return array<string, mixed>
 	 */
 	public function standard( array $decision ): array {
@@ -79,9 +79,9 @@ final class ReviewResult {
 	}
 
 	/**
-	 * Everything wrong with an answer.
+	 * Lists all problems of a result.
 	 *
-	 * @param array<mixed> $answer The answer.
+	 * @param array<mixed> $answer Value that the filter returned.
 	 * @return list<string>
 	 */
 	private function faults( array $answer ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Deciding about a bundle.
+ * Records review decisions about bundles.
  *
  * @package WPCodebox
  */
@@ -25,24 +25,23 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * An approval goes through everything an apply goes through before anybody hears of it,
- * and needs the capability to apply. A rejection or a request for changes is possible
- * for any bundle, a broken or tampered one too: what the verifier says is part of the
- * answer. Every decision is one line of the audit log, a refused one too.
+ * An approval passes all checks of an apply before any hook runs, and needs the apply capability. A rejection
+ * or a request for changes is possible for every bundle, even a damaged or modified one: the verifier's
+ * report is part of the result. Every decision, also a refused one, is one line of the audit log.
  */
 final class ReviewService {
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate         Extension check.
-	 * @param ArtifactService $artifacts    Bundles.
-	 * @param ApplyPayload    $payloads     What an apply would hand over.
-	 * @param ApplyService    $applies      The apply path.
-	 * @param ReviewDecision  $decisions    Decisions as documents.
-	 * @param ReviewResult    $results      Check of the host plugin's answer.
-	 * @param Capabilities    $capabilities Permission.
-	 * @param AuditTrail      $audit        Audit log.
+	 * @param ExtensionGate   $gate         Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts    Reader of the artifact bundles.
+	 * @param ApplyPayload    $payloads     Builds the payload of an apply.
+	 * @param ApplyService    $applies      Applies changes.
+	 * @param ReviewDecision  $decisions    Builds decision documents.
+	 * @param ReviewResult    $results      Validates the host plugin's result.
+	 * @param Capabilities    $capabilities Permission checks of the user.
+	 * @param AuditTrail      $audit        Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -56,12 +55,13 @@ final class ReviewService {
 	) {}
 
 	/**
-	 * Takes a decision.
+	 * Carries out a decision.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`, `action`, and for an approval what an apply takes; `reason?`, `decided_at?`, `context?`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input: `artifact_id`, `action`, the apply fields for an
+	 *   approval; `reason?`, `decided_at?`, `context?`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-review-result/v1`.
-	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 * @throws Failure When a check fails; the audit log records the failure too.
 	 */
 	public function review( array $input, Authority $authority ): array {
 		$this->gate->check();
@@ -75,7 +75,7 @@ final class ReviewService {
 			$this->assert_may( $action, $authority );
 			$artifact     = $this->artifacts->artifact( $input );
 			$verification = Artifacts::verify( (string) $artifact['directory'] );
-			// Host paths are the operator's; this goes to hooks and callers.
+			// The report reaches hooks and callers, which must not see host paths.
 			unset( $verification['manifest'], $verification['bundleDirectory'] );
 			$decision = $this->decisions->document( $action, $input, $artifact, $verification );
 			$record   = $this->decisions->record( $decision );
@@ -84,7 +84,7 @@ final class ReviewService {
 				$decision = $this->decisions->bound( $decision, $payload );
 				$record   = $this->decisions->record( $decision );
 				$input    = $this->bound( $input, $decision, $payload );
-				// From here on something may be written, so the decision is on record first.
+				// The host plugin may write files from here on, so the decision is recorded first.
 				$this->audit->write( 'review', $record + [ 'status' => 'started' ] );
 			}
 			$result = $this->decided( $decision, $input, $artifact, $verification, $authority );
@@ -113,10 +113,10 @@ final class ReviewService {
 	}
 
 	/**
-	 * Approving is applying; the ability itself asks only for the capability to review.
+	 * Requires the apply capability for an approval; the ability itself checks only the review capability.
 	 *
-	 * @param string    $action    What was decided.
-	 * @param Authority $authority In whose name.
+	 * @param string    $action    Action of the decision.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function assert_may( string $action, Authority $authority ): void {
@@ -131,11 +131,11 @@ final class ReviewService {
 	}
 
 	/**
-	 * The input of the apply, bound to the very bundle and directories that were checked now.
+	 * Returns the input of the apply, bound to the bundle and directories that were just checked.
 	 *
-	 * @param array<string, mixed> $input    As for review.
-	 * @param array<string, mixed> $decision The decision.
-	 * @param array<string, mixed> $payload  What the apply will hand over.
+	 * @param array<string, mixed> $input    Input of the review.
+	 * @param array<string, mixed> $decision Decision of the caller, with user and time.
+	 * @param array<string, mixed> $payload  Payload of the apply.
 	 * @return array<string, mixed>
 	 */
 	private function bound( array $input, array $decision, array $payload ): array {
@@ -147,13 +147,13 @@ final class ReviewService {
 	}
 
 	/**
-	 * Asks the host plugin first, and takes the usual way when it does not answer.
+	 * Calls the host plugin first, and uses the default handling when it does not answer.
 	 *
-	 * @param array<string, mixed> $decision     The decision.
-	 * @param array<string, mixed> $input        As for review.
-	 * @param array<string, mixed> $artifact     The bundle.
-	 * @param array<string, mixed> $verification What the verifier says of it.
-	 * @param Authority            $authority    In whose name.
+	 * @param array<string, mixed> $decision     Decision of the caller, with user and time.
+	 * @param array<string, mixed> $input        Input of the review.
+	 * @param array<string, mixed> $artifact     Artifact bundle.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
+	 * @param Authority            $authority    User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function decided( array $decision, array $input, array $artifact, array $verification, Authority $authority ): array {
@@ -168,25 +168,27 @@ final class ReviewService {
 	}
 
 	/**
-	 * Asks the host plugin. What it throws is its own defect and stays in the log.
+	 * Calls the host plugin. An exception it throws is logged on the server and hidden from the caller.
 	 *
-	 * @param array<string, mixed> $decision     The decision.
-	 * @param array<string, mixed> $artifact     The bundle.
-	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @param array<string, mixed> $decision     Decision of the caller, with user and time.
+	 * @param array<string, mixed> $artifact     Artifact bundle.
+	 * @param array<string, mixed> $verification Report of the bundle verifier.
 	 * @throws Failure `wp_codebox_review_result_invalid`.
 	 */
 	private function ask( array $decision, array $artifact, array $verification ): mixed {
 		try {
 			/**
-			 * Takes a review decision over.
+			 * Handles a review decision in a host plugin.
 			 *
-			 * An approval gets here only when an apply of the same files would pass every
-			 * check. A bundle that is rejected may be broken: look at `artifact_verification`.
+			 * An approval reaches this filter only when an apply of the same files would pass every check. A
+			 * rejected bundle may be damaged: see `artifact_verification`.
 			 *
-			 * @param array|\WP_Error|null $result  Null until a plugin answers with `wp-codebox/artifact-review-result/v1`
-			 *                                      (`adapter`, `status`, `audit_reference`), or, having applied an approved
-			 *                                      change itself, with `wp-codebox/apply-result/v1`. Null in the end: an
-			 *                                      approval is applied, anything else is only put on record.
+			 * @param array|\WP_Error|null $result  Null until a plugin returns
+			 *                                      `wp-codebox/artifact-review-result/v1` (`adapter`,
+			 *                                      `status`, `audit_reference`), or
+			 *                                      `wp-codebox/apply-result/v1` when it applied an approved
+			 *                                      change itself. If it stays null, an approval is applied
+			 *                                      and any other decision is only recorded.
 			 * @param array                $request {
 			 *     What was decided.
 			 *

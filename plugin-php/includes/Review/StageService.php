@@ -1,6 +1,6 @@
 <?php
 /**
- * Staging an apply as somebody else's pending action.
+ * Stages an apply as a pending action that another user accepts.
  *
  * @package WPCodebox
  */
@@ -22,20 +22,20 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A host plugin keeps the pending action; this plugin keeps none. What is staged has
- * passed every check of an apply, and names the sha256 of the manifest and the approval
- * that binds files and directories, so that an acceptance applies exactly this or nothing.
+ * A host plugin stores the pending action; this plugin stores none. A staged apply has passed every check of
+ * an apply. It contains the sha256 of the manifest and the approval token that binds files and directories,
+ * so accepting it applies exactly this change or nothing.
  */
 final class StageService {
 
 	public const KIND = 'wp_codebox_apply_back';
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
-	 * @param ApplyPayload  $payloads Verified and filtered changes.
-	 * @param AuditTrail    $audit    Audit log.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param ApplyPayload  $payloads Builds verified and filtered changes.
+	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -46,10 +46,11 @@ final class StageService {
 	/**
 	 * Stages an apply.
 	 *
-	 * @param array<string, mixed> $input     As for an apply; `summary?`, `agent_id?`, `user_id?`, `context?`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of an apply; `summary?`, `agent_id?`, `user_id?`,
+	 *   `context?`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-stage/v1`.
-	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 * @throws Failure When a check fails; the audit log records the failure too.
 	 */
 	public function stage( array $input, Authority $authority ): array {
 		$this->gate->check();
@@ -85,10 +86,10 @@ final class StageService {
 	}
 
 	/**
-	 * Whose pending action it becomes. A user stages in nobody else's name.
+	 * Returns the owner of the pending action. A user may stage only for itself.
 	 *
-	 * @param array<string, mixed> $input     As for stage.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of the staging.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
 	private function user( array $input, Authority $authority ): int {
@@ -101,11 +102,11 @@ final class StageService {
 	}
 
 	/**
-	 * What the host plugin is to keep.
+	 * Returns the arguments that the host plugin stores.
 	 *
-	 * @param array<string, mixed> $input   As for stage.
-	 * @param array<string, mixed> $payload What an apply would hand over.
-	 * @param int                  $user    Whose action.
+	 * @param array<string, mixed> $input   Input of the staging.
+	 * @param array<string, mixed> $payload Payload of the apply.
+	 * @param int                  $user    Id of the owner.
 	 * @return array<string, mixed>
 	 */
 	private function arguments( array $input, array $payload, int $user ): array {
@@ -153,23 +154,24 @@ final class StageService {
 	}
 
 	/**
-	 * Hands the arguments to the host plugin. What it throws is its own defect and stays
-	 * in the log.
+	 * Passes the arguments to the host plugin. An exception it throws is logged on the server and hidden from
+	 * the caller.
 	 *
-	 * @param array<string, mixed> $arguments What to keep.
-	 * @param array<string, mixed> $bundle    The bundle.
+	 * @param array<string, mixed> $arguments Arguments to store.
+	 * @param array<string, mixed> $bundle    Artifact bundle.
 	 * @throws Failure `wp_codebox_apply_result_invalid`.
 	 */
 	private function delegate( array $arguments, array $bundle ): mixed {
 		try {
 			/**
-			 * Keeps an apply as a pending action, until somebody accepts or rejects it.
+			 * Stores an apply as a pending action until a user accepts or rejects it.
 			 *
-			 * Whoever keeps it asks `can_resolve` of the handler of this kind (filter
-			 * `wp_codebox_pending_apply_artifact_handlers`) when somebody decides, and calls
-			 * its `apply` with `apply_input`, unchanged, when it is accepted.
+			 * When a user decides, the storing plugin calls `can_resolve` of this kind's handler (filter
+			 * `wp_codebox_pending_apply_artifact_handlers`). When the action is accepted, it calls the
+			 * handler's `apply` with the unchanged `apply_input`.
 			 *
-			 * @param array|\WP_Error|null $result     Null until a plugin answers with its record of the action, a map.
+			 * @param array|\WP_Error|null $result     Null until a plugin returns its record of the action, a
+			 *   map.
 			 * @param array                $stage_args {
 			 *     What to keep.
 			 *
@@ -181,7 +183,7 @@ final class StageService {
 			 *     @type int    $user_id      Whose action it is; 0 for none.
 			 *     @type array  $context      The caller's own data.
 			 * }
-			 * @param array                $bundle     The bundle.
+			 * @param array                $bundle     Artifact bundle.
 			 */
 			return apply_filters( 'wp_codebox_stage_pending_apply_artifact', null, $arguments, $bundle );
 		} catch ( Throwable $thrown ) {
@@ -190,9 +192,9 @@ final class StageService {
 	}
 
 	/**
-	 * The host plugin's record of the action.
+	 * Validates the host plugin's record of the action.
 	 *
-	 * @param mixed $answer What the filter returned.
+	 * @param mixed $answer Value that the filter returned.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_pending_apply_unavailable`, or the host plugin's own.
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Who does the work.
+ * Chooses the agent of a task.
  *
  * @package WPCodebox
  */
@@ -20,23 +20,23 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The task's own command line, an ability of the guest, the agent that the task names (one of
- * this site, a preset of the extension or the built-in one), else the site's default, else the
- * built-in agent when there is a model. Nothing here names a binary of the host.
+ * Order: the task's own command line, an ability of the guest, the agent that the task names (one of this
+ * site, a preset of the extension or the built-in one), the site's default, the built-in agent when a model
+ * is available. No choice names a binary of the host.
  */
 final class AgentChoice {
 
-	/** Name of the agent that needs no program: the loop of the runner. */
+	/** Name of the built-in agent, the runner's own model loop. */
 	public const BUILT_IN = 'built-in';
 
-	/** Fields that only the built-in agent keeps. */
+	/** Budget fields that only the built-in agent enforces. */
 	private const BUDGET = [ 'turns', 'input_tokens', 'output_tokens' ];
 
 	/**
-	 * Wires the choice.
+	 * Creates the choice with its dependencies.
 	 *
-	 * @param Settings    $settings Host settings.
-	 * @param ModelChoice $models   Model of a task.
+	 * @param Settings    $settings Settings of the host (plugin settings page and constants).
+	 * @param ModelChoice $models   Chooses the model of a task.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -44,10 +44,10 @@ final class AgentChoice {
 	) {}
 
 	/**
-	 * The agent as the extension takes it.
+	 * Returns the agent in the extension's form.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array<string, mixed> `argv` and `success_codes` of a program, or `kind` with its fields.
+	 * @return array<string, mixed> For a program `argv` and `success_codes`, else `kind` with its fields.
 	 * @throws Failure `wp_codebox_agent_missing`, `wp_codebox_input_invalid` or `wp_codebox_budget_invalid`.
 	 */
 	public function resolve( array $input ): array {
@@ -71,16 +71,16 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Kind of an agent: `command`, `preset`, `model` or `ability`.
+	 * Returns the kind of an agent: `command`, `preset`, `model` or `ability`.
 	 *
-	 * @param array<string, mixed> $agent The agent.
+	 * @param array<string, mixed> $agent Agent in the extension's form.
 	 */
 	public static function kind( array $agent ): string {
 		return (string) ( $agent['kind'] ?? 'command' );
 	}
 
 	/**
-	 * Names of the presets that the extension knows.
+	 * Returns the names of the extension's presets.
 	 *
 	 * @return list<string>
 	 */
@@ -91,9 +91,9 @@ final class AgentChoice {
 	}
 
 	/**
-	 * Names that a task or the default may give.
+	 * Returns the names that a task or the default agent may use.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 * @return list<string>
 	 */
 	public static function names( Settings $settings ): array {
@@ -101,7 +101,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * The agent without what the task adds to it.
+	 * Returns the agent without the fields that the task adds.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
@@ -137,7 +137,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * A program of the guest.
+	 * Returns an agent that is a program of the guest.
 	 *
 	 * @param string    $command Command line.
 	 * @param list<int> $codes   Exit codes that mean success.
@@ -146,7 +146,7 @@ final class AgentChoice {
 	private function program( string $command, array $codes ): array {
 		$argv = Run::splitCommand( $command );
 		if ( [] === $argv ) {
-			throw $this->missing( __( 'The agent command is empty.', 'codebox' ) );
+			throw $this->missing( __( 'The agent command is empty; give a program and its arguments.', 'codebox' ) );
 		}
 		return [
 			'argv'          => $argv,
@@ -155,11 +155,11 @@ final class AgentChoice {
 	}
 
 	/**
-	 * An agent whose program the task does not give.
+	 * Returns an agent whose program comes from the site or a preset, not from the task.
 	 *
-	 * @param array<string, mixed> $agent The agent.
+	 * @param array<string, mixed> $agent Agent as configured.
 	 * @param array<string, mixed> $input Task input.
-	 * @return array<string, mixed> The agent.
+	 * @return array<string, mixed> Agent in the extension's form.
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
@@ -169,7 +169,7 @@ final class AgentChoice {
 	}
 
 	/**
-	 * What the built-in agent may use up and is told. Ranges are the extension's to judge.
+	 * Returns budget and instructions of the built-in agent. The extension checks the ranges.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
@@ -178,7 +178,7 @@ final class AgentChoice {
 		$asked  = (array) ( $input['budget'] ?? [] );
 		$budget = array_intersect_key( $asked, array_flip( self::BUDGET ) );
 		if ( isset( $input['max_turns'] ) ) {
-			// The smaller one holds: both are upper bounds.
+			// Both values are upper bounds; the smaller one applies.
 			$budget['turns'] = min( (int) $input['max_turns'], (int) ( $budget['turns'] ?? PHP_INT_MAX ) );
 		}
 		if ( isset( $asked['cost_usd'] ) ) {
@@ -198,9 +198,9 @@ final class AgentChoice {
 	}
 
 	/**
-	 * The failure with its three ways out.
+	 * Builds the failure with three suggestions.
 	 *
-	 * @param string $sentence What is wrong.
+	 * @param string $sentence Error message.
 	 */
 	private function missing( string $sentence ): Failure {
 		$presets = self::presets();

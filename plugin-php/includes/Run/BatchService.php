@@ -1,6 +1,6 @@
 <?php
 /**
- * Several tasks, one after the other.
+ * Runs several tasks one after the other.
  *
  * @package WPCodebox
  */
@@ -24,26 +24,27 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A loop, not a queue: each task has a sandbox of its own, all of them end with the caller.
+ * The service is a loop without a queue: each task gets its own sandbox, and all of them end when the caller
+ * ends.
  *
- * A task is judged when its turn comes, so that one that is wrong is a failed row and the
- * others run. Every task that was submitted has a row.
+ * A task is validated when its turn comes, so an invalid task becomes a failed row and the others run. Every
+ * submitted task has a row.
  */
 final class BatchService {
 
-	/** How long a task waits for a place on a host that is full. */
-	private const PATIENCE_S = 120;
+	/** Time that a task waits for a free run slot on a full host, in seconds. */
+	private const MAX_WAIT_S = 120;
 
-	/** What the batch wants to know of a row. */
+	/** Fields that the batch needs from a row. */
 	private const END = [ 'status', 'outcome', 'error' ];
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param RunService    $runs    Runs one task.
-	 * @param SchemaStore   $schemas Schemas.
-	 * @param Site          $site    This site.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
+	 * @param Site          $site    Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -53,11 +54,12 @@ final class BatchService {
 	) {}
 
 	/**
-	 * Runs the tasks and waits for the end of the last.
+	 * Runs the tasks and waits until the last one ends.
 	 *
-	 * @param array<string, mixed> $input     `tasks`, `stop_on_failure`, and fields that all share.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     What the caller wants to know.
+	 * @param array<string, mixed> $input     Ability input: `tasks`, `stop_on_failure`, and fields that all
+	 *   tasks share.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @param GroupHooks           $hooks     Callbacks of the caller.
 	 * @return array<string, mixed> `wp-codebox/agent-task-batch/v1`.
 	 * @throws Failure `wp_codebox_tasks_missing`, `wp_codebox_busy`.
 	 */
@@ -65,7 +67,7 @@ final class BatchService {
 		$this->gate->check();
 		try {
 			$batch = Batch::read( $input, 'batch-' . bin2hex( random_bytes( 8 ) ) );
-			// Freed when this method ends: until then the group holds a PHP worker.
+			// Freed when this method returns; until then the batch occupies a PHP worker.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
@@ -88,10 +90,10 @@ final class BatchService {
 	/**
 	 * Runs one task to its end.
 	 *
-	 * @param Batch      $batch     The batch.
-	 * @param int        $index     Which.
-	 * @param Authority  $authority In whose name.
-	 * @param GroupHooks $hooks     What the caller wants to know.
+	 * @param Batch      $batch     State of the batch.
+	 * @param int        $index     Index of the task.
+	 * @param Authority  $authority User or operator the call runs as.
+	 * @param GroupHooks $hooks     Callbacks of the caller.
 	 * @return array<string, mixed>
 	 */
 	private function task( Batch $batch, int $index, Authority $authority, GroupHooks $hooks ): array {
@@ -125,13 +127,13 @@ final class BatchService {
 	}
 
 	/**
-	 * Starts a run; on a host that is full it waits for a place, a while.
+	 * Starts a run; on a full host it waits a limited time for a free run slot.
 	 *
-	 * @param Closure(): Run $start Starts it.
-	 * @param GroupHooks     $hooks Whether to go on.
+	 * @param Closure(): Run $start Starts the run.
+	 * @param GroupHooks     $hooks Callbacks of the caller; a cancellation ends the wait.
 	 */
 	private function start( Closure $start, GroupHooks $hooks ): ?Run {
-		$until = hrtime( true ) + self::PATIENCE_S * 1000000000;
+		$until = hrtime( true ) + self::MAX_WAIT_S * 1000000000;
 		while ( ! $hooks->cancellation->requested() ) {
 			try {
 				return $start();

@@ -1,6 +1,6 @@
 <?php
 /**
- * Stops several runs at once.
+ * Cancels several runs at once.
  *
  * @package WPCodebox
  */
@@ -14,21 +14,21 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Once requested it stays so: runs that are alive are cancelled, and none that starts later
- * goes on. May be called from a signal handler.
+ * A request is permanent: it cancels all active runs and every run that starts later. A signal handler may
+ * call it.
  */
 final class Cancellation {
 
 	private bool $requested = false;
 
 	/**
-	 * Runs that are alive.
+	 * Active runs.
 	 *
 	 * @var array<string, Run>
 	 */
 	private array $runs = [];
 
-	/** Stops everything. */
+	/** Requests cancellation of all runs. */
 	public function request(): void {
 		$this->requested = true;
 		foreach ( $this->runs as $run ) {
@@ -36,15 +36,15 @@ final class Cancellation {
 		}
 	}
 
-	/** Whether everything is to stop. */
+	/** Checks whether cancellation was requested. */
 	public function requested(): bool {
 		return $this->requested;
 	}
 
 	/**
-	 * From now on a request stops this run too; at once when it came already.
+	 * Adds a run to the runs that a request cancels; cancels it at once when the request came earlier.
 	 *
-	 * @param Run $run The run.
+	 * @param Run $run Handle or record of the run.
 	 */
 	public function cover( Run $run ): void {
 		$this->runs[ $run->id() ] = $run;
@@ -54,9 +54,9 @@ final class Cancellation {
 	}
 
 	/**
-	 * The run has ended.
+	 * Removes a run that has ended.
 	 *
-	 * @param Run $run The run.
+	 * @param Run $run Handle or record of the run.
 	 */
 	public function release( Run $run ): void {
 		unset( $this->runs[ $run->id() ] );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which code of the host a sandbox's WordPress loads beside the code under change.
+ * Host code that a sandbox's WordPress loads beside the code under change.
  *
  * @package WPCodebox
  */
@@ -20,20 +20,20 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Turns the site's component contracts, `component_contracts` and `provider_plugin_paths` of a
- * task into components; a later one replaces an earlier one of the same slug. Names, entries,
- * overlaps and mount rights are judged by the extension and its runner.
+ * Converts the site's component contracts and the task's `component_contracts` and `provider_plugin_paths` to
+ * components; a later one replaces an earlier one with the same slug. The extension and its runner check
+ * names, entry files, overlaps and mount rights.
  */
 final class ComponentPlan {
 
 	private const MU_TARGET = '/wordpress/wp-content/mu-plugins/contained-runtime/';
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
-	 * @param Settings      $settings Host settings.
-	 * @param InstalledCode $code     Installed plugins and themes.
-	 * @param Site          $site     This site.
+	 * @param Settings      $settings Settings of the host (plugin settings page and constants).
+	 * @param InstalledCode $code     Lookup of installed plugins and themes.
+	 * @param Site          $site     Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
@@ -42,11 +42,11 @@ final class ComponentPlan {
 	) {}
 
 	/**
-	 * What a task adds to its request: `components` and `agent_bundles`.
+	 * Returns the request fields `components` and `agent_bundles`.
 	 *
 	 * @param array<string, mixed>       $input     Task input.
 	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
-	 * @param Authority                  $authority In whose name.
+	 * @param Authority                  $authority User or operator the call runs as.
 	 * @return array<string, list<array<string, mixed>>>
 	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
 	 */
@@ -67,10 +67,10 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * Where components came from, as their contracts say; for the record.
+	 * Returns the origins of components as their contracts state them, for the provenance record.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array<string, array<string, mixed>> By slug.
+	 * @return array<string, array<string, mixed>> Origins by slug.
 	 */
 	public function provenance( array $input ): array {
 		$found = [];
@@ -83,11 +83,11 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * Components of the site, without those that the task itself works on.
+	 * Returns the site's components without those that the task mounts itself.
 	 *
 	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
-	 * @param Authority                  $authority In whose name.
-	 * @return array<string, array<string, mixed>> By slug.
+	 * @param Authority                  $authority User or operator the call runs as.
+	 * @return array<string, array<string, mixed>> Components by slug.
 	 */
 	private function of_site( array $mounts, Authority $authority ): array {
 		$targets    = array_map( static fn( array $mount ): string => rtrim( (string) ( $mount['target'] ?? '' ), '/' ), $mounts );
@@ -95,7 +95,7 @@ final class ComponentPlan {
 		foreach ( $this->settings->component_contracts() as $contract ) {
 			$row   = $this->component( $contract, $authority );
 			$place = ( 'plugin' === $row['load_as'] ? InstalledCode::PLUGIN_TARGET : self::MU_TARGET ) . $row['slug'];
-			// The task's own copy is the one that counts, and it is what the task is about.
+			// The task's own copy has precedence, because it is the code under change.
 			if ( ! in_array( $place, $targets, true ) ) {
 				$components[ $row['slug'] ] = $row;
 			}
@@ -104,10 +104,11 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * One contract as the extension takes it.
+	 * Converts one contract to the extension's form.
 	 *
-	 * @param array<string, mixed> $contract {slug, path, source, entry, activate, loadAs, required, readiness_probe}.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $contract Contract {slug, path, source, entry, activate, loadAs, required,
+	 *   readiness_probe}.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function component( array $contract, Authority $authority ): array {
@@ -130,10 +131,10 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * A plugin that brings a model provider: active, and the run fails without it.
+	 * Builds a component for a model provider plugin: it is activated, and the run fails without it.
 	 *
-	 * @param string    $path      Its directory, or the slug of an installed plugin.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Directory of the plugin, or the slug of an installed plugin.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function provider( string $path, Authority $authority ): array {
@@ -148,11 +149,12 @@ final class ComponentPlan {
 	}
 
 	/**
-	 * The canonical directory of a component.
+	 * Returns the canonical directory of a component.
 	 *
-	 * @param string    $path      As given; empty: the installed plugin of that slug.
-	 * @param string    $slug      Its slug.
-	 * @param Authority $authority In whose name.
+	 * @param string    $path      Path from the contract; when empty, the installed plugin of that slug is
+	 *   used.
+	 * @param string    $slug      Slug of the component.
+	 * @param Authority $authority User or operator the call runs as.
 	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`.
 	 */
 	private function directory( string $path, string $slug, Authority $authority ): string {
@@ -172,7 +174,7 @@ final class ComponentPlan {
 		}
 		$real  = str_starts_with( $path, '/' ) ? realpath( $path ) : false;
 		$roots = $this->site->allowed_roots( $authority );
-		// Whether something is there is nobody's business outside of what may be mounted.
+		// The error must not reveal whether a path outside of the mountable directories exists.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
 			/* translators: %s: name of a component. */
 			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $slug ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Works through the plan of a fan-out.
+ * Executes the plan of a fan-out.
  *
  * @package WPCodebox
  */
@@ -19,39 +19,45 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One fan-out in progress: starts what may start, looks at each run that is alive, sleeps in
- * the extension while nothing happens. All runs end with this object's caller.
+ * Holds one fan-out in progress: starts ready workers, polls each active run, and sleeps in the extension
+ * while no event arrives. All runs end when the caller of this object ends.
  */
 final class FanoutRunner {
 
-	/** How long one look waits for news, in milliseconds. */
+	/** Time that one poll waits for events, in milliseconds. */
 	private const TICK_MS = 100;
 
-	/** Changed files that are handed over at once. */
+	/** Maximum number of changed files passed per row. */
 	private const FILES = 1000;
 
-	/** What the plan wants to know of a row. */
+	/** Fields that the plan needs from a row. */
 	private const END = [ 'status', 'outcome', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
 
-	/** How soon to ask a full host again, and how long to ask when no run of this fan-out is alive, in milliseconds. */
+	/**
+	 * On a full host: interval between retries, and total wait while no run of this fan-out is active, in
+	 * milliseconds.
+	 */
 	private const RETRY_MS    = 500;
-	private const PATIENCE_MS = 120000;
+	private const MAX_WAIT_MS = 120000;
 
 	/**
-	 * Settled workers by id, in the order they were settled.
+	 * Rows of settled workers by id, in the order of settling.
 	 *
 	 * @var array<string, array<string, mixed>>
 	 */
 	private array $rows = [];
 
 	/**
-	 * Workers at work.
+	 * Active workers.
 	 *
 	 * @var array<string, array{run: Run, input: array<string, mixed>, sources: array<string, string>, note: RunNote, since: int}>
 	 */
 	private array $alive = [];
 
-	/** When a full host is asked again, and since when it is full with none of our runs alive; milliseconds. */
+	/**
+	 * Time of the next retry on a full host, and time since the host is full while no own run is active;
+	 * milliseconds.
+	 */
 	private int $retry_at = 0;
 	private ?int $full    = null;
 
@@ -59,10 +65,10 @@ final class FanoutRunner {
 	 * Wires one fan-out.
 	 *
 	 * @param RunService                          $runs      Starts runs.
-	 * @param Fanout                              $plan      The plan.
-	 * @param array<string, array<string, mixed>> $inputs    Valid input of each worker.
-	 * @param Authority                           $authority In whose name.
-	 * @param GroupHooks                          $hooks     What the caller wants to know.
+	 * @param Fanout                              $plan      Plan of the workers.
+	 * @param array<string, array<string, mixed>> $inputs    Validated input of each worker.
+	 * @param Authority                           $authority User or operator the call runs as.
+	 * @param GroupHooks                          $hooks     Callbacks of the caller.
 	 */
 	public function __construct(
 		private readonly RunService $runs,
@@ -73,7 +79,7 @@ final class FanoutRunner {
 	) {}
 
 	/**
-	 * Works through the plan.
+	 * Executes the plan.
 	 *
 	 * @return array<string, array<string, mixed>> Rows in the order of the plan.
 	 */
@@ -93,7 +99,7 @@ final class FanoutRunner {
 		return array_replace( $this->inputs, $this->rows );
 	}
 
-	/** Starts as many as may start. */
+	/** Starts as many ready workers as the concurrency allows. */
 	private function start(): void {
 		foreach ( $this->plan->ready( array_map( 'strval', array_keys( $this->alive ) ) ) as $id ) {
 			if ( count( $this->alive ) >= $this->plan->concurrency() || self::now() < $this->retry_at || $this->hooks->cancellation->requested() ) {
@@ -125,15 +131,15 @@ final class FanoutRunner {
 		}
 	}
 
-	/** Whether to ask a full host again: while runs of ours are alive, and a while without. */
+	/** Decides whether to retry on a full host: always while own runs are active, otherwise for a limited time. */
 	private function waits(): bool {
 		$now            = self::now();
 		$this->full     = [] === $this->alive ? $this->full ?? $now : null;
 		$this->retry_at = $now + self::RETRY_MS;
-		return null === $this->full || $now - $this->full < self::PATIENCE_MS;
+		return null === $this->full || $now - $this->full < self::MAX_WAIT_MS;
 	}
 
-	/** Takes what there is of each run; when there is nothing, waits a moment for the one that waited longest. */
+	/** Polls each run; when no run has events, waits for the one that has waited longest. */
 	private function look(): void {
 		$before = count( $this->rows );
 		foreach ( array_keys( $this->alive ) as $id ) {
@@ -147,7 +153,7 @@ final class FanoutRunner {
 			usleep( 1000 * min( self::TICK_MS, max( 0, $this->retry_at - self::now() ) ) );
 			return;
 		}
-		// To the end of the line: next time another one is waited for.
+		// Moves the worker to the end, so the next wait is for another one.
 		$entry = $this->alive[ $first ];
 		unset( $this->alive[ $first ] );
 		$this->alive[ $first ] = $entry;
@@ -157,8 +163,8 @@ final class FanoutRunner {
 	/**
 	 * Waits for the end of one run.
 	 *
-	 * @param string $id           Worker.
-	 * @param int    $milliseconds At most so long.
+	 * @param string $id           Id of the worker.
+	 * @param int    $milliseconds Maximum wait in milliseconds.
 	 */
 	private function wait( string $id, int $milliseconds ): void {
 		[ 'run' => $run, 'input' => $input, 'sources' => $sources, 'note' => $note, 'since' => $since ] = $this->alive[ $id ];
@@ -180,11 +186,12 @@ final class FanoutRunner {
 	}
 
 	/**
-	 * A worker is settled.
+	 * Settles a worker.
 	 *
-	 * @param string               $id    Worker.
-	 * @param array<string, mixed> $row   What came of it.
-	 * @param int|null             $since When it started; null when it did not.
+	 * @param string               $id    Id of the worker.
+	 * @param array<string, mixed> $row   Row with its result.
+	 * @param int|null             $since Start time in milliseconds since the epoch; null when it did not
+	 *   start.
 	 */
 	private function settle( string $id, array $row, ?int $since = null ): void {
 		$row = $this->plan->settle( $id, array_intersect_key( $row, array_flip( self::END ) ) ) + $row;
@@ -196,16 +203,16 @@ final class FanoutRunner {
 		$this->hooks->settled( $id, $row );
 	}
 
-	/** Milliseconds since the epoch. */
+	/** Returns the current time in milliseconds since the epoch. */
 	public static function now(): int {
 		return (int) ( 1000 * microtime( true ) );
 	}
 
 	/**
-	 * From when to when, and how long.
+	 * Returns start, end and duration.
 	 *
-	 * @param int $since Milliseconds since the epoch.
-	 * @param int $until The same.
+	 * @param int $since Start in milliseconds since the epoch.
+	 * @param int $until End in milliseconds since the epoch.
 	 * @return array{started_at: string, ended_at: string, duration_ms: int}
 	 */
 	public static function timings( int $since, int $until ): array {

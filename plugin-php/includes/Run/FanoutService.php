@@ -1,6 +1,6 @@
 <?php
 /**
- * Several workers at once.
+ * Runs several workers in parallel.
  *
  * @package WPCodebox
  */
@@ -23,21 +23,21 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Runs a plan of workers, each in a sandbox of its own. What a plan is and what its rows come
- * to together are rules of the extension. Nothing of the fan-out itself is stored: each worker leaves an ordinary run and bundle.
+ * Runs a plan of workers, each in its own sandbox. The extension defines what a valid plan is and how rows
+ * are aggregated. The fan-out itself is not stored: each worker leaves an ordinary run and bundle.
  */
 final class FanoutService {
 
-	/** How many at once, unless the site says otherwise. The extension bounds what it says. */
+	/** Default limit of parallel workers. The extension bounds the site's own value. */
 	private const CONCURRENCY = 8;
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate $gate    Extension check.
+	 * @param ExtensionGate $gate    Check that the PHP extension is loaded and its version fits.
 	 * @param RunService    $runs    Runs one task.
-	 * @param SchemaStore   $schemas Schemas.
-	 * @param Site          $site    This site.
+	 * @param SchemaStore   $schemas Loader of the JSON schemas.
+	 * @param Site          $site    Site the plugin runs on.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -47,19 +47,20 @@ final class FanoutService {
 	) {}
 
 	/**
-	 * Runs the workers and waits for the end of the last.
+	 * Runs the workers and waits until the last one ends.
 	 *
-	 * @param array<string, mixed> $input     `workers`, `concurrency`, `aggregator`, and fields that all share.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     What the caller wants to know.
+	 * @param array<string, mixed> $input     Ability input: `workers`, `concurrency`, `aggregator`, and
+	 *   fields that all workers share.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @param GroupHooks           $hooks     Callbacks of the caller.
 	 * @return array<string, mixed> `wp-codebox/agent-fanout-result/v1`.
-	 * @throws Failure When the plan is wrong or the user has too many groups open; then nothing has started.
+	 * @throws Failure When the plan is invalid or the user has too many open groups; no worker has started.
 	 */
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();
 		try {
 			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
-			// Freed when this method ends: until then the group holds a PHP worker.
+			// Freed when this method returns; until then the fan-out occupies a PHP worker.
 			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
@@ -76,10 +77,10 @@ final class FanoutService {
 	}
 
 	/**
-	 * Inputs of the workers by id.
+	 * Returns the validated inputs of the workers by id.
 	 *
-	 * @param Fanout $plan The plan.
-	 * @return array<string, array<string, mixed>> Valid inputs of run-agent-task.
+	 * @param Fanout $plan Plan of the workers.
+	 * @return array<string, array<string, mixed>> Validated inputs of run-agent-task.
 	 * @throws Failure `wp_codebox_fanout_worker_invalid`.
 	 */
 	private function inputs( Fanout $plan ): array {
@@ -97,13 +98,13 @@ final class FanoutService {
 		return $inputs;
 	}
 
-	/** Highest concurrency of this site. */
+	/** Returns the highest concurrency of this site. */
 	private function most(): int {
 		/**
-		 * Filters how many workers of a fan-out may run at once; from 1 to 64. The host's
-		 * `wp_codebox.max_runs` bounds them in any case: workers beyond it wait.
+		 * Filters how many workers of a fan-out may run in parallel, from 1 to 64. The host's
+		 * `wp_codebox.max_runs` applies in any case: further workers wait.
 		 *
-		 * @param int $most 8.
+		 * @param int $most Default, 8.
 		 */
 		$most = apply_filters( 'wp_codebox_agent_fanout_max_concurrency', self::CONCURRENCY );
 		return is_int( $most ) ? $most : self::CONCURRENCY;

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the caller of several runs wants to know, and to have a say in.
+ * Callbacks of a caller that runs several tasks.
  *
  * @package WPCodebox
  */
@@ -15,18 +15,21 @@ use WPCodebox\Native\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Passed through a batch or a fan-out. An ability gives none of them.
+ * Passed through a batch or a fan-out. An ability passes none of them.
  */
 final class GroupHooks {
 
 	/**
-	 * Collects the hooks.
+	 * Creates the callbacks.
 	 *
-	 * @param Cancellation $cancellation Stops everything.
-	 * @param Closure|null $on_start     Gets name of the task or worker, and its handle: `(string, Run): void`.
-	 * @param Closure|null $on_event     Gets name and lifecycle event: `(string, array): mixed`; false stops everything.
-	 * @param Closure|null $on_row       Gets each row once it is settled: `(string, array): void`.
-	 * @param Closure|null $stage        What the operator puts into the guest: `(array $input): array{array, list}`.
+	 * @param Cancellation $cancellation Cancels all runs.
+	 * @param Closure|null $on_start     Gets the name of the task or worker and its run handle: `(string,
+	 *   Run): void`.
+	 * @param Closure|null $on_event     Gets name and lifecycle event: `(string, array): mixed`; returning
+	 *   false cancels all runs.
+	 * @param Closure|null $on_row       Gets each settled row: `(string, array): void`.
+	 * @param Closure|null $stage        Returns the input and the host files that the operator mounts into
+	 *   the guest: `(array $input): array{array, list}`.
 	 */
 	public function __construct(
 		public readonly Cancellation $cancellation = new Cancellation(),
@@ -37,10 +40,10 @@ final class GroupHooks {
 	) {}
 
 	/**
-	 * A run exists.
+	 * Reports that a run exists.
 	 *
-	 * @param string $name Task or worker.
-	 * @param Run    $run  Its handle.
+	 * @param string $name Name of the task or worker.
+	 * @param Run    $run  Run handle.
 	 */
 	public function started( string $name, Run $run ): void {
 		$this->cancellation->cover( $run );
@@ -50,9 +53,9 @@ final class GroupHooks {
 	}
 
 	/**
-	 * What `Run::wait()` calls for each event. A request to stop cancels the run itself.
+	 * Returns the callback that `Run::wait()` calls for each event. Cancellation applies to the run itself.
 	 *
-	 * @param string $name Task or worker.
+	 * @param string $name Name of the task or worker.
 	 * @return Closure(array): void
 	 */
 	public function listener( string $name ): Closure {
@@ -64,10 +67,10 @@ final class GroupHooks {
 	}
 
 	/**
-	 * A row is settled.
+	 * Reports a settled row.
 	 *
-	 * @param string               $name Task or worker.
-	 * @param array<string, mixed> $row  The row.
+	 * @param string               $name Name of the task or worker.
+	 * @param array<string, mixed> $row  Row to read.
 	 */
 	public function settled( string $name, array $row ): void {
 		if ( null !== $this->on_row ) {
@@ -76,7 +79,7 @@ final class GroupHooks {
 	}
 
 	/**
-	 * The input of one run, and host files for its guest.
+	 * Returns the input of one run and the host files for its guest.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}

@@ -1,6 +1,6 @@
 <?php
 /**
- * One of several runs, as a row.
+ * Row of one run in a batch or fan-out.
  *
  * @package WPCodebox
  */
@@ -15,15 +15,14 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * What a row of a batch or a fan-out says of its run. Which status that makes it, and what rows
- * come to, the extension says.
+ * Builds the row fields that describe the run. The extension derives the row's status and aggregates rows.
  */
 final class GroupRow {
 
 	private const KEPT = [ 'outcome', 'summary', 'session', 'changed_files', 'approvable', 'completion_outcome', 'agent_result', 'evidence_refs', 'cost', 'run', 'error' ];
 
 	/**
-	 * Of a run that came to an outcome.
+	 * Builds the row of a run with an outcome.
 	 *
 	 * @param array<string, mixed> $envelope `wp-codebox/agent-task-run/v1`.
 	 * @return array<string, mixed>
@@ -41,10 +40,10 @@ final class GroupRow {
 	}
 
 	/**
-	 * Of one that never came to an outcome. What a host plugin put into the failure need not be
-	 * JSON, and a row is.
+	 * Builds the row of a run without an outcome. Failure data from a host plugin may not be JSON-encodable,
+	 * but a row must be.
 	 *
-	 * @param Failure $failure Why.
+	 * @param Failure $failure Failure to report.
 	 * @return array<string, mixed>
 	 */
 	public static function failed( Failure $failure ): array {
@@ -55,7 +54,7 @@ final class GroupRow {
 	}
 
 	/**
-	 * Of one that was cancelled before it started.
+	 * Builds the row of a run that was cancelled before it started.
 	 *
 	 * @return array<string, mixed>
 	 */

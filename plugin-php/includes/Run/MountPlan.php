@@ -1,6 +1,6 @@
 <?php
 /**
- * Which directories a task mounts.
+ * Mounts of a task.
  *
  * @package WPCodebox
  */
@@ -17,25 +17,25 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Turns `plugin`, `theme` and `mounts` of a task into mount rows. Whether a row is
- * allowed is judged by the extension.
+ * Converts `plugin`, `theme` and `mounts` of a task to mount rows. The extension decides whether a row is
+ * allowed.
  */
 final class MountPlan {
 
 	/**
-	 * Wires the plan.
+	 * Creates the plan with its dependencies.
 	 *
-	 * @param InstalledCode $code Installed plugins and themes.
+	 * @param InstalledCode $code Lookup of installed plugins and themes.
 	 */
 	public function __construct( private readonly InstalledCode $code ) {}
 
 	/**
-	 * The rows, in order: plugin, theme, then `mounts` as given. `git` of the task is that of each
-	 * row without its own.
+	 * Returns the rows in order: plugin, theme, then `mounts` as given. A row without its own `git` gets the
+	 * task's `git`.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return list<array<string, mixed>>
-	 * @throws Failure `wp_codebox_mount_missing` when there is none.
+	 * @throws Failure `wp_codebox_mount_missing` when the task has no mount.
 	 */
 	public function rows( array $input ): array {
 		$rows = [];
@@ -67,10 +67,10 @@ final class MountPlan {
 	}
 
 	/**
-	 * The row with `metadata.origin`: which code of this site its source is. An apply compares
-	 * it with its target, so what the caller sent in that field is dropped.
+	 * Adds `metadata.origin`, the identity of the source code on this site. An apply compares it with its
+	 * target, so a value that the caller sent is dropped.
 	 *
-	 * @param array<string, mixed> $row A mount.
+	 * @param array<string, mixed> $row Mount row.
 	 * @return array<string, mixed>
 	 */
 	private function with_origin( array $row ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Tools that this site answers for.
+ * Tools that the parent site executes for an agent.
  *
  * @package WPCodebox
  */
@@ -19,33 +19,32 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * An agent in a sandbox may ask its site for what the task lists: abilities of this site, which
- * the current user may execute. What comes from the sandbox is untrusted: the list, the
- * permission and the input are judged again at each call. Never an ability of Codebox itself:
- * an agent neither starts runs nor reviews or applies its own work.
+ * An agent in a sandbox may call abilities of its parent site that the task lists and the current user may
+ * execute. Input from the sandbox is untrusted: list, permission and input are checked again at each call.
+ * Abilities of Codebox itself are excluded: an agent can neither start runs nor review or apply its own work.
  */
 final class ParentTools {
 
 	public const BRIDGE = 'wp-codebox/parent-tool-bridge/v1';
 	public const RESULT = 'wp-codebox/parent-tool-result/v1';
 
-	/** Most bytes of an answer, as JSON. */
+	/** Size limit of a response, in bytes of JSON. */
 	public const MOST_BYTES = 65536;
 
-	/** Most tools of one task. */
+	/** Maximum number of tools of one task. */
 	private const MOST_TOOLS = 32;
 
 	/**
-	 * Wires the tools.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param AuditTrail $audit Audit log.
+	 * @param AuditTrail $audit Audit log that records each decision.
 	 */
 	public function __construct( private readonly AuditTrail $audit ) {}
 
 	/**
-	 * The list as the extension takes it; null when the task lists none.
+	 * Returns the list in the extension's form; null when the task lists no tool.
 	 *
-	 * @param array<string, mixed> $input Task input: `parent_tool_bridge`.
+	 * @param array<string, mixed> $input Task input with `parent_tool_bridge`.
 	 * @return array<string, mixed>|null
 	 * @throws Failure `wp_codebox_input_invalid` or `wp_codebox_tool_not_allowed`.
 	 */
@@ -69,9 +68,9 @@ final class ParentTools {
 	}
 
 	/**
-	 * What `Run::wait()` calls for each request of the sandbox.
+	 * Returns the callback that `Run::wait()` calls for each request of the sandbox.
 	 *
-	 * @param list<string>         $ids   Ids of the tools that are listed.
+	 * @param list<string>         $ids   Ids of the listed tools.
 	 * @param array<string, mixed> $input Task input.
 	 * @return callable(array): array
 	 */
@@ -93,7 +92,7 @@ final class ParentTools {
 					)
 				);
 			} catch ( Failure $failure ) {
-				// What cannot be recorded is not told either.
+				// A result that the audit log could not record is not given to the agent.
 				$answer = $this->refused( 'failed', $failure->error_code, $failure->getMessage() );
 			}
 			return [
@@ -107,27 +106,27 @@ final class ParentTools {
 	}
 
 	/**
-	 * Id of the tool that is an ability. Ability names have no dots.
+	 * Returns the tool id of an ability. Ability names have no dots.
 	 *
-	 * @param string $name Ability.
+	 * @param string $name Name of the ability.
 	 */
 	public static function id( string $name ): string {
 		return str_replace( '/', '.', $name );
 	}
 
 	/**
-	 * The ability that a tool is.
+	 * Returns the ability name of a tool.
 	 *
-	 * @param string $id Tool.
+	 * @param string $id Tool id.
 	 */
 	private static function ability( string $id ): string {
 		return str_replace( '.', '/', $id );
 	}
 
 	/**
-	 * One tool of the list.
+	 * Builds one tool of the list.
 	 *
-	 * @param string               $name  Ability.
+	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array{id: string, description: string, input_schema: array<string, mixed>}
 	 */
@@ -150,9 +149,9 @@ final class ParentTools {
 	}
 
 	/**
-	 * A schema without its empty members: PHP has one empty array for lists and objects.
+	 * Removes empty members from a schema: PHP has one empty array for lists and objects.
 	 *
-	 * @param array<mixed> $schema Schema.
+	 * @param array<mixed> $schema JSON schema.
 	 * @return array<mixed>
 	 */
 	private static function without_empty( array $schema ): array {
@@ -161,30 +160,30 @@ final class ParentTools {
 	}
 
 	/**
-	 * Whether the site lends an ability at all.
+	 * Checks whether the site permits the ability as a tool.
 	 *
-	 * @param string               $name  Ability.
+	 * @param string               $name  Name of the ability.
 	 * @param array<string, mixed> $input Task input.
 	 */
 	private function lent( string $name, array $input ): bool {
 		/**
-		 * Filters whether an agent may ask for an ability of this site, when a task lists it and
-		 * again at each call. It can only narrow: the ability's own permission holds as well, and
-		 * anything but `true` refuses.
+		 * Filters whether an agent may call an ability of this site, when a task lists it and again at each
+		 * call. The filter can only restrict: the ability's own permission check applies too, and any value
+		 * but `true` refuses.
 		 *
 		 * @param bool                 $allowed Always true.
-		 * @param string               $name    Ability.
-		 * @param int                  $user_id Who runs the task; 0 for the operator.
+		 * @param string               $name    Name of the ability.
+		 * @param int                  $user_id User id of the task's owner; 0 for the operator.
 		 * @param array<string, mixed> $input   Task input.
 		 */
 		return true === apply_filters( 'wp_codebox_can_call_parent_tool', true, $name, get_current_user_id(), $input );
 	}
 
 	/**
-	 * What comes of one call of a listed tool.
+	 * Executes one call of a listed tool.
 	 *
-	 * @param string               $name  Ability.
-	 * @param array<string, mixed> $given Input of the ability; the sandbox wrote it.
+	 * @param string               $name  Name of the ability.
+	 * @param array<string, mixed> $given Ability input, written by the sandbox.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
 	 */
@@ -197,7 +196,7 @@ final class ParentTools {
 			return $this->refused( 'denied', ErrorCode::ToolNotAllowed->value, 'This site does not lend this ability to an agent of this user.' );
 		}
 		try {
-			// Validates the input and asks the permission as the current user.
+			// Validates the input and checks the permission as the current user.
 			$output = $ability->execute( [] === $ability->get_input_schema() ? null : $given );
 		} catch ( Throwable $thrown ) {
 			$failure = Failure::from( $thrown );
@@ -206,7 +205,8 @@ final class ParentTools {
 		if ( is_wp_error( $output ) ) {
 			$code = (string) $output->get_error_code();
 			if ( 'ability_callback_exception' === $code ) {
-				// Since WordPress 7.1 core catches it, and quotes a text that was meant for a log.
+				// Since WordPress 7.1, WordPress catches the exception and its error quotes text meant for a
+				// log.
 				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability failed inside; this site knows more.' );
 			}
 			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
@@ -226,11 +226,11 @@ final class ParentTools {
 	}
 
 	/**
-	 * An answer without output. The agent and the audit log get it in English.
+	 * Builds a response without output. Agent and audit log get its message in English.
 	 *
 	 * @param string $status  `denied`, `failed` or `unavailable`.
-	 * @param string $code    Stable code.
-	 * @param string $message Sentence.
+	 * @param string $code    Stable error code.
+	 * @param string $message Message for the agent.
 	 * @return array<string, mixed>
 	 */
 	private function refused( string $status, string $code, string $message ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * From the input of a task to a request of the extension.
+ * Converts the input of a task to a request of the extension.
  *
  * @package WPCodebox
  */
@@ -20,25 +20,25 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Leaves the caller's input as it is and puts the host's values beside it: what only WordPress
- * knows (directories, the site's id), and what the input names (plugins, agents, models,
- * secrets). The extension decides which of the two may set a field, and judges all of them.
+ * Leaves the caller's input unchanged and adds host values beside it: data that only WordPress knows
+ * (directories, site id) and objects that the input names (plugins, agents, models, secrets). The extension
+ * decides which of the two may set a field, and validates all of them.
  */
 final class RequestBuilder {
 
 	/**
-	 * Wires the builder.
+	 * Creates the builder with its dependencies.
 	 *
-	 * @param Site          $site       This site.
-	 * @param MountPlan     $mounts     Mounts of a task.
-	 * @param ComponentPlan $components Components of a task.
-	 * @param AgentChoice   $agents     Agent of a task.
-	 * @param TaskModel     $models     Model of a task, and what it inherits.
-	 * @param ToolChoice    $tools      Tools of a task.
-	 * @param ParentTools   $parent     Tools that this site answers for.
-	 * @param SecretChoice  $secrets    Secrets of a task.
-	 * @param TaskLimits    $limits     Limits of a task.
-	 * @param Settings      $settings   Host settings.
+	 * @param Site          $site       Site the plugin runs on.
+	 * @param MountPlan     $mounts     Resolves mounts of a task.
+	 * @param ComponentPlan $components Resolves components of a task.
+	 * @param AgentChoice   $agents     Chooses the agent of a task.
+	 * @param TaskModel     $models     Resolves model and inherited connectors of a task.
+	 * @param ToolChoice    $tools      Resolves the tools of a task.
+	 * @param ParentTools   $parent     Resolves the parent tools of a task.
+	 * @param SecretChoice  $secrets    Resolves the secrets of a task.
+	 * @param TaskLimits    $limits     Resolves the limits of a task.
+	 * @param Settings      $settings   Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct(
 		private readonly Site $site,
@@ -54,14 +54,16 @@ final class RequestBuilder {
 	) {}
 
 	/**
-	 * Builds the request. The task itself is judged first, so that a caller who forgot
-	 * the goal hears about that and not about a missing mount.
+	 * Builds the request. The task itself is validated first, so a missing goal is reported before a missing
+	 * mount.
 	 *
-	 * @param array<string, mixed>                              $input     Task input, valid by its schema.
-	 * @param Authority                                         $authority In whose name.
-	 * @param list<array{source: string, target: string}>       $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                        $lent      Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array{command: string, args?: list<string>}> $commands  Commands of a repeated run.
+	 * @param array<string, mixed>                              $input     Task input that its schema accepts.
+	 * @param Authority                                         $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}>       $staged    Host files that the operator mounts
+	 *   into the guest.
+	 * @param list<array<string, mixed>>                        $lent      Secrets from `--secret-env`, each
+	 *   {env, value, hosts}.
+	 * @param list<array{command: string, args?: list<string>}> $commands  Commands that a replay executes.
 	 * @return RunRequest
 	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
@@ -79,7 +81,8 @@ final class RequestBuilder {
 			'allowed_tools' => $this->names( $tools['allowed_tools'], $parent ),
 			'commands'      => $commands,
 		];
-		// These are not resolved yet, and as the caller wrote them they are not judged.
+		// These fields are not resolved yet; empty values skip their validation in the caller's unresolved
+		// form.
 		$unresolved = [
 			'mounts'              => [],
 			'agent_bundles'       => [],
@@ -100,7 +103,8 @@ final class RequestBuilder {
 		}
 		$host['secrets']     = $given->secrets;
 		$host['provenance'] += $given->record;
-		// The built-in agent's model is the runner's to call; everything else calls it from the guest.
+		// The runner calls the model of the built-in agent; every other agent calls it from the guest and
+		// needs network access.
 		$presets                     = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
 		$host                       += $this->policy( $input, $given->for_guest() ? 'connector-scoped' : 'none', $presets );
 		$host['sandbox_tool_policy'] = $tools['policy'];
@@ -109,7 +113,7 @@ final class RequestBuilder {
 		}
 		if ( [] !== $staged ) {
 			$host['staged_files'] = $staged;
-			// Names only, so that a repetition can say what it lacks.
+			// Records only targets, so a replay can report the missing files.
 			$host['provenance']['staged_files'] = array_column( $staged, 'target' );
 		}
 		$roots = $this->site->allowed_roots( $authority );
@@ -124,9 +128,9 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Names of the tools of a task: those that are named, and with them the parent tools it lists.
+	 * Returns the tool names of a task, including the parent tools that it lists.
 	 *
-	 * @param list<string>|null         $allowed Tools that are named; null or empty: all.
+	 * @param list<string>|null         $allowed Names of allowed tools; null or empty allows all.
 	 * @param array<string, mixed>|null $parent  Parent tools.
 	 * @return list<string>
 	 */
@@ -135,11 +139,12 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * The policy, when the task needs another than the default.
+	 * Returns the policy when the task needs another one than the default.
 	 *
 	 * @param array<string, mixed> $input   Task input.
-	 * @param string               $secrets What a policy that is not given says of secrets.
-	 * @param list<string>         $presets Network presets the agent needs. A task that says deny keeps it.
+	 * @param string               $secrets Secrets mode of the policy when the task gives none.
+	 * @param list<string>         $presets Network presets that the agent needs; a task with network deny
+	 *   keeps it.
 	 * @return array{policy?: array<string, mixed>}
 	 */
 	private function policy( array $input, string $secrets, array $presets ): array {
@@ -159,10 +164,10 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Who asked, as it may stand in a bundle: no names, no host paths.
+	 * Returns the requester in a form for bundles: no names, no host paths.
 	 *
 	 * @param array<string, mixed> $input     Task input.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function provenance( array $input, Authority $authority ): array {

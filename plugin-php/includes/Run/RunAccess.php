@@ -1,6 +1,6 @@
 <?php
 /**
- * Who may see and cancel which runs.
+ * Decides which runs a user may see and cancel.
  *
  * @package WPCodebox
  */
@@ -15,28 +15,28 @@ use WPCodebox\Capabilities;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Everybody sees the runs they started; the operator and reviewers see all of the site.
+ * Users see the runs they started; the operator and reviewers see all runs of the site.
  */
 final class RunAccess {
 
 	/**
-	 * Wires the rule.
+	 * Creates the rule with its dependencies.
 	 *
-	 * @param Capabilities $capabilities Permission.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct( private readonly Capabilities $capabilities ) {}
 
 	/**
-	 * Whether the caller sees all runs of the site.
+	 * Checks whether the caller sees all runs of the site.
 	 *
-	 * @param Authority $authority In whose name.
+	 * @param Authority $authority User or operator the call runs as.
 	 */
 	public function sees_all( Authority $authority ): bool {
 		return Authority::Operator === $authority || $this->capabilities->allows( Capabilities::REVIEW );
 	}
 
 	/**
-	 * Whether the current user started the run.
+	 * Checks whether the current user started the run.
 	 *
 	 * @param array<string, mixed> $view `wp-codebox/run/v1`.
 	 */

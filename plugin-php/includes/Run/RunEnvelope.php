@@ -1,6 +1,6 @@
 <?php
 /**
- * The answer to a task.
+ * Builds the result of a task.
  *
  * @package WPCodebox
  */
@@ -12,20 +12,20 @@ namespace WPCodebox\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Builds `wp-codebox/agent-task-run/v1` and the `wp-codebox/sandbox-session/v1` in it
- * from a run result. What the outcome means (success, session status, exit status)
- * comes from the extension's outcome table; the rest is a projection. Members that
- * would be empty objects are left out: PHP would print them as lists.
+ * Builds `wp-codebox/agent-task-run/v1` and its `wp-codebox/sandbox-session/v1` from a run result. The
+ * extension's outcome table defines success, session status and exit status; all other fields are copied or
+ * derived. Members that would be empty objects are omitted, because PHP encodes them as lists.
  */
 final class RunEnvelope {
 
 	/**
-	 * Builds the envelope.
+	 * Builds the result document.
 	 *
-	 * @param array<string, mixed> $input  Task input: correlation fields are echoed from here.
+	 * @param array<string, mixed> $input  Task input, whose correlation fields are returned.
 	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param array<string, mixed> $model  What may be said of its model: `provider`, `model`, `credential`; empty without one.
+	 * @param array<string, mixed> $model  Recordable model data: `provider`, `model`, `credential`; empty
+	 *   without a model.
 	 * @return array<string, mixed>
 	 */
 	public function build( array $input, array $task, array $result, array $model = [] ): array {
@@ -80,10 +80,10 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * The correlation envelope. Nothing of it is stored.
+	 * Builds the correlation data, which is not stored.
 	 *
 	 * @param array<string, mixed> $input  Task input.
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function session( array $input, array $result ): array {
@@ -118,9 +118,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Where a reviewer looks.
+	 * Returns the bundle files that a reviewer reads first.
 	 *
-	 * @param string $directory Bundle directory.
+	 * @param string $directory Path of the bundle directory.
 	 * @return array<string, string>
 	 */
 	private function paths( string $directory ): array {
@@ -135,9 +135,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * References to what the bundle proves.
+	 * Returns references to the bundle's evidence.
 	 *
-	 * @param string               $directory Bundle directory.
+	 * @param string               $directory Path of the bundle directory.
 	 * @param array<string, mixed> $artifacts `artifacts` of the run result.
 	 * @return array<string, string>
 	 */
@@ -154,9 +154,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * What a machine looks at first when a run was not good.
+	 * Returns the machine-readable diagnosis of a run that did not succeed.
 	 *
-	 * @param array<string, mixed> $result     Run result.
+	 * @param array<string, mixed> $result     Result of the run.
 	 * @param array<string, mixed> $completion Completion outcome.
 	 * @param array<string, mixed> $agent      Agent result.
 	 * @return array<string, mixed>
@@ -177,10 +177,10 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * Correlation of the call.
+	 * Returns the correlation fields of the call.
 	 *
 	 * @param array<string, mixed> $input  Task input.
-	 * @param string               $run_id Run.
+	 * @param string               $run_id Run id.
 	 * @return array<string, mixed>
 	 */
 	private function run_metadata( array $input, string $run_id ): array {
@@ -202,10 +202,10 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * The model and what was used of it.
+	 * Returns the model and its usage.
 	 *
-	 * @param array<string, mixed> $model  What may be said of it.
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $model  Recordable model data.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function model( array $model, array $result ): array {
@@ -217,9 +217,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * The run itself, without what stands elsewhere in the envelope.
+	 * Returns the run fields that are not elsewhere in the document.
 	 *
-	 * @param array<string, mixed> $result Run result.
+	 * @param array<string, mixed> $result Result of the run.
 	 * @return array<string, mixed>
 	 */
 	private function run( array $result ): array {
@@ -231,10 +231,10 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * A bundle says `.` where it lies; the caller hears where that is.
+	 * Replaces `.`, the bundle's path inside its own documents, by the bundle's directory.
 	 *
-	 * @param array<string, mixed> $document  A document of the bundle.
-	 * @param string               $directory Bundle directory.
+	 * @param array<string, mixed> $document  Document of the bundle.
+	 * @param string               $directory Path of the bundle directory.
 	 * @return array<string, mixed>
 	 */
 	private function located( array $document, string $directory ): array {
@@ -251,9 +251,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * The outcome in the words of a command.
+	 * Converts the outcome to a command status.
 	 *
-	 * @param string $outcome Outcome.
+	 * @param string $outcome Outcome of the run.
 	 */
 	private function command_status( string $outcome ): string {
 		return match ( $outcome ) {
@@ -265,9 +265,9 @@ final class RunEnvelope {
 	}
 
 	/**
-	 * The outcome in the words of an agent task.
+	 * Converts the outcome to an agent task status.
 	 *
-	 * @param string $outcome Outcome.
+	 * @param string $outcome Outcome of the run.
 	 */
 	private function agent_task_status( string $outcome ): string {
 		return match ( $outcome ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What stays of a request once its run is started.
+ * Data about a request that is needed after its run starts.
  *
  * @package WPCodebox
  */
@@ -12,16 +12,16 @@ namespace WPCodebox\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Enough to answer for the run; the request itself, which holds secrets, is let go.
+ * Holds what is needed to build the result; the request itself, which contains secrets, is released.
  */
 final class RunNote {
 
 	/**
-	 * Takes the note.
+	 * Creates the note.
 	 *
 	 * @param array<string, mixed> $task  `wp-codebox/task-input/v1`.
-	 * @param array<string, mixed> $model What may be said of its model; empty without one.
-	 * @param list<string>         $tools Ids of the parent tools it lists.
+	 * @param array<string, mixed> $model Recordable model data; empty without a model.
+	 * @param list<string>         $tools Ids of the listed parent tools.
 	 */
 	private function __construct(
 		public readonly array $task,
@@ -30,9 +30,9 @@ final class RunNote {
 	) {}
 
 	/**
-	 * The note of a request.
+	 * Creates the note of a request.
 	 *
-	 * @param RunRequest $request The request.
+	 * @param RunRequest $request Request to handle.
 	 */
 	public static function of( RunRequest $request ): self {
 		return new self(

@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs of this site, whoever started them and whether they go on.
+ * Runs of this site, active and ended, of all users.
  *
  * @package WPCodebox
  */
@@ -23,27 +23,27 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Lists, reads, follows and cancels. Who may not see a run hears of it exactly what is said
- * of a run that does not exist.
+ * Lists, reads, follows and cancels runs. A caller without permission gets the same error as for a run that
+ * does not exist.
  */
 final class RunRegistry {
 
 	public const PER_PAGE = 50;
 	public const EVENTS   = 200;
 
-	/** What the outcome table says of an ended run. */
+	/** Fields that the outcome table defines for an ended run. */
 	private const VERDICT = [ 'session_status', 'success', 'exit_status' ];
 
 	private const PAGE = 200;
 
 	/**
-	 * Wires the registry.
+	 * Creates the registry with its dependencies.
 	 *
-	 * @param ExtensionGate $gate     Extension check.
-	 * @param Site          $site     This site.
-	 * @param RunAccess     $access   Who may see what.
-	 * @param RunEnvelope   $envelope Answer builder.
-	 * @param AuditTrail    $audit    Audit log.
+	 * @param ExtensionGate $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param Site          $site     Site the plugin runs on.
+	 * @param RunAccess     $access   Decides which runs a user may see.
+	 * @param RunEnvelope   $envelope Builds result documents.
+	 * @param AuditTrail    $audit    Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -54,10 +54,10 @@ final class RunRegistry {
 	) {}
 
 	/**
-	 * Runs, newest first: all of the site for those who review, else the caller's own.
+	 * Lists runs, newest first: all runs of the site for reviewers, else the caller's own.
 	 *
-	 * @param array<string, mixed> $input     `status`, `page`, `per_page`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `status`, `page`, `per_page`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-list/v1`.
 	 */
 	public function list( array $input, Authority $authority ): array {
@@ -92,12 +92,12 @@ final class RunRegistry {
 	}
 
 	/**
-	 * One run; when it came to a result, `result` is the envelope a caller who waited would
-	 * have got, without the ids of a caller. The task in it is the one the bundle recorded,
-	 * redacted; without a bundle only its goal.
+	 * Reads one run. For an ended run, `result` is the document that a waiting caller would have received,
+	 * without client-side ids. Its task comes from the bundle, redacted; without a bundle only the goal is
+	 * known.
 	 *
-	 * @param array<string, mixed> $input     `run_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `run_id`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, result?}`.
 	 */
 	public function get( array $input, Authority $authority ): array {
@@ -116,10 +116,10 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Events after a cursor.
+	 * Returns events after a cursor.
 	 *
-	 * @param array<string, mixed> $input     `run_id`, `after`, `per_page`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `run_id`, `after`, `per_page`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
 	 */
 	public function events( array $input, Authority $authority ): array {
@@ -134,17 +134,17 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Asks a run to stop and to keep what it has. Asking again, or for a run that has ended,
-	 * is no error.
+	 * Requests that a run stops and stores its changes. Repeating the request, or cancelling an ended run, is
+	 * not an error.
 	 *
-	 * @param array<string, mixed> $input     `run_id`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with `run_id`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/run-cancellation/v1`.
 	 */
 	public function cancel( array $input, Authority $authority ): array {
 		$reference = $this->reference( $input, $authority );
 		$answer    = Runs::cancel( $this->site->id(), $reference );
-		// After the deed: a log that cannot be written must not keep a run from being stopped.
+		// Recorded after the request: a log that cannot be written must not prevent the cancellation.
 		if ( 'requested' === $answer['answer'] ) {
 			$this->audit->write( 'run-cancel', [ 'run_id' => (string) $answer['run_id'] ] );
 		}
@@ -152,7 +152,7 @@ final class RunRegistry {
 	}
 
 	/**
-	 * A run as it stands in an answer: without its result, and without empty objects.
+	 * Returns a run in the form for responses: without its result and without empty objects.
 	 *
 	 * @param array<string, mixed> $view `wp-codebox/run/v1` of the extension.
 	 * @return array<string, mixed>
@@ -171,11 +171,11 @@ final class RunRegistry {
 	}
 
 	/**
-	 * What names the run for the extension, if the caller may see it.
+	 * Returns the run reference for the extension, if the caller may see the run.
 	 *
-	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
-	 * @param Authority            $authority In whose name.
-	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
+	 * @param array<string, mixed> $input     Ability input with `run_id` or a prefix of one.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @throws Failure `wp_codebox_run_not_found` for a run that does not exist or belongs to another user.
 	 */
 	private function reference( array $input, Authority $authority ): string {
 		$this->gate->check();
@@ -187,8 +187,8 @@ final class RunRegistry {
 			return $reference;
 		}
 		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/D', $reference ) ) {
-			// A beginning is looked for among the caller's own runs only: an answer
-			// about all of them would tell which others exist.
+			// A prefix is searched among the caller's own runs only; searching all runs would reveal which
+			// others exist.
 			return $this->own_reference( $reference );
 		}
 		try {
@@ -206,10 +206,10 @@ final class RunRegistry {
 	}
 
 	/**
-	 * The one run of the caller that begins so.
+	 * Returns the caller's only run with this prefix.
 	 *
-	 * @param string $reference Beginning of a run id.
-	 * @throws Failure When there is none, or more than one.
+	 * @param string $reference Prefix of a run id.
+	 * @throws Failure When no run or several runs of the caller have the prefix.
 	 */
 	private function own_reference( string $reference ): string {
 		$found = array_filter( array_column( $this->own( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );
@@ -224,9 +224,9 @@ final class RunRegistry {
 	}
 
 	/**
-	 * Every run the current user started, newest first.
+	 * Returns all runs that the current user started, newest first.
 	 *
-	 * @param array<string, mixed> $filter `status`.
+	 * @param array<string, mixed> $filter Filter with `status`.
 	 * @return list<array<string, mixed>>
 	 */
 	private function own( array $filter ): array {
@@ -240,7 +240,7 @@ final class RunRegistry {
 					'offset' => $offset,
 				]
 			);
-			// By id: a run that starts meanwhile moves the others onto the next page.
+			// Keyed by run id, because a run that starts meanwhile shifts others to the next page.
 			$own    += array_column( array_filter( (array) $list['runs'], [ $this->access, 'owns' ] ), null, 'run_id' );
 			$offset += self::PAGE;
 		} while ( count( (array) $list['runs'] ) === self::PAGE );
@@ -248,9 +248,9 @@ final class RunRegistry {
 	}
 
 	/**
-	 * What is said of a run that is not there.
+	 * Builds the error for a run that does not exist.
 	 *
-	 * @param string $reference As given.
+	 * @param string $reference Reference as the caller gave it.
 	 */
 	private function missing( string $reference ): Failure {
 		/* translators: %s: run id as given. */
@@ -258,7 +258,7 @@ final class RunRegistry {
 	}
 
 	/**
-	 * The task of an ended run.
+	 * Returns the task of an ended run.
 	 *
 	 * @param array<string, mixed> $view   `wp-codebox/run/v1`.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1`.
@@ -270,7 +270,7 @@ final class RunRegistry {
 			try {
 				$task = Artifacts::get( $this->site->id(), (string) $view['run_id'] )['metadata']['task'] ?? null;
 			} catch ( Exception ) {
-				// The bundle was discarded since, or is broken: the run says enough.
+				// The bundle was discarded or is damaged; the run record alone is enough.
 				$task = null;
 			}
 		}

@@ -1,6 +1,6 @@
 <?php
 /**
- * The request of a run as the extension takes it.
+ * Request of a run in the extension's form.
  *
  * @package WPCodebox
  */
@@ -11,29 +11,29 @@ namespace WPCodebox\Run;
 
 defined( 'ABSPATH' ) || exit;
 
-/** Two arrays that PHP never merges: the extension knows which of them may set a field. */
+/** Holds two arrays that PHP never merges: the extension decides which of them may set a field. */
 final class RunRequest {
 
 	private const DOCUMENT = [ 'target', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
-	 * Puts the two beside each other.
+	 * Creates the request.
 	 *
 	 * @param array<string, mixed> $task Input of the caller.
-	 * @param array<string, mixed> $host Values of this site; they replace the caller's.
+	 * @param array<string, mixed> $host Values of this site, which override the caller's.
 	 */
 	public function __construct(
 		#[\SensitiveParameter] public readonly array $task,
 		#[\SensitiveParameter] public readonly array $host
 	) {}
 
-	/** The same request of a run that survives its caller. */
+	/** Returns the same request for a run that survives its caller. */
 	public function detached(): self {
 		return new self( $this->task, [ 'mode' => 'detached' ] + $this->host );
 	}
 
 	/**
-	 * The task as the agent will read it.
+	 * Returns the task as the agent will read it.
 	 *
 	 * @return array<string, mixed> `wp-codebox/task-input/v1`.
 	 */

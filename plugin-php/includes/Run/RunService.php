@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs one agent task from input to answer.
+ * Runs one agent task.
  *
  * @package WPCodebox
  */
@@ -21,30 +21,30 @@ use WPCodebox\Native\Runs;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The one way into a sandbox for abilities and commands alike.
+ * Abilities and commands start sandboxes only through this class.
  */
 final class RunService {
 
-	/** How long an ability waits for the end of a run before it answers a handle. */
+	/** Time that an ability waits for the end of a run before it returns a run handle, in milliseconds. */
 	public const WAIT_MS = 20000;
 
 	/**
-	 * Mounts that the log has of a start that was refused since: who asks a full host again
-	 * and again leaves one line.
+	 * Mounts already recorded for a start that was refused: retries on a full host add only one line to the
+	 * audit log.
 	 *
 	 * @var list<array{source: string, target: string}>
 	 */
 	private array $noted = [];
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate  $gate     Extension check.
-	 * @param RequestBuilder $requests Request builder.
-	 * @param RunEnvelope    $envelope Answer builder.
-	 * @param Site           $site     This site.
-	 * @param AuditTrail     $audit    Audit log.
-	 * @param ParentTools    $tools    Tools that this site answers for.
+	 * @param ExtensionGate  $gate     Check that the PHP extension is loaded and its version fits.
+	 * @param RequestBuilder $requests Builds run requests.
+	 * @param RunEnvelope    $envelope Builds result documents.
+	 * @param Site           $site     Site the plugin runs on.
+	 * @param AuditTrail     $audit    Audit log that records each decision.
+	 * @param ParentTools    $tools    Executes parent tools.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -56,17 +56,21 @@ final class RunService {
 	) {}
 
 	/**
-	 * Runs the task and waits for its end, however long that takes. The run ends with its caller.
+	 * Runs the task and waits for its end without a time limit. The run ends when its caller ends.
 	 *
-	 * @param array<string, mixed>                        $input      Task input, valid by its schema.
-	 * @param Authority                                   $authority  In whose name.
-	 * @param list<array{source: string, target: string}> $staged     Host files the operator puts into the guest.
-	 * @param (callable(Run): void)|null                  $on_started Gets the handle once the run exists.
-	 * @param (callable(array): mixed)|null               $on_event   Gets each lifecycle event; false cancels.
-	 * @param list<array<string, mixed>>                  $secrets    Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array<string, mixed>>                  $commands   Commands of a repeated run.
+	 * @param array<string, mixed>                        $input      Task input that its schema accepts.
+	 * @param Authority                                   $authority  User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged     Host files that the operator mounts into
+	 *   the guest.
+	 * @param (callable(Run): void)|null                  $on_started Called with the run handle as soon as
+	 *   the run exists.
+	 * @param (callable(array): mixed)|null               $on_event   Called with each lifecycle event;
+	 *   returning false cancels the run.
+	 * @param list<array<string, mixed>>                  $secrets    Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
+	 * @param list<array<string, mixed>>                  $commands   Commands that a replay executes.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
-	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
+	 * @throws Failure|\WPCodebox\Native\Exception When the run ended without an outcome.
 	 */
 	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [], array $commands = [] ): array {
 		$request = $this->prepare( $input, $authority, $staged, $secrets, $commands );
@@ -80,14 +84,15 @@ final class RunService {
 	}
 
 	/**
-	 * Runs the task as an ability does: it waits a while, then leaves the run to itself and
-	 * answers its handle. With `wait` false it does not wait at all.
+	 * Runs the task for an ability: waits a limited time, then detaches the run and returns its handle. With
+	 * `wait` false it does not wait.
 	 *
-	 * @param array<string, mixed>       $input     Task input, valid by its schema.
-	 * @param Authority                  $authority In whose name.
-	 * @param list<array<string, mixed>> $commands  Commands of a repeated run.
-	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run that goes on.
-	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
+	 * @param array<string, mixed>       $input     Task input that its schema accepts.
+	 * @param Authority                  $authority User or operator the call runs as.
+	 * @param list<array<string, mixed>> $commands  Commands that a replay executes.
+	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run
+	 *   that is still active.
+	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or ended without an outcome.
 	 */
 	public function answer( array $input, Authority $authority, array $commands = [] ): array {
 		if ( false === ( $input['wait'] ?? true ) ) {
@@ -97,11 +102,11 @@ final class RunService {
 		$note    = RunNote::of( $request );
 		$run     = $this->launch( $request, $authority );
 		unset( $request );
-		$result = $this->wait( $run, $note, $input, null, $this->patience() );
+		$result = $this->wait( $run, $note, $input, null, $this->wait_milliseconds() );
 		if ( null !== $result ) {
 			return $this->envelope( $input, $result, $note );
 		}
-		// Until here the run ends with this request, and so it does when one of these two fails.
+		// Until the detach succeeds, the run ends with this request, also when one of these two calls fails.
 		$handle = $this->handle( $run, $input );
 		$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		$run->detach();
@@ -109,14 +114,16 @@ final class RunService {
 	}
 
 	/**
-	 * Starts the task and leaves it to itself: it survives its caller.
+	 * Starts the task and detaches it: the run survives its caller.
 	 *
-	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
-	 * @param Authority                                   $authority In whose name.
-	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
+	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
+	 * @param Authority                                   $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged    Host files that the operator mounts into
+	 *   the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
-	 * @throws Throwable When the run could not start or could not be recorded; then it does not go on.
+	 * @throws Throwable When the run could not start or could not be recorded; in both cases it is ended.
 	 */
 	public function detach( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
 		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets )->detached(), $authority );
@@ -124,7 +131,7 @@ final class RunService {
 			$handle = $this->handle( $run, $input );
 			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
 		} catch ( Throwable $thrown ) {
-			// Nobody would know of it.
+			// The caller would never learn the run id.
 			$run->cancel();
 			throw $thrown;
 		}
@@ -132,13 +139,15 @@ final class RunService {
 	}
 
 	/**
-	 * The request of a task, judged as far as that is possible without starting it.
+	 * Builds the request of a task and validates it as far as possible without starting a run.
 	 *
-	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
-	 * @param Authority                                   $authority In whose name.
-	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
-	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
-	 * @param list<array<string, mixed>>                  $commands  Commands of a repeated run.
+	 * @param array<string, mixed>                        $input     Task input that its schema accepts.
+	 * @param Authority                                   $authority User or operator the call runs as.
+	 * @param list<array{source: string, target: string}> $staged    Host files that the operator mounts into
+	 *   the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets from `--secret-env`, each {env,
+	 *   value, hosts}.
+	 * @param list<array<string, mixed>>                  $commands  Commands that a replay executes.
 	 */
 	public function prepare( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [], array $commands = [] ): RunRequest {
 		$this->gate->check();
@@ -146,10 +155,10 @@ final class RunService {
 	}
 
 	/**
-	 * Starts what was prepared.
+	 * Starts a prepared request.
 	 *
-	 * @param RunRequest $request   The request.
-	 * @param Authority  $authority In whose name.
+	 * @param RunRequest $request   Request to handle.
+	 * @param Authority  $authority User or operator the call runs as.
 	 */
 	public function launch( RunRequest $request, Authority $authority ): Run {
 		$this->note_operator_mounts( $request->host, $authority );
@@ -159,11 +168,11 @@ final class RunService {
 	}
 
 	/**
-	 * The answer to a task that came to its end.
+	 * Builds the result of a task that has ended.
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
-	 * @param RunNote              $note   What is known of the run.
+	 * @param RunNote              $note   Data about the request.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 */
 	public function envelope( array $input, array $result, RunNote $note ): array {
@@ -171,14 +180,17 @@ final class RunService {
 	}
 
 	/**
-	 * Waits for the end of a run, and answers for the parent tools that its task lists.
+	 * Waits for the end of a run, and executes the parent tools that its task lists.
 	 *
-	 * @param Run                           $run          The run.
-	 * @param RunNote                       $note         What is known of it.
+	 * @param Run                           $run          Handle or record of the run.
+	 * @param RunNote                       $note         Data about the request.
 	 * @param array<string, mixed>          $input        Task input.
-	 * @param (callable(array): mixed)|null $on_event     Gets each lifecycle event; false cancels.
-	 * @param int|null                      $milliseconds At most so long.
-	 * @return array<string, mixed>|null `wp-codebox/run-result/v1`; null when it goes on.
+	 * @param (callable(array): mixed)|null $on_event     Called with each lifecycle event; returning false
+	 *   cancels the run.
+	 * @param int|null                      $milliseconds Maximum wait in milliseconds; null waits without a
+	 *   limit.
+	 * @return array<string, mixed>|null Run result, `wp-codebox/run-result/v1`; null when the run is still
+	 *   active.
 	 */
 	public function wait( Run $run, RunNote $note, array $input, ?callable $on_event = null, ?int $milliseconds = null ): ?array {
 		if ( [] === $note->tools ) {
@@ -187,23 +199,23 @@ final class RunService {
 		return $run->wait( $on_event, $milliseconds, $this->tools->handler( $note->tools, $input ) );
 	}
 
-	/** How long an ability waits, in milliseconds. */
-	private function patience(): int {
+	/** Returns the time that an ability waits, in milliseconds. */
+	private function wait_milliseconds(): int {
 		/**
-		 * Filters how long the ability run-agent-task waits for the end of a run before it
-		 * answers a handle. The answer can only shorten the wait; anything but a number from
-		 * 0 to the default leaves it as it is.
+		 * Filters the time that the ability run-agent-task waits for the end of a run before it returns a
+		 * handle. The filter can only shorten the wait; any value but a number from 0 to the default is
+		 * ignored.
 		 *
-		 * @param int $milliseconds Milliseconds, 20000.
+		 * @param int $milliseconds Wait in milliseconds, default 20000.
 		 */
 		$filtered = apply_filters( 'wp_codebox_wait_timeout_ms', self::WAIT_MS );
 		return is_int( $filtered ) && $filtered >= 0 ? min( $filtered, self::WAIT_MS ) : self::WAIT_MS;
 	}
 
 	/**
-	 * What a caller needs to follow a run. Its correlation ids are echoed and stored nowhere.
+	 * Builds the handle to follow a run. Client-side ids are returned and not stored.
 	 *
-	 * @param Run                  $run   The run, which goes on.
+	 * @param Run                  $run   Active run.
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
 	 */
@@ -225,10 +237,11 @@ final class RunService {
 	}
 
 	/**
-	 * An operator may mount what is no plugin, theme or configured root; the log says so.
+	 * The operator may mount directories that are no plugin, theme or configured root; this is recorded in
+	 * the audit log.
 	 *
 	 * @param array<string, mixed> $host      Values of this site.
-	 * @param Authority            $authority In whose name.
+	 * @param Authority            $authority User or operator the call runs as.
 	 */
 	private function note_operator_mounts( array $host, Authority $authority ): void {
 		if ( Authority::Operator !== $authority ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The values of the secrets that a task names.
+ * Values of the secrets that a task names.
  *
  * @package WPCodebox
  */
@@ -17,20 +17,20 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A task only names secrets. A plugin of this site supplies value and hosts, and thereby
- * decides who may use which; for the operator alone the environment of the command is read too.
- * One without hosts can only open the model of the task.
+ * A task contains only names of secrets. A plugin of this site supplies value and hosts and thereby decides
+ * which user may use a secret; for the operator, the command's environment is read too. A secret without
+ * hosts can only be the API key of the task's model.
  */
 final class SecretChoice {
 
 	/**
-	 * The secrets as the extension takes them.
+	 * Returns the secrets in the extension's form.
 	 *
 	 * @param array<string, mixed>       $input     Task input.
-	 * @param Authority                  $authority In whose name.
-	 * @param list<array<string, mixed>> $lent      Secrets the operator lends: {env, value, hosts}.
+	 * @param Authority                  $authority User or operator the call runs as.
+	 * @param list<array<string, mixed>> $lent      Secrets from `--secret-env`, each {env, value, hosts}.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
-	 * @throws Failure `wp_codebox_secret_invalid` for a name that nobody supplies.
+	 * @throws Failure `wp_codebox_secret_invalid` for a name without a supplied value.
 	 */
 	public function resolve( array $input, Authority $authority = Authority::User, #[\SensitiveParameter] array $lent = [] ): array {
 		$names = array_values( array_unique( array_map( 'strval', (array) ( $input['secret_env'] ?? [] ) ) ) );
@@ -39,12 +39,15 @@ final class SecretChoice {
 			return $lent;
 		}
 		/**
-		 * Supplies secrets of a run. The sandbox gets a placeholder under each name; the value
-		 * goes only to the hosts given with it, which the run's network policy must allow.
+		 * Supplies secrets of a run. The sandbox gets a placeholder under each name; the value is sent only
+		 * to the hosts given with it, which the run's network policy must allow.
 		 *
-		 * @param array<string, array{value: string, hosts?: list<string>}> $values  By name; a key of the model needs no hosts.
-		 * @param list<string>                                             $names   Names the task asks for.
-		 * @param int                                                      $user_id Who asks; 0 for the operator.
+		 * @param array<string, array{value: string, hosts?: list<string>}> $values  Secrets by name; an API
+		 *   key of the model needs no hosts.
+		 * @param list<string>                                             $names   Names that the task
+		 *   requests.
+		 * @param int                                                      $user_id User id of the caller; 0
+		 *   for the operator.
 		 */
 		$values  = apply_filters( 'wp_codebox_secret_values', [], $names, get_current_user_id() );
 		$secrets = $lent;

@@ -1,6 +1,6 @@
 <?php
 /**
- * The limits of a task.
+ * Limits of a task.
  *
  * @package WPCodebox
  */
@@ -17,25 +17,25 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Every task of this site, whoever asks, gets at most the site's ceilings. A task that asks for
- * more is refused, not cut: it would fail later for a reason nobody sees. A task that does not ask
- * gets the site's default, else the ceiling, else the built-in default of the extension.
+ * The site's ceilings apply to every task, including tasks of the operator. A task that requests more is
+ * refused, because a silently reduced limit would cause a later failure without a visible reason. A task
+ * without a request gets the site's default, else the ceiling, else the extension's built-in default.
  */
 final class TaskLimits {
 
 	/**
-	 * Wires the limits.
+	 * Creates the object with its dependencies.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings $settings Settings of the host (plugin settings page and constants).
 	 */
 	public function __construct( private readonly Settings $settings ) {}
 
 	/**
-	 * What the extension is asked for.
+	 * Returns the limits for the run request.
 	 *
-	 * @param array<string, mixed> $input Task input: `limits` and `task_timeout_seconds`.
+	 * @param array<string, mixed> $input Task input with `limits` and `task_timeout_seconds`.
 	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_limit_invalid` for more than the ceiling.
+	 * @throws Failure `wp_codebox_limit_invalid` for a limit above the ceiling.
 	 */
 	public function resolve( array $input ): array {
 		$asked   = (array) ( $input['limits'] ?? [] );
@@ -58,7 +58,7 @@ final class TaskLimits {
 				);
 			}
 		}
-		// What is stored may be older than the ceiling beside it.
+		// A stored default may be older than its ceiling and exceed it.
 		$defaults = $this->settings->default_limits();
 		foreach ( $defaults as $field => $default ) {
 			$defaults[ $field ] = min( $default, $ceilings[ $field ] ?? $default );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which tools a task gets.
+ * Tools of a task.
  *
  * @package WPCodebox
  */
@@ -12,8 +12,8 @@ namespace WPCodebox\Run;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * From the fields of a task and the hooks of this site to a list of names and a policy. What a
- * policy must look like, and which tools exist, the extension knows.
+ * Converts the fields of a task and the results of this site's hooks to a list of names and a policy. The
+ * extension defines the form of a policy and the existing tools.
  */
 final class ToolChoice {
 
@@ -21,10 +21,11 @@ final class ToolChoice {
 	public const BRIDGE = 'wp-codebox/tool-bridge/v1';
 
 	/**
-	 * Names and policy.
+	 * Returns tool names and policy.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array{allowed_tools: list<string>|null, policy: array<string, mixed>|null} Null: the task does not say.
+	 * @return array{allowed_tools: list<string>|null, policy: array<string, mixed>|null} Null when the task
+	 *   sets neither.
 	 */
 	public function resolve( array $input ): array {
 		$bridge  = (array) ( $input['tool_bridge'] ?? [] );
@@ -32,10 +33,11 @@ final class ToolChoice {
 		$policy  = $input['sandbox_tool_policy'] ?? $bridge['sandbox_tool_policy'] ?? null;
 		if ( null === $policy && [] === $bridge ) {
 			/**
-			 * Supplies the tools of a task that brings neither policy nor bridge.
+			 * Supplies the tools of a task that has neither policy nor bridge.
 			 *
-			 * @param array<string, mixed> $bridge  `wp-codebox/tool-bridge/v1`: `allowed_tools` and `sandbox_tool_policy`; empty leaves it to the task.
-			 * @param list<string>         $allowed Tools the task names; empty when it names none.
+			 * @param array<string, mixed> $bridge  Bridge `wp-codebox/tool-bridge/v1`: `allowed_tools` and
+			 *   `sandbox_tool_policy`; empty uses the task's own fields.
+			 * @param list<string>         $allowed Tools that the task names; empty when it names none.
 			 * @param array<string, mixed> $input   Task input.
 			 */
 			$given   = apply_filters( 'wp_codebox_tool_bridge', [], $allowed ?? [], $input );
@@ -45,10 +47,11 @@ final class ToolChoice {
 		}
 		$policy = is_array( $policy ) ? $policy : $this->derived( $allowed, $input );
 		/**
-		 * Filters the tools of a task, the last time before it starts.
+		 * Filters the tools of a task as the final step before it starts.
 		 *
-		 * @param array<string, mixed> $bridge  `wp-codebox/tool-bridge/v1`: `allowed_tools` and `sandbox_tool_policy`, each only when there is one.
-		 * @param list<string>         $allowed Tools that are named; empty when none is.
+		 * @param array<string, mixed> $bridge  Bridge `wp-codebox/tool-bridge/v1`: `allowed_tools` and
+		 *   `sandbox_tool_policy`, each only when set.
+		 * @param list<string>         $allowed Names of allowed tools; empty when none is named.
 		 * @param array<string, mixed> $input   Task input.
 		 */
 		$resolved = apply_filters(
@@ -67,7 +70,7 @@ final class ToolChoice {
 			$input
 		);
 		if ( ! is_array( $resolved ) ) {
-			// Not understood: no tool at all.
+			// The filter returned an invalid value, so no tool is allowed.
 			return [
 				'allowed_tools' => [],
 				'policy'        => $this->policy( [] ),
@@ -80,10 +83,10 @@ final class ToolChoice {
 	}
 
 	/**
-	 * The policy of a list of names, for hooks that edit it. Without such a hook the names
-	 * themselves are enough: the runner makes the same of them.
+	 * Builds the policy of a list of names for hooks that edit it. Without such a hook the list is enough,
+	 * because the runner derives the same policy from it.
 	 *
-	 * @param list<string>|null    $allowed Tools the task names.
+	 * @param list<string>|null    $allowed Tools that the task names.
 	 * @param array<string, mixed> $input   Task input.
 	 * @return array<string, mixed>|null
 	 */
@@ -94,11 +97,11 @@ final class ToolChoice {
 		$rules = [];
 		foreach ( $allowed as $id ) {
 			/**
-			 * Filters one rule of the policy that is made from the names of a task. Anything but
-			 * a rule takes the tool away.
+			 * Filters one rule of the policy that is built from the task's tool names. Any value but a rule
+			 * removes the tool.
 			 *
-			 * @param array<string, mixed> $rule  One of `tools` of `wp-codebox/sandbox-tool-policy/v1`.
-			 * @param string               $id    Tool.
+			 * @param array<string, mixed> $rule  Rule from `tools` of `wp-codebox/sandbox-tool-policy/v1`.
+			 * @param string               $id    Tool id.
 			 * @param array<string, mixed> $input Task input.
 			 */
 			$rule = apply_filters( 'wp_codebox_sandbox_tool_policy_tool', $this->rule( $id ), $id, $input );
@@ -107,11 +110,10 @@ final class ToolChoice {
 			}
 		}
 		/**
-		 * Filters the policy that is made from the names of a task. Anything but a policy allows
-		 * no tool.
+		 * Filters the policy that is built from the task's tool names. Any value but a policy allows no tool.
 		 *
 		 * @param array<string, mixed> $policy  `wp-codebox/sandbox-tool-policy/v1`.
-		 * @param list<string>         $allowed Tools the task names.
+		 * @param list<string>         $allowed Tools that the task names.
 		 * @param array<string, mixed> $input   Task input.
 		 */
 		$policy = apply_filters( 'wp_codebox_sandbox_tool_policy', $this->policy( $rules ), $allowed, $input );
@@ -119,9 +121,9 @@ final class ToolChoice {
 	}
 
 	/**
-	 * A policy.
+	 * Builds a policy.
 	 *
-	 * @param list<array<string, mixed>> $rules Rules.
+	 * @param list<array<string, mixed>> $rules Rules of the tools.
 	 * @return array<string, mixed>
 	 */
 	private function policy( array $rules ): array {
@@ -133,9 +135,9 @@ final class ToolChoice {
 	}
 
 	/**
-	 * The rule that lets the agent call a tool of the sandbox.
+	 * Builds the rule that lets the agent call a tool of the sandbox.
 	 *
-	 * @param string $id Tool.
+	 * @param string $id Tool id.
 	 * @return array<string, mixed>
 	 */
 	private function rule( string $id ): array {
@@ -153,9 +155,9 @@ final class ToolChoice {
 	}
 
 	/**
-	 * Names of a list; null when there is no list.
+	 * Returns the names of a list; null when the value is not a list.
 	 *
-	 * @param mixed $value As given.
+	 * @param mixed $value Value as the caller gave it.
 	 * @return list<string>|null
 	 */
 	private function names( mixed $value ): ?array {

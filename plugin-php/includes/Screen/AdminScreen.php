@@ -16,16 +16,15 @@ use const WPCodebox\VERSION;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A reference host that can be taken away: this directory, `assets/screen/` and one line
- * of the composition root. It prints an empty page; everything on it comes from the
- * public abilities over REST, in the name of the user who looks at it. Nothing here
- * reads or decides anything, and nothing else of the plugin knows of it.
+ * Optional reference user interface: this directory, `assets/screen/` and one line of the composition root
+ * can be removed together. The page is empty; scripts fill it through the public abilities over REST as the
+ * logged-in user. This class reads no data and makes no decision, and no other class depends on it.
  */
 final class AdminScreen {
 
 	public const SLUG = 'wp-codebox';
 
-	/** Scripts in `assets/screen/`, each with the ones it needs. */
+	/** Scripts in `assets/screen/` with their dependencies. */
 	private const SCRIPTS = [
 		'text'      => [],
 		'dom'       => [ 'text' ],
@@ -40,10 +39,10 @@ final class AdminScreen {
 	];
 
 	/**
-	 * Wires the screen.
+	 * Creates the screen with its dependencies.
 	 *
 	 * @param string       $file         Main file of the plugin.
-	 * @param Capabilities $capabilities Permission.
+	 * @param Capabilities $capabilities Permission checks of the user.
 	 */
 	public function __construct(
 		private readonly string $file,
@@ -55,11 +54,10 @@ final class AdminScreen {
 		add_action( 'admin_menu', [ $this, 'add' ] );
 	}
 
-	/** Adds the page for whoever may run or review; for others there is none. */
+	/** Adds the page for users who may run or review. */
 	public function add(): void {
 		/**
-		 * Filters whether the admin screen exists. The abilities, the REST routes and the
-		 * commands are not touched by it.
+		 * Filters whether the admin screen exists. Abilities, REST routes and commands are not affected.
 		 *
 		 * @param bool $enabled True.
 		 */
@@ -79,7 +77,7 @@ final class AdminScreen {
 		}
 	}
 
-	/** Queues scripts and style, on this page alone, and says what the page is for. */
+	/** Enqueues scripts and style on this page only, and adds its help text. */
 	public function load(): void {
 		add_action( 'admin_enqueue_scripts', [ $this, 'enqueue' ] );
 		get_current_screen()?->add_help_tab(
@@ -91,7 +89,7 @@ final class AdminScreen {
 		);
 	}
 
-	/** The scripts are plain files; core's own carry the REST nonce and the translations. */
+	/** The scripts are plain files; WordPress's own scripts add the REST nonce and the translations. */
 	public function enqueue(): void {
 		$base = plugins_url( 'assets/screen/', $this->file );
 		foreach ( self::SCRIPTS as $name => $needs ) {
@@ -104,7 +102,10 @@ final class AdminScreen {
 		wp_enqueue_style( 'wp-codebox-screen', $base . 'screen.css', [], VERSION );
 	}
 
-	/** Prints the empty page. What the user may do decides which buttons there are; the abilities judge for themselves. */
+	/**
+	 * Prints the empty page. The user's capabilities decide which buttons it shows; the abilities check
+	 * permissions again.
+	 */
 	public function render(): void {
 		$may = array_filter(
 			[

@@ -1,6 +1,6 @@
 <?php
 /**
- * Giving bundles out.
+ * Exports bundles.
  *
  * @package WPCodebox
  */
@@ -20,21 +20,20 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A bundle that verifies as a deterministic tar: the same bundle gives the same bytes
- * everywhere.
+ * Exports a bundle that verifies as a deterministic tar: the same bundle always gives the same bytes.
  */
 final class ExportService {
 
-	/** Largest archive that an answer carries. */
+	/** Size limit of an archive inside a response, in bytes. */
 	public const MAX_BYTES = ImportSource::MAX_BYTES;
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ArtifactService $artifacts Bundles.
-	 * @param HostPath        $paths     Which paths a caller may name.
-	 * @param Site            $site      This site.
-	 * @param AuditTrail      $audit     Audit log.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param HostPath        $paths     Checks paths given by the caller.
+	 * @param Site            $site      Site the plugin runs on.
+	 * @param AuditTrail      $audit     Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
@@ -44,9 +43,9 @@ final class ExportService {
 	) {}
 
 	/**
-	 * A bundle as base64 in the answer.
+	 * Returns a bundle as base64 in the response.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`.
 	 */
 	public function answer( array $input ): array {
@@ -57,10 +56,10 @@ final class ExportService {
 	}
 
 	/**
-	 * A bundle as bytes.
+	 * Returns a bundle as bytes.
 	 *
-	 * @param array<string, mixed> $input `artifact_id`.
-	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`, `archive` not encoded.
+	 * @param array<string, mixed> $input Ability input with `artifact_id`.
+	 * @return array<string, mixed> Export document with unencoded `archive`, `wp-codebox/artifact-export/v1`.
 	 */
 	public function bytes( array $input ): array {
 		return $this->made(
@@ -70,12 +69,13 @@ final class ExportService {
 	}
 
 	/**
-	 * A bundle as a new file of the host, of any size.
+	 * Writes a bundle to a new host file of any size.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`.
-	 * @param string               $path      Absolute path of the file to make.
-	 * @param Authority            $authority In whose name.
-	 * @return array<string, mixed> `wp-codebox/artifact-export/v1` with `path` and without `archive`.
+	 * @param array<string, mixed> $input     Ability input with `artifact_id`.
+	 * @param string               $path      Absolute path of the file to create.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @return array<string, mixed> Export document with `path` and without `archive`,
+	 *   `wp-codebox/artifact-export/v1`.
 	 */
 	public function file( array $input, string $path, Authority $authority ): array {
 		return $this->made(
@@ -88,10 +88,10 @@ final class ExportService {
 	}
 
 	/**
-	 * Makes the archive and notes who has it now.
+	 * Creates the archive and records the export in the audit log.
 	 *
-	 * @param array<string, mixed>                 $input `artifact_id`.
-	 * @param callable(string): array<string, mixed> $make  Makes it.
+	 * @param array<string, mixed>                 $input Ability input with `artifact_id`.
+	 * @param callable(string): array<string, mixed> $make  Creates the archive.
 	 * @return array<string, mixed>
 	 */
 	private function made( array $input, callable $make ): array {

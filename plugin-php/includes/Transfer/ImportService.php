@@ -1,6 +1,6 @@
 <?php
 /**
- * Taking bundles in.
+ * Imports bundles.
  *
  * @package WPCodebox
  */
@@ -24,8 +24,8 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The extension verifies and copies; importing the same bundle again changes nothing. An
- * import makes no bundle trusted: whether it may be applied is a matter of its signature.
+ * The extension verifies and copies the bundle; importing the same bundle again changes nothing. An import
+ * does not make a bundle trusted: only its signature decides whether it may be applied.
  */
 final class ImportService {
 
@@ -33,14 +33,14 @@ final class ImportService {
 	private const REIMPORT = 'reimport-artifact-bundle';
 
 	/**
-	 * Wires the service.
+	 * Creates the service with its dependencies.
 	 *
-	 * @param ExtensionGate   $gate      Extension check.
-	 * @param ArtifactService $artifacts Bundles.
-	 * @param BundleTrust     $trust     Who may have signed.
-	 * @param HostPath        $paths     Which paths a caller may name.
-	 * @param Site            $site      This site.
-	 * @param AuditTrail      $audit     Audit log.
+	 * @param ExtensionGate   $gate      Check that the PHP extension is loaded and its version fits.
+	 * @param ArtifactService $artifacts Reader of the artifact bundles.
+	 * @param BundleTrust     $trust     Signing keys that this site trusts.
+	 * @param HostPath        $paths     Checks paths given by the caller.
+	 * @param Site            $site      Site the plugin runs on.
+	 * @param AuditTrail      $audit     Audit log that records each decision.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -52,10 +52,11 @@ final class ImportService {
 	) {}
 
 	/**
-	 * Takes a bundle in.
+	 * Imports a bundle.
 	 *
-	 * @param array<string, mixed> $input     One source; `expected_artifact_id?`, `expected_content_digest?`, `replace?`, `metadata?`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Ability input with one source; `expected_artifact_id?`,
+	 *   `expected_content_digest?`, `replace?`, `metadata?`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
 	public function import( array $input, Authority $authority ): array {
@@ -63,11 +64,12 @@ final class ImportService {
 	}
 
 	/**
-	 * Takes a bundle in again: the one that an id, a reference or an earlier answer names,
-	 * and no other. A copy that is no longer intact is replaced.
+	 * Imports a bundle again: exactly the one that an id, a reference or an earlier result names. A damaged
+	 * copy is replaced.
 	 *
-	 * @param array<string, mixed> $input     As for import; `artifact_id?`, `artifact_ref?`, `artifact_result?`.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of an import; `artifact_id?`, `artifact_ref?`,
+	 *   `artifact_result?`.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
 	 */
 	public function reimport( array $input, Authority $authority ): array {
@@ -75,11 +77,11 @@ final class ImportService {
 	}
 
 	/**
-	 * Takes a bundle in and notes it, whatever comes of it.
+	 * Imports a bundle and records success or failure in the audit log.
 	 *
-	 * @param string               $operation Operation.
-	 * @param array<string, mixed> $input     As for import or reimport.
-	 * @param Authority            $authority In whose name.
+	 * @param string               $operation Name of the operation.
+	 * @param array<string, mixed> $input     Input of import or reimport.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function take( string $operation, array $input, Authority $authority ): array {
@@ -127,10 +129,10 @@ final class ImportService {
 	}
 
 	/**
-	 * Options as the extension takes them.
+	 * Returns the options in the extension's form.
 	 *
-	 * @param array<string, mixed> $input     As for import.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input     Input of an import.
+	 * @param Authority            $authority User or operator the call runs as.
 	 * @return array<string, mixed>
 	 */
 	private function options( array $input, Authority $authority ): array {
@@ -148,9 +150,9 @@ final class ImportService {
 	}
 
 	/**
-	 * The input of an import for the one bundle that a reimport names.
+	 * Returns the import input for the one bundle that a reimport names.
 	 *
-	 * @param array<string, mixed> $input As for reimport.
+	 * @param array<string, mixed> $input Input of a reimport.
 	 * @return array<string, mixed>
 	 * @throws Failure `wp_codebox_artifact_id_missing`, `wp_codebox_input_invalid`.
 	 */
@@ -168,7 +170,7 @@ final class ImportService {
 		);
 		$id        = (string) reset( $ids );
 		if ( '' === $id ) {
-			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'Nothing says which bundle to take in again; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No bundle to import again was named; give artifact_id, artifact_ref or artifact_result.', 'codebox' ) );
 		}
 		if ( count( array_unique( $ids ) ) > 1 ) {
 			throw Failure::invalid_input( __( 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.', 'codebox' ) );

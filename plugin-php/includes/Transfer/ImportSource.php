@@ -1,6 +1,6 @@
 <?php
 /**
- * Where an import takes its bundle from.
+ * Source of an imported bundle.
  *
  * @package WPCodebox
  */
@@ -18,18 +18,17 @@ use WPCodebox\Sentence;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Exactly one of a directory or archive of the host, a manifest of the host, or the bytes
- * of an archive.
+ * Exactly one of: a directory or archive on the host, a manifest on the host, or the bytes of an archive.
  */
 final class ImportSource {
 
-	/** Largest archive that may come in the input, decoded. */
+	/** Size limit of an archive in the input, in decoded bytes. */
 	public const MAX_BYTES = 16777216;
 
 	/**
-	 * Makes a source.
+	 * Creates a source.
 	 *
-	 * @param string      $kind  `path` or `archive`.
+	 * @param string      $kind  Kind `path` or `archive`.
 	 * @param string      $path  Canonical host path; '' for an archive in the input.
 	 * @param string|null $bytes Bytes of the archive.
 	 */
@@ -42,10 +41,11 @@ final class ImportSource {
 	/**
 	 * Reads the source from the input.
 	 *
-	 * @param array<string, mixed> $input     `source_bundle_path`, `source_manifest_path` or `archive`.
-	 * @param HostPath             $paths     Which paths the caller may name.
-	 * @param Authority            $authority In whose name.
-	 * @throws Failure `wp_codebox_artifact_import_source_missing` and what is wrong with a source.
+	 * @param array<string, mixed> $input     Ability input with `source_bundle_path`, `source_manifest_path`
+	 *   or `archive`.
+	 * @param HostPath             $paths     Checks paths given by the caller.
+	 * @param Authority            $authority User or operator the call runs as.
+	 * @throws Failure `wp_codebox_artifact_import_source_missing`, or the error of an invalid source.
 	 */
 	public static function from( array $input, HostPath $paths, Authority $authority ): self {
 		$given = array_filter(
@@ -70,7 +70,7 @@ final class ImportSource {
 	}
 
 	/**
-	 * The source as an answer may show it.
+	 * Returns the source in the form shown in responses.
 	 *
 	 * @return array<string, string|int>
 	 */
@@ -88,9 +88,9 @@ final class ImportSource {
 	}
 
 	/**
-	 * Decodes an archive of the input. The size is judged first.
+	 * Decodes an archive from the input after checking its size.
 	 *
-	 * @param string $text Base64.
+	 * @param string $text Base64 text.
 	 * @throws Failure `wp_codebox_artifact_too_large`, `wp_codebox_artifact_import_source_invalid`.
 	 */
 	private static function decoded( string $text ): string {

@@ -1,9 +1,9 @@
 <?php
 /**
- * Command `wordpress.ability`: executes an ability of the site, with its own permissions.
+ * Command `wordpress.ability`: executes an ability of the site after checking its permissions.
  *
- * It acts as `user` (or `principal`, the same), as the user of a `session`, or as
- * `principal-json`, {user, role}; otherwise as the first administrator.
+ * Acts as the user of the argument `user` (alias `principal`), of a `session`, or of `principal-json`, {user,
+ * role}; by default as the first administrator.
  *
  * @package WPCodebox
  */

@@ -1,8 +1,8 @@
 <?php
 /**
- * Command `wordpress.action-auth`: a session and a nonce of it, which together authorise one
- * action of the site. The nonce is in the file `artifacts.auth` of the guest, the cookies in
- * `storageState`; the result has neither value.
+ * Command `wordpress.action-auth`: creates a session and one of its nonces, which together authorize one
+ * action of the site. The nonce is in the guest file `artifacts.auth`, the cookies are in `storageState`; the
+ * result contains neither value.
  *
  * @package WPCodebox
  */

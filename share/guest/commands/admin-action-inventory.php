@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.admin-action-inventory`: what requests to the admin area can set off: actions
- * of admin-ajax.php and admin-post.php with their callbacks, and the forms and links of pages.
+ * Command `wordpress.admin-action-inventory`: lists what requests to the admin area can trigger: actions of
+ * admin-ajax.php and admin-post.php with their callbacks, and the forms and links of pages.
  *
- * Pages are loaded one by one in processes of their own, `max-pages` of them (10 unless said
- * otherwise, 0 for none); a page that fails is named.
+ * Each page is loaded in its own process, at most `max-pages` of them (default 10, 0 for none). The result
+ * names pages that fail.
  *
  * @package WPCodebox
  */

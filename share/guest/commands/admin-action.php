@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.admin-action`: sends an action of wp-admin through the guest's web server,
- * with the cookies of a session and, where it is asked for, a nonce.
+ * Command `wordpress.admin-action`: sends an action of wp-admin through the guest's web server, with the
+ * cookies of a session and an optional nonce.
  *
- * `action-json` is {kind: post|ajax, action, method?, params?, user?, role?, session?, nonce?,
- * nonceField?}; `nonce` names what the nonce is for.
+ * `action-json` is {kind: post|ajax, action, method?, params?, user?, role?, session?, nonce?, nonceField?};
+ * `nonce` is the name of the nonce's action.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.admin-page-inventory`: pages of the admin menu as the administrator has it.
+ * Command `wordpress.admin-page-inventory`: lists the pages of the admin menu that the administrator sees.
  *
  * @package WPCodebox
  */

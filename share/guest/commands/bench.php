@@ -1,12 +1,12 @@
 <?php
 /**
- * Command `wordpress.bench`: runs workloads of a plugin several times in one process with WordPress
- * loaded, and measures each run.
+ * Command `wordpress.bench`: runs workloads of a plugin several times in one process with WordPress loaded,
+ * and measures each run.
  *
- * A workload is {id, type: php, file|code} or {id, type: rest, path, method?, params?}; without
- * workloads-json every *.php of the plugin's directory bench/ is one. A file returns what runs, a
- * callable; code is the body of one. `lifecycle-json` is {setup?, teardown?}, each {file|code},
- * run before and after each workload; `reset-policy-json` is {between: none|cache}.
+ * A workload is {id, type: php, file|code} or {id, type: rest, path, method?, params?}. Without
+ * workloads-json, every *.php file in the plugin's directory bench/ is a workload. A file returns a callable;
+ * code is the body of one. `lifecycle-json` is {setup?, teardown?}, each {file|code}, run before and after
+ * each workload; `reset-policy-json` is {between: none|cache}.
  *
  * @package WPCodebox
  */

@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.block-exercise`: serialises, parses and renders one block, and says what does
- * not fit. `mode` names one of render, serialize, round-trip; all otherwise.
+ * Command `wordpress.block-exercise`: serializes, parses and renders one block, and reports differences.
+ * `mode` is render, serialize or round-trip; by default all three run.
  *
  * @package WPCodebox
  */

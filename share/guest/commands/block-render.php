@@ -1,8 +1,9 @@
 <?php
 /**
- * Command `wordpress.block-render`: renders one block as the front end would.
+ * Command `wordpress.block-render`: renders one block as the front end does.
  *
- * `markup` is a block's text with its comment; else `attrs-json` and `content` make one.
+ * `markup` is a block's serialized markup with its comment delimiters; without it, `attrs-json` and `content`
+ * define the block.
  *
  * @package WPCodebox
  */

@@ -1,10 +1,10 @@
 <?php
 /**
- * Storage state that a browser begins with; asked by the runner, never a command of its own.
+ * Creates the initial storage state of a browser. Called by the runner; not a command of the registry.
  *
- * `storage-state` is the name of a session or the path of a file in the guest; without it a user
- * is logged in, the one of `user-id` or the first administrator. The document holds the values of
- * cookies: it goes into the browser and nowhere else.
+ * `storage-state` is the name of a session or the path of a guest file. Without it, the user `user-id` or the
+ * first administrator is logged in. The document contains cookie values: the runner passes it to the browser
+ * only.
  *
  * @package WPCodebox
  */

@@ -1,9 +1,9 @@
 <?php
 /**
- * Command `wordpress.cache-churn-observation`: what one request to the REST API does to the object
- * cache, options and transients.
+ * Command `wordpress.cache-churn-observation`: observes what one REST request changes in the object cache,
+ * options and transients.
  *
- * The object cache is observed where it is WordPress's own, which lives for one request.
+ * The object cache is observed only when it is WordPress's built-in one, which lives for one request.
  *
  * @package WPCodebox
  */

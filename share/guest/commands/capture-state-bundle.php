@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.capture-state-bundle`: what the site is made of at this moment: files of
- * wp-content by digest, tables, options, posts.
+ * Command `wordpress.capture-state-bundle`: captures the current state of the site: files of wp-content by
+ * digest, tables, options, posts.
  *
- * The result tells digests and counts; the file wordpress-state.json that is left for the bundle
- * holds rows and values too, within bounds. Passwords, keys, salts and sessions are masked.
+ * The result contains digests and counts. The file wordpress-state.json, written for the bundle, also
+ * contains a limited number of rows and values. Passwords, keys, salts and sessions are masked.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.collect-workload-result`: a JSON document that a workload left, as a typed
+ * Command `wordpress.collect-workload-result`: returns a JSON document written by a workload as a typed
  * artifact.
  *
  * @package WPCodebox

@@ -1,10 +1,9 @@
 <?php
 /**
- * Command `wordpress.core-phpunit`: runs tests of WordPress itself, where a development checkout
- * is in the guest.
+ * Command `wordpress.core-phpunit`: runs WordPress's own tests from a development checkout in the guest.
  *
- * `core-root` is the checkout (it holds tests/phpunit and src or build); `tests-dir` its
- * tests/phpunit. A test run drops its tables: they have a prefix of their own.
+ * `core-root` is the checkout (it contains tests/phpunit and src or build); `tests-dir` is its tests/phpunit.
+ * The tests drop their tables, so they use their own table prefix.
  *
  * @package WPCodebox
  */

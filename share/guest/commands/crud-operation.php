@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.crud-operation`: creates, reads, updates, deletes or lists things of
- * WordPress with WordPress's own functions, as the administrator.
+ * Command `wordpress.crud-operation`: creates, reads, updates, deletes or lists WordPress objects through
+ * WordPress's functions, as the administrator.
  *
  * `operation-json` is {operation: create|read|update|delete|list, type: post|term|user|comment|
  * option|meta, id?, data?, query?, limit?, offset?}. A term names `taxonomy`; meta names

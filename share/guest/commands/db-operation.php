@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.db-operation`: one statement on the database, with values apart from it.
+ * Command `wordpress.db-operation`: runs one SQL statement with separate values.
  *
  * `operation-json` is one of
  * {operation: select, table, columns?, where?, orderBy?, limit?, offset?, maxBytes?}

@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.execution-surfaces`: the ways in which code of this WordPress can be made to
- * run from outside, with what is registered for each.
+ * Command `wordpress.execution-surfaces`: lists the entry points through which requests can run this
+ * WordPress's code, with the callbacks registered for each.
  *
  * @package WPCodebox
  */

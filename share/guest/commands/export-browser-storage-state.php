@@ -1,9 +1,9 @@
 <?php
 /**
- * Command `wordpress.export-browser-storage-state`: a storage state for browsers of this sandbox.
+ * Command `wordpress.export-browser-storage-state`: creates a storage state for browsers of this sandbox.
  *
- * `storage-state` is the name the session gets; `user-json` says who, `{user, role}`. The values
- * of its cookies stay in the guest: the document names the file and the cookies.
+ * `storage-state` is the name of the new session; `user-json` is its user, `{user, role}`. Cookie values stay
+ * in the guest: the result names only the file and the cookies.
  *
  * @package WPCodebox
  */

@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.export-replay-package`: writes what sets up the same site elsewhere: a
- * blueprint with steps, the state it was made from, and notes on what it does not hold.
+ * Command `wordpress.export-replay-package`: writes a package that sets up the same site elsewhere: a
+ * blueprint with steps, the captured state, and notes on what the package does not contain.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.frontend-url-inventory`: addresses of the front end that WordPress can tell.
+ * Command `wordpress.frontend-url-inventory`: lists the front-end URLs that WordPress knows.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.inventory-database`: tables with columns, indexes and number of rows.
+ * Command `wordpress.inventory-database`: lists tables with columns, indexes and row counts.
  *
  * @package WPCodebox
  */

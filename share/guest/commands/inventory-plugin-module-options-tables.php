@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.inventory-plugin-module-options-tables`: options and tables that are not
- * WordPress's own, with the plugins whose code names them.
+ * Command `wordpress.inventory-plugin-module-options-tables`: lists options and tables that do not belong to
+ * WordPress itself, with the plugins whose code names them.
  *
- * WordPress keeps no owner of an option or a table: a plugin is named when the name stands in its
- * PHP files. Values are not shown, only kind and size; of a secret nothing but a placeholder.
+ * WordPress does not record the owner of an option or table; a plugin is listed when the name occurs in its
+ * PHP files. The result has only type and size of a value, and for secrets only a placeholder.
  *
  * @package WPCodebox
  */

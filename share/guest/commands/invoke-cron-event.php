@@ -1,10 +1,9 @@
 <?php
 /**
- * Command `wordpress.invoke-cron-event`: runs, schedules or removes an event of the cron.
+ * Command `wordpress.invoke-cron-event`: runs, schedules or removes a cron event.
  *
- * An event that is run is taken off the schedule as WordPress's own cron does it: one that
- * recurs comes again. An event that is not scheduled can be run all the same; the document says
- * so.
+ * Running an event unschedules it like WordPress's cron does; a recurring event is scheduled again. An event
+ * that is not scheduled can be run too; the result reports this.
  *
  * @package WPCodebox
  */

@@ -1,10 +1,9 @@
 <?php
 /**
- * Command `wordpress.nonce`: makes a nonce for an action.
+ * Command `wordpress.nonce`: creates a nonce for an action.
  *
- * It holds for the user, or for the session, which must be the one that sends it: WordPress
- * binds nonces to both. The value is in the file `artifacts.auth` of the guest, never in the
- * result.
+ * WordPress binds a nonce to user and session, so the session that sends it must be the given one. The nonce
+ * value is in the guest file `artifacts.auth`, never in the result.
  *
  * @package WPCodebox
  */

@@ -1,9 +1,9 @@
 <?php
 /**
- * Guest program of observations: files below a path, and sections of the guest's WordPress.
+ * Guest program of observations: reports files below a path, and sections of the guest's WordPress.
  *
- * Arguments: `what` is files or wordpress-state; path and content; sections, options and fields,
- * each a JSON list, and redaction safe or none.
+ * Arguments: `what` is files or wordpress-state; `path` and `content` for files; `sections`, `options` and
+ * `fields`, each a JSON list; `redaction` is safe or none.
  *
  * @package WPCodebox
  */
@@ -13,19 +13,19 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/files-seen.php';
-require __DIR__ . '/lib/state-seen.php';
+require __DIR__ . '/lib/files-observation.php';
+require __DIR__ . '/lib/state-observation.php';
 
 if ( 'files' === begin()->text( 'what' ) ) {
 	finish(
-		static fn ( Arguments $arguments ): array => ( new Files_Seen() )->look( $arguments->text( 'path' ), 'true' === $arguments->text( 'content' ) )
+		static fn ( Arguments $arguments ): array => ( new Files_Observation() )->look( $arguments->text( 'path' ), 'true' === $arguments->text( 'content' ) )
 	);
 }
 require wordpress();
 finish(
 	static function ( Arguments $arguments ): array {
 		$list = static fn ( string $name ): array => array_values( array_filter( (array) $arguments->value( $name, array() ), 'is_string' ) );
-		$seen = new State_Seen( 'none' !== $arguments->text( 'redaction' ), $list( 'options' ), $list( 'fields' ) );
+		$seen = new State_Observation( 'none' !== $arguments->text( 'redaction' ), $list( 'options' ), $list( 'fields' ) );
 		return $seen->look( $list( 'sections' ) );
 	}
 );

@@ -2,13 +2,12 @@
 /**
  * Command `wordpress.phpunit`: runs a plugin's tests with PHPUnit.
  *
- * PHPUnit is the plugin's own (vendor/bin/phpunit), that of `autoload-file`'s directory, or one on
- * the guest's PATH. With bootstrap-mode `wordpress` (the default) the plugin is activated, and
- * WordPress is loaded before the tests; the bootstrap of phpunit.xml is passed over. With
- * `project` the project's own bootstrap file does that; WP_TESTS_DIR names `tests-dir`. With
- * `none` nothing is loaded.
+ * PHPUnit is the plugin's own (vendor/bin/phpunit), the one in `autoload-file`'s directory, or one on the
+ * guest's PATH. With bootstrap-mode `wordpress` (default), the command activates the plugin and loads
+ * WordPress before the tests; the bootstrap of phpunit.xml is ignored. With `project`, the project's own
+ * bootstrap file loads WordPress; WP_TESTS_DIR is `tests-dir`. With `none`, nothing is loaded.
  *
- * Tests passed only when PHPUnit ended with 0, left its log, and at least one test ran.
+ * The tests pass only when PHPUnit exits with 0, writes its log, and runs at least one test.
  *
  * @package WPCodebox
  */

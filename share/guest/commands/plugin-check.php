@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.plugin-check`: runs the checks of the plugin Plugin Check on a plugin, where
- * its code is in the guest. Findings of type ERROR fail the command.
+ * Command `wordpress.plugin-check`: checks a plugin with the Plugin Check plugin, if its code is in the
+ * guest. Findings of type ERROR make the command fail.
  *
  * @package WPCodebox
  */

@@ -1,7 +1,7 @@
 <?php
 /**
- * Commands `wordpress.plugin-state` and `wordpress.ensure-plugin-active`: whether a plugin is
- * there and active, and changes of that.
+ * Commands `wordpress.plugin-state` and `wordpress.ensure-plugin-active`: report and change whether a plugin
+ * is installed and active.
  *
  * @package WPCodebox
  */

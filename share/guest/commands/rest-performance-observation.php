@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.rest-performance-observation`: measures one request to the REST API in this
- * process: time, memory, queries by kind, and the hooks that took longest.
+ * Command `wordpress.rest-performance-observation`: measures one REST request in this process: time, memory,
+ * queries by kind, and the slowest hooks.
  *
  * @package WPCodebox
  */

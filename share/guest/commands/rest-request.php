@@ -1,10 +1,9 @@
 <?php
 /**
- * Command `wordpress.rest-request`: dispatches a request to the REST API in process.
+ * Command `wordpress.rest-request`: dispatches a REST request in this process.
  *
- * Permission callbacks run as for any request: nobody is logged in unless `user` or `session`
- * says so. The status of the answer is told, whatever it is; 4xx and 5xx are no failure of the
- * command.
+ * Permission callbacks run as for any request: no user is logged in unless `user` or `session` names one. The
+ * result contains the response status; 4xx and 5xx do not make the command fail.
  *
  * @package WPCodebox
  */

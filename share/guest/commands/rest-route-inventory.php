@@ -1,6 +1,6 @@
 <?php
 /**
- * Command `wordpress.rest-route-inventory`: routes of the REST API, with methods and arguments.
+ * Command `wordpress.rest-route-inventory`: lists the REST routes with methods and arguments.
  *
  * @package WPCodebox
  */

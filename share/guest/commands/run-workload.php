@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.run-workload`: runs a file of the guest.
+ * Command `wordpress.run-workload`: runs a workload file of the guest.
  *
- * A file of type `php` runs with WordPress loaded, like wordpress.run-php. One of type `json` is
- * a list of steps, {command, args, allowFailure?}, or {steps: […]}; each runs in a process of
- * its own, and the first that fails ends the workload.
+ * A file of type `php` runs with WordPress loaded, like wordpress.run-php. A file of type `json` is a list of
+ * steps, {command, args, allowFailure?}, or {steps: […]}; each step runs in its own process, and the first
+ * failed step ends the workload.
  *
  * @package WPCodebox
  */

@@ -1,8 +1,9 @@
 <?php
 /**
- * Command `wordpress.runtime-discovery`: what this WordPress is made of.
+ * Command `wordpress.runtime-discovery`: describes this WordPress.
  *
- * `surface` names one part: runtime, plugins, themes, content, users, abilities; all otherwise.
+ * `surface` selects one part: runtime, plugins, themes, content, users, abilities; by default all parts are
+ * returned.
  *
  * @package WPCodebox
  */

@@ -1,10 +1,10 @@
 <?php
 /**
- * Command `wordpress.server-page-load`: asks a web server inside the guest for a page and says
- * what it answered.
+ * Command `wordpress.server-page-load`: requests a page from a web server inside the guest and reports the
+ * response.
  *
- * PHP's own web server is started for this one request, on the guest's loopback device. A file
- * that is no program is served as it is; everything else is WordPress.
+ * PHP's built-in web server is started for this one request, on the guest's loopback device. A static file is
+ * served unchanged; every other request goes to WordPress.
  *
  * @package WPCodebox
  */

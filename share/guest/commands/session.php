@@ -1,9 +1,9 @@
 <?php
 /**
- * Command `wordpress.session`: logs a user in and keeps the session in the guest.
+ * Command `wordpress.session`: logs a user in and stores the session in the guest.
  *
- * `user` names who; with `role` one who does not exist is made. Later commands take the session
- * by its name, a browser by the file `storageState`; values of cookies stay in the guest.
+ * `user` names the user; with `role` a missing user is created. Later commands select the session by name, a
+ * browser by the file `storageState`. Cookie values stay in the guest.
  *
  * @package WPCodebox
  */

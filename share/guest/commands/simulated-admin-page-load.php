@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.simulated-admin-page-load`: makes a page of the admin area in this process,
- * as a user who is logged in, and says what became of it.
+ * Command `wordpress.simulated-admin-page-load`: renders a page of the admin area in this process as a
+ * logged-in user and reports the result.
  *
  * @package WPCodebox
  */
@@ -15,7 +15,7 @@ require __DIR__ . '/lib/simulation.php';
 
 begin();
 require simulate( 'admin' );
-// A relative require of the page's is meant from its directory.
+// A relative require in the page is relative to wp-admin.
 chdir( ABSPATH . 'wp-admin' );
 require admin_file( $_SERVER['REQUEST_URI'] );
 exit;

@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.simulated-frontend-page-load`: makes a page of the front end in this process,
- * without a web server, and says what became of it.
+ * Command `wordpress.simulated-frontend-page-load`: renders a front-end page in this process without a web
+ * server and reports the result.
  *
  * @package WPCodebox
  */

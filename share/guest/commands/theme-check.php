@@ -1,7 +1,7 @@
 <?php
 /**
- * Command `wordpress.theme-check`: checks a theme with the plugin Theme Check, where its code is in
- * the guest. Findings of type REQUIRED fail the command.
+ * Command `wordpress.theme-check`: checks a theme with the Theme Check plugin, if its code is in the guest.
+ * Findings of type REQUIRED make the command fail.
  *
  * @package WPCodebox
  */

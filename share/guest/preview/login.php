@@ -1,9 +1,8 @@
 <?php
 /**
- * Signs the visitor of a preview in. The preview's server calls it for a login link, which works once.
+ * Logs the visitor of a preview in. The preview server calls it for a login link, which works once.
  *
- * The login hooks do not run: a plugin for a second factor would ask for a code that cannot be
- * had in a sandbox.
+ * The login hooks do not run: a two-factor plugin would require a code that is unavailable in a sandbox.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the built-in web server of a guest serves, and as what.
+ * Decides which files the guest's built-in web server serves, and with which content type.
  *
  * @package WPCodebox
  */
@@ -10,10 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * A WordPress directory as a web server sees it.
+ * WordPress directory as a web server sees it.
  */
 final class Site {
-	/** Types of static files. What is not here is `application/octet-stream`. */
+	/** Content types by suffix. Other suffixes get `application/octet-stream`. */
 	private const TYPES = array(
 		'avif'        => 'image/avif',
 		'bmp'         => 'image/bmp',
@@ -52,7 +52,7 @@ final class Site {
 		'zip'         => 'application/zip',
 	);
 
-	/** Names that are never served: databases, dumps, logs, backups, sources under another name. */
+	/** File names that are never served: databases, dumps, logs, backups, source files under another suffix. */
 	private const HIDDEN = '/^(?:wp-config.*|php\.ini|.*\.(?:sqlite3?|db3?|sql|log|bak|old|orig|swp|inc|phar|phtml|phps|php[0-9])(?:-wal|-shm|-journal)?|.*~)$/i';
 
 	/**
@@ -61,14 +61,14 @@ final class Site {
 	public function __construct( private readonly string $root ) {}
 
 	/**
-	 * Whether the program that started the server asks whether it is there.
+	 * Checks whether the request is the readiness probe of the program that started the server.
 	 */
 	public function is_probe(): bool {
 		return '/.codebox/ready' === ( $_SERVER['REQUEST_URI'] ?? '' ) && ! isset( $_SERVER['HTTP_X_CODEBOX_ORIGIN'] );
 	}
 
 	/**
-	 * Whether the program in front asks to sign its visitor in; prepares the environment for it.
+	 * Checks whether the reverse proxy requests a login; prepares the environment for it.
 	 */
 	public function is_login(): bool {
 		if ( '/.codebox/login' !== ( $_SERVER['REQUEST_URI'] ?? '' ) || ! isset( $_SERVER['HTTP_X_CODEBOX_LOGIN'] ) ) {
@@ -82,7 +82,7 @@ final class Site {
 	/**
 	 * Answers the request, or prepares the environment for the script that does.
 	 *
-	 * @return string|null The script; none when the request is answered.
+	 * @return string|null Script to require; null when the request is already answered.
 	 */
 	public function answer(): ?string {
 		$path  = rawurldecode( explode( '?', (string) ( $_SERVER['REQUEST_URI'] ?? '/' ), 2 )[0] );
@@ -117,16 +117,16 @@ final class Site {
 	}
 
 	/**
-	 * Whether the path leads to or through a file or directory that is never served. A name that
-	 * is not there may be the slug of a page, such as `wp-config-guide`.
+	 * Checks whether the path leads to or through a file or directory that is never served. A name that does
+	 * not exist may be a page slug such as `wp-config-guide`, so it is not hidden.
 	 *
-	 * @param list<string> $parts Parts of the path.
+	 * @param list<string> $parts Segments of the path.
 	 */
 	private function is_hidden( array $parts ): bool {
 		$place = $this->root;
 		foreach ( $parts as $part ) {
 			$place .= '/' . $part;
-			// file_exists() follows links, so it denies one that leads nowhere.
+			// file_exists() follows symlinks, so it returns false for a dangling one.
 			if ( ! is_link( $place ) && ! file_exists( $place ) ) {
 				return false;
 			}
@@ -138,7 +138,7 @@ final class Site {
 	}
 
 	/**
-	 * The address that the visitor used is the site's.
+	 * Makes the visitor's origin the site's URL.
 	 */
 	private function set_origin(): void {
 		$origin = (string) ( $_SERVER['HTTP_X_CODEBOX_ORIGIN'] ?? '' );
@@ -163,9 +163,9 @@ final class Site {
 	}
 
 	/**
-	 * A script whose name is followed by more path, as in `/index.php/2026/11/`.
+	 * Finds a script with trailing path info, as in `/index.php/2026/11/`.
 	 *
-	 * @param list<string> $parts Parts of the path.
+	 * @param list<string> $parts Segments of the path.
 	 */
 	private function script_within( array $parts ): ?string {
 		$below = '';

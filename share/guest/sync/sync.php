@@ -1,6 +1,6 @@
 <?php
 /**
- * Files into the mounts and out of them, one at a time.
+ * Copies files into and out of the mounts, one at a time.
  *
  * @package WPCodebox
  */
@@ -10,10 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Answers the questions of a sync.
+ * Answers the requests of a file sync.
  */
 final class Sync {
-	/** Directories deep. */
+	/** Maximum directory depth. */
 	private const DEPTH = 64;
 
 	public function __construct(
@@ -22,16 +22,16 @@ final class Sync {
 	) {}
 
 	/**
-	 * @param array<string,mixed> $question The question.
-	 * @param resource            $input    Its bytes, when it has some.
-	 * @return array{array<string,mixed>,string} The answer and the bytes behind it.
+	 * @param array<string,mixed> $question Request of the sync.
+	 * @param resource            $input    Stream with the bytes of the request, if any.
+	 * @return array{array<string,mixed>,string} Reply, and the bytes that follow it.
 	 */
 	public function answer( array $question, $input ): array {
-		// This program lives long, and what it knows of links may be old.
+		// This process runs for a long time, so PHP's cached file status may be stale.
 		clearstatcache( true );
 		$path  = $question['path'] ?? null;
 		$bytes = '';
-		// Read in any case: the next question begins behind them.
+		// The bytes are read even for a failed request, because the next request follows them.
 		$length  = max( 0, (int) ( $question['length'] ?? 0 ) );
 		$content = 0 === $length ? '' : (string) stream_get_contents( $input, $length );
 		try {
@@ -60,8 +60,8 @@ final class Sync {
 	}
 
 	/**
-	 * @param array<string,mixed> $question {path, length, sha256, mode}.
-	 * @param string              $content  The bytes.
+	 * @param array<string,mixed> $question Request {path, length, sha256, mode}.
+	 * @param string              $content  New content of the file.
 	 * @return array<string,mixed>
 	 */
 	private function put( array $question, string $content ): array {
@@ -74,7 +74,7 @@ final class Sync {
 	}
 
 	/**
-	 * @param array<string,mixed> $question {path, sha256}.
+	 * @param array<string,mixed> $question Request {path, sha256}.
 	 * @return array<string,mixed>
 	 */
 	private function remove( array $question ): array {
@@ -91,7 +91,7 @@ final class Sync {
 
 	/**
 	 * @param array<string,mixed> $change One change, see Writing::store().
-	 * @param resource            $input  Its bytes.
+	 * @param resource            $input  Stream with the bytes of the change.
 	 * @return array<string,mixed>
 	 */
 	private function store( array $change, $input ): array {
@@ -99,8 +99,8 @@ final class Sync {
 	}
 
 	/**
-	 * @param array<string,mixed> $question {path, most}.
-	 * @param string              $bytes    The content.
+	 * @param array<string,mixed> $question Request {path, most}.
+	 * @param string              $bytes    Set to the content.
 	 * @return array<string,mixed>
 	 */
 	private function read( array $question, string &$bytes ): array {
@@ -124,7 +124,7 @@ final class Sync {
 	}
 
 	/**
-	 * @param array<string,mixed> $question {path, most}.
+	 * @param array<string,mixed> $question Request {path, most}.
 	 * @return array<string,mixed>
 	 */
 	private function tree( array $question ): array {
@@ -138,7 +138,7 @@ final class Sync {
 			if ( 'missing' !== $refusal->reason ) {
 				throw $refusal;
 			}
-			// A directory that is to come has no files.
+			// A directory that does not exist yet has no files.
 			return $found;
 		}
 		if ( ! is_dir( $top ) ) {
@@ -149,13 +149,19 @@ final class Sync {
 	}
 
 	/**
-	 * What cannot be carried is told apart from what is not there: nobody may take it for deleted.
+	 * Collects files below a directory. Entries that cannot be synced are listed separately, so the host does
+	 * not take them for deleted.
 	 *
-	 * @param string                                                             $directory Where.
-	 * @param int                                                                $depth     How deep that is.
-	 * @param int                                                                $most      Entries at most.
-	 * @param array{files:list<array<int,mixed>>,left:list<array<int,string>>}   $found     [path, sha256, bytes, executable]
-	 *                                                                                      and [path, why], so far.
+	 * @param string                                                             $directory Directory to read.
+	 * @param int                                                                $depth     Depth of the
+	 *   directory.
+	 * @param int                                                                $most      Maximum number of
+	 *   entries.
+	 * @param array{files:list<array<int,mixed>>,left:list<array<int,string>>}   $found     Collected rows:
+	 *                                                                                      [path, sha256,
+	 *                                                                                      bytes, executable]
+	 *                                                                                      and [path,
+	 *                                                                                      reason].
 	 */
 	private function walk( string $directory, int $depth, int $most, array &$found ): void {
 		if ( $depth > self::DEPTH ) {
@@ -189,8 +195,8 @@ final class Sync {
 	}
 
 	/**
-	 * @param mixed $path As given.
-	 * @return string sha256 of what is there; empty when there is no file.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string sha256 of the current file; '' when there is no file.
 	 */
 	private function digest( mixed $path ): string {
 		try {

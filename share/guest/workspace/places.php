@@ -1,6 +1,6 @@
 <?php
 /**
- * Which paths the workspace tools may touch.
+ * Path rules of the workspace tools.
  *
  * @package WPCodebox
  */
@@ -10,23 +10,23 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Resolves paths below the mounts and refuses every other one.
+ * Resolves paths below the mounts and refuses every other path.
  */
 final class Places {
 	private readonly string $prefix;
 
-	/** @var list<string> Mounts, as the guest names them. */
+	/** @var list<string> Mounts as guest paths. */
 	private array $roots = array();
 
-	/** @var list<string> The same, as the file system resolves them. */
+	/** @var list<string> Mounts as resolved by the file system. */
 	private array $real = array();
 
 	/**
 	 * @param array<mixed> $roots Guest paths of the mounts.
-	 * @param string       $cwd   Where relative paths begin.
+	 * @param string       $cwd   Directory that relative paths start from.
 	 */
 	public function __construct( array $roots, private readonly string $cwd ) {
-		// Set where the guest has no root of its own.
+		// Environment variable that is set only when the guest has no root file system of its own.
 		$this->prefix = (string) getenv( 'CODEBOX_ROOT' );
 		foreach ( $roots as $root ) {
 			$real = realpath( $this->prefix . $root );
@@ -38,10 +38,10 @@ final class Places {
 	}
 
 	/**
-	 * The path of something that exists, links followed.
+	 * Resolves a path that exists, following symlinks.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function existing( mixed $path ): string {
 		$place = $this->prefix . $this->written( $path );
@@ -57,11 +57,11 @@ final class Places {
 	}
 
 	/**
-	 * The path of something to be written: the file that is there, links followed, or a new
-	 * name below directories that may be missing still.
+	 * Resolves a path for writing: the existing file with symlinks followed, or a new name below directories
+	 * that may not exist yet.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function writable( mixed $path ): string {
 		$place = $this->prefix . $this->written( $path );
@@ -71,7 +71,7 @@ final class Places {
 		if ( is_link( $place ) ) {
 			throw new Refusal( 'outside', $this->show( $path ) . ' is a link to something that does not exist; delete it first' );
 		}
-		// The nearest directory that exists decides; below it nothing can be a link.
+		// The nearest existing directory decides, because below it no symlink can exist.
 		$missing = array( basename( $place ) );
 		$parent  = dirname( $place );
 		while ( ! file_exists( $parent ) ) {
@@ -90,10 +90,10 @@ final class Places {
 	}
 
 	/**
-	 * The path of an entry itself: its directory resolved, the entry not followed.
+	 * Resolves the path of an entry itself: symlinks in its directory are followed, the entry is not.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	public function entry( mixed $path ): string {
 		$written = $this->written( $path );
@@ -113,10 +113,10 @@ final class Places {
 	}
 
 	/**
-	 * The path below its mount's working name, for answers.
+	 * Returns the path in the guest's form, for replies.
 	 *
-	 * @param string $real For the file system.
-	 * @return string As the guest names it.
+	 * @param string $real Path on the file system.
+	 * @return string Guest path.
 	 */
 	public function name( string $real ): string {
 		foreach ( $this->real as $index => $root ) {
@@ -128,10 +128,10 @@ final class Places {
 	}
 
 	/**
-	 * Whether a name takes no part, as the capture of changes judges it.
+	 * Checks whether a name is excluded, with the same rule as the capture of changes.
 	 *
-	 * @param string $name One name.
-	 * @return bool Whether it is `.git` to git on any system.
+	 * @param string $name One path component.
+	 * @return bool Whether git treats the name as `.git` on any file system.
 	 */
 	public static function is_git( string $name ): bool {
 		$seen = (string) preg_replace( '/[\x{200c}-\x{200f}\x{202a}-\x{202e}\x{206a}-\x{206f}\x{feff}]/u', '', $name ) ?: $name;
@@ -140,10 +140,10 @@ final class Places {
 	}
 
 	/**
-	 * A path in quotes, cut.
+	 * Quotes and shortens a path for a message.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For a sentence.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Quoted path.
 	 */
 	public function show( mixed $path ): string {
 		$text = is_string( $path ) ? $path : gettype( $path );
@@ -151,9 +151,9 @@ final class Places {
 	}
 
 	/**
-	 * The absolute path as it is written, without `.` and `..`, below a mount.
+	 * Returns the absolute path as written, without `.` and `..`, below a mount.
 	 *
-	 * @param mixed $path As given.
+	 * @param mixed $path Path as the caller gave it.
 	 * @return string Guest path.
 	 */
 	private function written( mixed $path ): string {
@@ -192,15 +192,15 @@ final class Places {
 	private function assert_no_git( string $below, mixed $path ): void {
 		foreach ( explode( '/', $below ) as $name ) {
 			if ( self::is_git( $name ) ) {
-				throw new Refusal( 'git', $this->show( $path ) . ' is below .git, which takes no part in the work' );
+				throw new Refusal( 'git', $this->show( $path ) . ' is below .git, which the workspace tools do not access' );
 			}
 		}
 	}
 
 	/**
 	 * @param string       $path  Absolute path.
-	 * @param list<string> $roots Where it may lie.
-	 * @return string|null The root at or above it.
+	 * @param list<string> $roots Allowed roots.
+	 * @return string|null Root that contains the path.
 	 */
 	private function root_of( string $path, array $roots ): ?string {
 		foreach ( $roots as $root ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the workspace tools see: lines, bytes, directories, whole files.
+ * Read operations of the workspace tools: lines, bytes, directories, whole files.
  *
  * @package WPCodebox
  */
@@ -10,24 +10,24 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Reads below the mounts. Only regular files are opened: a pipe would never end.
+ * Reads below the mounts. Opens regular files only, because reading a FIFO could block forever.
  */
 final class Reading {
-	/** Most bytes of one page of lines. */
+	/** Size limit of one page of lines, in bytes. */
 	private const PAGE_BYTES = 28672;
-	/** Longest line that is shown whole. */
+	/** Longest line that is returned complete, in bytes. */
 	private const LINE_BYTES = 2000;
-	/** Largest file whose lines are counted. */
+	/** Largest file whose lines are counted, in bytes. */
 	private const COUNT_BYTES = 16777216;
-	/** Largest file that is fetched whole, and all files together. */
+	/** Size limit of one fetched file, and of all fetched files together, in bytes. */
 	private const FETCH_BYTES = 4194304;
-	/** Most entries looked at. */
+	/** Maximum number of visited directory entries. */
 	private const VISITS = 200000;
 
 	public function __construct( private readonly Places $places ) {}
 
 	/**
-	 * @param array<string,mixed> $request {path, start_line, lines}.
+	 * @param array<string,mixed> $request Request {path, start_line, lines}.
 	 * @return array<string,mixed>
 	 */
 	public function lines( array $request ): array {
@@ -87,7 +87,7 @@ final class Reading {
 	}
 
 	/**
-	 * @param array<string,mixed> $request {path, offset, length}.
+	 * @param array<string,mixed> $request Request {path, offset, length}.
 	 * @return array<string,mixed>
 	 */
 	public function bytes( array $request ): array {
@@ -110,7 +110,7 @@ final class Reading {
 	}
 
 	/**
-	 * @param array<string,mixed> $request {path, depth, limit, offset}.
+	 * @param array<string,mixed> $request Request {path, depth, limit, offset}.
 	 * @return array<string,mixed>
 	 */
 	public function list( array $request ): array {
@@ -154,10 +154,10 @@ final class Reading {
 	}
 
 	/**
-	 * Whole files for an edit.
+	 * Returns whole files for an edit.
 	 *
-	 * @param array<string,mixed> $request {paths}.
-	 * @param string|null         $bytes   Set to their bytes, one after the other.
+	 * @param array<string,mixed> $request Request {paths}.
+	 * @param string|null         $bytes   Set to the concatenated bytes of the files.
 	 * @return array<string,mixed>
 	 */
 	public function fetch( array $request, ?string &$bytes ): array {
@@ -189,11 +189,11 @@ final class Reading {
 	}
 
 	/**
-	 * Everything below a directory, sorted, without `.git` and without following links.
+	 * Lists everything below a directory, sorted, without `.git` and without following symlinks.
 	 *
-	 * @param string $top   Directory.
-	 * @param int    $depth Levels.
-	 * @return \Generator<string,string> Path below `$top` to `file`, `dir`, `link` or `other`.
+	 * @param string $top   Directory to list.
+	 * @param int    $depth Maximum depth.
+	 * @return \Generator<string,string> Type `file`, `dir`, `link` or `other` by path below `$top`.
 	 */
 	public function walk( string $top, int $depth ): \Generator {
 		$left = self::VISITS;
@@ -201,10 +201,10 @@ final class Reading {
 	}
 
 	/**
-	 * Whether a file is no text: a NUL among its first bytes, or they are not UTF-8 nor near it.
+	 * Checks whether a file is binary: its first 8 KiB contain a NUL.
 	 *
-	 * @param string $file For the file system.
-	 * @return bool Whether it is binary.
+	 * @param string $file Path on the file system.
+	 * @return bool Whether the file is binary.
 	 */
 	public function is_binary( string $file ): bool {
 		$head = file_get_contents( $file, false, null, 0, 8192 );
@@ -212,10 +212,10 @@ final class Reading {
 	}
 
 	/**
-	 * A regular file that may be opened.
+	 * Resolves a path to a regular file that may be opened.
 	 *
-	 * @param mixed $path As given.
-	 * @return string For the file system.
+	 * @param mixed $path Path as the caller gave it.
+	 * @return string Absolute path on the file system.
 	 */
 	private function file( mixed $path ): string {
 		$file = $this->places->existing( $path );
@@ -232,7 +232,7 @@ final class Reading {
 	}
 
 	/**
-	 * @param string $file For the file system.
+	 * @param string $file Path on the file system.
 	 * @return resource
 	 */
 	private function open( string $file ) {
@@ -244,10 +244,10 @@ final class Reading {
 	}
 
 	/**
-	 * Reads to the end of a line.
+	 * Skips to the end of a line.
 	 *
 	 * @param resource $handle Open file.
-	 * @return int Bytes passed over.
+	 * @return int Number of skipped bytes.
 	 */
 	private function pass_line( $handle ): int {
 		$passed = 0;
@@ -275,10 +275,10 @@ final class Reading {
 	}
 
 	/**
-	 * @param string $directory For the file system.
-	 * @param string $below     Its path below the top, with a slash at the end.
-	 * @param int    $depth     Levels left.
-	 * @param int    $left      Visits left.
+	 * @param string $directory Path on the file system.
+	 * @param string $below     Path below the top directory, with a trailing slash.
+	 * @param int    $depth     Remaining depth.
+	 * @param int    $left      Remaining number of entries to visit.
 	 * @return \Generator<string,string>
 	 */
 	private function level( string $directory, string $below, int $depth, int &$left ): \Generator {
@@ -300,7 +300,7 @@ final class Reading {
 				'link'  => 'link',
 				default => 'other',
 			};
-			// A key that looks like a number would come back as one.
+			// A generator keeps a numeric name a string; an array would turn that key into an integer.
 			yield $below . $name => $kind;
 			if ( 'dir' === $kind && $depth > 1 ) {
 				yield from $this->level( $directory . '/' . $name, $below . $name . '/', $depth - 1, $left );

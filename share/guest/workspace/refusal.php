@@ -1,6 +1,6 @@
 <?php
 /**
- * Why an operation of the workspace tools is not carried out.
+ * Refusal of a workspace operation.
  *
  * @package WPCodebox
  */
@@ -10,11 +10,12 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * A reason in one word, and a sentence that says what to do.
+ * Has a reason code and a message that says what to do.
  */
 final class Refusal extends \RuntimeException {
 	/**
-	 * @param string $reason  `request`, `outside`, `git`, `missing`, `kind`, `limit`, `changed` or `io`.
+	 * @param string $reason  Reason code: `request`, `outside`, `git`, `missing`, `kind`, `limit`, `changed`
+	 *   or `io`.
 	 * @param string $message What is wrong and what to do.
 	 */
 	public function __construct( public readonly string $reason, string $message ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Search of the workspace tools.
+ * Search operation of the workspace tools.
  *
  * @package WPCodebox
  */
@@ -10,20 +10,20 @@ declare(strict_types=1);
 namespace WPCodebox\Guest;
 
 /**
- * Looks for a text or a pattern in the text files below a path.
+ * Searches a text or a pattern in the text files below a path.
  */
 final class Search {
-	/** Largest file that is searched. */
+	/** Largest file that is searched, in bytes. */
 	private const FILE_BYTES = 4194304;
-	/** Longest piece of a line that is shown. */
+	/** Longest part of a line that is returned, in bytes. */
 	private const LINE_BYTES = 400;
-	/** Most bytes of all lines that are shown. */
+	/** Size limit of all returned lines, in bytes. */
 	private const PAGE_BYTES = 24576;
 
 	public function __construct( private readonly Places $places, private readonly Reading $reading ) {}
 
 	/**
-	 * @param array<string,mixed> $request See the head of workspace.php.
+	 * @param array<string,mixed> $request Request, described at the top of workspace.php.
 	 * @return array<string,mixed>
 	 */
 	public function run( array $request ): array {
@@ -78,9 +78,9 @@ final class Search {
 	}
 
 	/**
-	 * @param string      $top  File or directory.
-	 * @param string|null $glob Pattern of names.
-	 * @return \Generator<string,string> File system path to shown path.
+	 * @param string      $top  File or directory to search.
+	 * @param string|null $glob Glob pattern for file names.
+	 * @return \Generator<string,string> Displayed path by file system path.
 	 */
 	private function files( string $top, ?string $glob ): \Generator {
 		if ( ! is_dir( $top ) ) {
@@ -99,8 +99,8 @@ final class Search {
 	}
 
 	/**
-	 * @param array<string,mixed> $request The request.
-	 * @return array{string,bool} PCRE or text, and whether it is a text that may be compared as it is.
+	 * @param array<string,mixed> $request Request to handle.
+	 * @return array{string,bool} PCRE or plain text, and whether it is plain text.
 	 */
 	private function pattern( array $request ): array {
 		$pattern = (string) ( $request['pattern'] ?? '' );
@@ -124,9 +124,9 @@ final class Search {
 	}
 
 	/**
-	 * @param array{string,bool} $pattern See pattern().
-	 * @param string             $line    One line.
-	 * @return int|null Where it is, in bytes.
+	 * @param array{string,bool} $pattern Result of pattern().
+	 * @param string             $line    Line to search.
+	 * @return int|null Byte offset of the match.
 	 */
 	private function match( array $pattern, string $line ): ?int {
 		list( $text, $literal ) = $pattern;
@@ -136,7 +136,7 @@ final class Search {
 		}
 		$found = @preg_match( $text, $line, $where, PREG_OFFSET_CAPTURE );
 		if ( false === $found ) {
-			// A line that is not UTF-8: once more as bytes.
+			// The line is not valid UTF-8, so it is matched again as bytes.
 			$found = @preg_match( preg_replace( '/u(i?)$/', '$1', $text ), $line, $where, PREG_OFFSET_CAPTURE );
 		}
 		return 1 === $found ? (int) $where[0][1] : null;
@@ -152,10 +152,11 @@ final class Search {
 	}
 
 	/**
-	 * A glob as a regular expression: `*` and `?` stop at a slash, `**` does not, `{a,b}` is a choice.
+	 * Converts a glob to a regular expression: `*` and `?` stop at a slash, `**` does not, `{a,b}` is an
+	 * alternative.
 	 *
-	 * @param string $glob As given.
-	 * @return string PCRE.
+	 * @param string $glob Glob pattern.
+	 * @return string PCRE pattern.
 	 */
 	private static function glob( string $glob ): string {
 		$pattern = '';

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the workspace tools change: all of a change or nothing of it.
+ * Write operations of the workspace tools; each request is applied completely or not at all.
  *
  * @package WPCodebox
  */
@@ -13,17 +13,17 @@ namespace WPCodebox\Guest;
  * Writes and deletes below the mounts.
  */
 final class Writing {
-	/** Bytes of all files of one change. */
+	/** Size limit of all files of one request, in bytes. */
 	private const STORE_BYTES = 8388608;
 
 	public function __construct( private readonly Places $places ) {}
 
 	/**
-	 * Replaces, makes and removes files. `sha256` is what a file must hold before, an empty text
-	 * says that there must be none, null that it does not matter.
+	 * Replaces, creates and removes files. `sha256` is the expected digest of the current file: '' means that
+	 * no file may exist, null skips the check.
 	 *
-	 * @param array<string,mixed> $request {changes: [{path, action, length, sha256, mode}]}.
-	 * @param resource            $input   The bytes of all files that are written, in order.
+	 * @param array<string,mixed> $request Request {changes: [{path, action, length, sha256, mode}]}.
+	 * @param resource            $input   Stream with the bytes of all written files, in order.
 	 * @return array<string,mixed>
 	 */
 	public function store( array $request, $input ): array {
@@ -37,11 +37,11 @@ final class Writing {
 		try {
 			foreach ( $plan as $index => $step ) {
 				if ( null !== $step['bytes'] ) {
-					$temporary[ $index ] = $this->lay_down( $step, $made );
+					$temporary[ $index ] = $this->write_temporary( $step, $made );
 				}
 			}
 			foreach ( $plan as $index => $step ) {
-				if ( ! $this->put( $step, $temporary[ $index ] ?? null ) ) {
+				if ( ! $this->carry_out( $step, $temporary[ $index ] ?? null ) ) {
 					throw $this->unable( $step['path'] );
 				}
 				unset( $temporary[ $index ] );
@@ -67,7 +67,7 @@ final class Writing {
 	}
 
 	/**
-	 * @param array<string,mixed> $request {path, recursive}.
+	 * @param array<string,mixed> $request Request {path, recursive}.
 	 * @return array<string,mixed>
 	 */
 	public function delete( array $request ): array {
@@ -89,10 +89,10 @@ final class Writing {
 	}
 
 	/**
-	 * Checks one change and reads its bytes; nothing is changed yet.
+	 * Checks one change and reads its bytes without changing any file.
 	 *
-	 * @param array<string,mixed> $change One of `changes`.
-	 * @param resource            $input  Its bytes come next.
+	 * @param array<string,mixed> $change One element of `changes`.
+	 * @param resource            $input  Stream positioned at the bytes of the change.
 	 * @return array{path:mixed,place:string,bytes:?string,before:?string,mode:?int}
 	 */
 	private function plan( array $change, $input ): array {
@@ -134,13 +134,14 @@ final class Writing {
 	}
 
 	/**
-	 * Writes the bytes beside their place.
+	 * Writes the bytes to a temporary file in the target directory.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step The change.
-	 * @param list<string>                                                        $made Directories that were made.
-	 * @return string The temporary file.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step Change to prepare.
+	 * @param list<string>                                                        $made Set to the created
+	 *   directories.
+	 * @return string Path of the temporary file.
 	 */
-	private function lay_down( array $step, array &$made ): string {
+	private function write_temporary( array $step, array &$made ): string {
 		$directory = dirname( $step['place'] );
 		$missing   = array();
 		for ( $parent = $directory; ! is_dir( $parent ); $parent = dirname( $parent ) ) {
@@ -154,7 +155,7 @@ final class Writing {
 		}
 		$temporary = $directory . '/.codebox-' . bin2hex( random_bytes( 8 ) ) . '.tmp';
 		$written   = @file_put_contents( $temporary, (string) $step['bytes'] );
-		if ( strlen( (string) $step['bytes'] ) !== $written || ! $this->can_be_put( $step, $temporary ) ) {
+		if ( strlen( (string) $step['bytes'] ) !== $written || ! $this->has_required_mode( $step, $temporary ) ) {
 			@unlink( $temporary );
 			throw $this->unable( $step['path'] );
 		}
@@ -162,14 +163,16 @@ final class Writing {
 	}
 
 	/**
-	 * Whether the temporary file got its mode, or does not need it: a guest without namespaces may
-	 * change no mode, and a file that is there keeps its own when it is written in place.
+	 * Checks whether the temporary file has its mode, or does not need it: a guest without namespaces cannot
+	 * change modes, and an existing file keeps its mode when it is overwritten in place.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
-	 * @param string                                                              $temporary The temporary file.
-	 * @return bool Whether it can go on.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
+	 *   out.
+	 * @param string                                                              $temporary Path of the
+	 *   temporary file.
+	 * @return bool Whether the change can proceed.
 	 */
-	private function can_be_put( array $step, string $temporary ): bool {
+	private function has_required_mode( array $step, string $temporary ): bool {
 		$mode = $step['mode'] ?? 0644;
 		return $this->mode( $temporary ) === $mode
 			|| @chmod( $temporary, $mode )
@@ -177,13 +180,15 @@ final class Writing {
 	}
 
 	/**
-	 * Carries one change out.
+	 * Carries out one change.
 	 *
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
-	 * @param string|null                                                         $temporary Its bytes; none for a deletion.
-	 * @return bool Whether it worked.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      Change to carry
+	 *   out.
+	 * @param string|null                                                         $temporary Temporary file
+	 *   with its bytes; null for a deletion.
+	 * @return bool Whether the change succeeded.
 	 */
-	private function put( array $step, ?string $temporary ): bool {
+	private function carry_out( array $step, ?string $temporary ): bool {
 		if ( null === $temporary ) {
 			return @unlink( $step['place'] );
 		}
@@ -199,7 +204,7 @@ final class Writing {
 	}
 
 	/**
-	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step A change that was made.
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step Change to revert.
 	 */
 	private function undo( array $step ): void {
 		if ( null === $step['before'] ) {
@@ -211,10 +216,10 @@ final class Writing {
 	}
 
 	/**
-	 * A repository inside what is deleted is not the work's to delete.
+	 * Refuses to delete a directory that contains a git repository.
 	 *
-	 * @param string $directory For the file system.
-	 * @param mixed  $path      As given.
+	 * @param string $directory Path on the file system.
+	 * @param mixed  $path      Path as the caller gave it.
 	 */
 	private function assert_without_git( string $directory, mixed $path ): void {
 		foreach ( (array) scandir( $directory ) as $name ) {
@@ -222,7 +227,7 @@ final class Writing {
 				continue;
 			}
 			if ( Places::is_git( (string) $name ) ) {
-				throw new Refusal( 'git', $this->places->show( $path ) . ' holds a .git, which takes no part in the work' );
+				throw new Refusal( 'git', $this->places->show( $path ) . ' holds a .git, which the workspace tools do not access' );
 			}
 			$place = $directory . '/' . $name;
 			if ( is_dir( $place ) && ! is_link( $place ) ) {

@@ -28,7 +28,7 @@ function ability( Arguments $arguments ): array {
 		? Users::act( $arguments, Users::administrator() )
 		: Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
 	wp_set_current_user( $user->ID );
-	// Asked for by name, an unknown one would only raise a notice.
+	// WordPress only raises a notice for an unknown name, so the names are compared first.
 	$known = array();
 	foreach ( wp_get_abilities() as $one ) {
 		$known[ $one->get_name() ] = $one;

@@ -1,6 +1,6 @@
 <?php
 /**
- * Actions that are recorded: what they may do, who they act as, and what came of them.
+ * Recorded actions: permission checks, execution and result.
  *
  * @package WPCodebox
  */
@@ -11,15 +11,15 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/users.php';
 
-/** Of what an action printed, bytes that are told. */
+/** Size limit of an action's reported output, in bytes. */
 const ACTION_OUTPUT_BYTES = 65536;
 
 /**
- * Statements that write to the database.
+ * Counts statements that write to the database.
  */
 final class Writes {
 	/**
-	 * Count by verb.
+	 * Counts by SQL verb.
 	 *
 	 * @var array<string,int>
 	 */
@@ -33,9 +33,9 @@ final class Writes {
 	private array $tables = array();
 
 	/**
-	 * Looks at a statement; a filter of `query`.
+	 * Records a statement; a filter of `query`.
 	 *
-	 * @param mixed $query Statement.
+	 * @param mixed $query SQL statement.
 	 */
 	public function see( mixed $query ): mixed {
 		if ( is_string( $query ) && 1 === preg_match( '/^\s*(INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|RENAME)\b(?:\s+(?:IGNORE|INTO|FROM|TABLE|TEMPORARY|IF|NOT|EXISTS))*\s+[`"]?([A-Za-z0-9_]*)/i', $query, $found ) ) {
@@ -49,7 +49,7 @@ final class Writes {
 	}
 
 	/**
-	 * What results say of them.
+	 * Returns the counts for results.
 	 *
 	 * @return array{statements: int, verbs: object, tables: list<string>}
 	 */
@@ -63,8 +63,8 @@ final class Writes {
 }
 
 /**
- * Judges an action before it happens: who acts must have the capability, and an action that may
- * change something needs the sandbox as what keeps it from harm.
+ * Checks an action before it runs: the acting user must have the capability, and an action that may change
+ * data must name the sandbox as its boundary.
  *
  * @param Arguments $arguments Arguments mutates, capability, destructive-boundary.
  * @return array{mutates: bool, capability: array<string,mixed>, destructiveBoundary: array<string,mixed>}
@@ -96,12 +96,12 @@ function action_terms( Arguments $arguments ): array {
 }
 
 /**
- * The document of an action; a failure when it changed what it said it would not.
+ * Builds the document of an action; fails when the action wrote although it was declared read-only.
  *
- * @param array<string,mixed> $action What was done: {kind, name, …}.
- * @param array<string,mixed> $terms  Of action_terms().
- * @param array<string,mixed> $writes Row of Writes.
- * @param array<string,mixed> $more   What came of it.
+ * @param array<string,mixed> $action Action that ran: {kind, name, …}.
+ * @param array<string,mixed> $terms  Result of action_terms().
+ * @param array<string,mixed> $writes Result of Writes::row().
+ * @param array<string,mixed> $more   Further fields of the document.
  * @return array<string,mixed> `wp-codebox/wordpress-execution-action-result/v1`.
  */
 function action_document( array $action, array $terms, array $writes, array $more ): array {
@@ -124,22 +124,22 @@ function action_document( array $action, array $terms, array $writes, array $mor
 }
 
 /**
- * Does an action in this process and answers its document.
+ * Runs an action in this process and returns its document.
  *
- * @param Arguments           $arguments Arguments of the call.
- * @param array<string,mixed> $action    What is done.
- * @param callable(): mixed   $work      Does it; what it answers is the result.
+ * @param Arguments           $arguments Arguments of the guest command.
+ * @param array<string,mixed> $action    Action to run.
+ * @param callable(): mixed   $work      Performs the action; its return value is the result.
  * @return array<string,mixed>
  */
 function act( Arguments $arguments, array $action, callable $work ): array {
 	$terms  = action_terms( $arguments );
 	$writes = new Writes();
 	add_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
-	// An action that ends with wp_die() fails; it prints no page here.
+	// An action that calls wp_die() fails; no page is printed.
 	foreach ( array( 'wp_die_handler', 'wp_die_ajax_handler', 'wp_die_json_handler' ) as $filter ) {
 		add_filter( $filter, static fn (): callable => __NAMESPACE__ . '\\died', PHP_INT_MAX );
 	}
-	heard( 0 );
+	captured_output( 0 );
 	$start   = hrtime( true );
 	$refusal = null;
 	$result  = null;
@@ -154,7 +154,7 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 	remove_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
 	$more = array(
 		'result'     => plain( $result ),
-		'output'     => heard( ACTION_OUTPUT_BYTES ),
+		'output'     => captured_output( ACTION_OUTPUT_BYTES ),
 		'durationMs' => round( $took, 3 ),
 	);
 	if ( null !== $refusal ) {
@@ -165,9 +165,9 @@ function act( Arguments $arguments, array $action, callable $work ): array {
 }
 
 /**
- * WordPress is asked to die.
+ * Handles a call of wp_die().
  *
- * @param mixed $message What it says.
+ * @param mixed $message Message passed to wp_die().
  */
 function died( mixed $message = '' ): never {
 	$text = is_wp_error( $message ) ? $message->get_error_message() : ( is_scalar( $message ) ? (string) $message : '' );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Addresses of the front end.
+ * URLs of the front end.
  *
  * @package WPCodebox
  */
@@ -9,11 +9,11 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Of each kind, addresses at most. */
+/** Maximum number of URLs per kind. */
 const ADDRESSES_OF_A_KIND = 200;
 
 /**
- * Addresses: {kind, url, type?, id?}; those with an id of a type come from the database.
+ * Returns URLs: {kind, url, type?, id?}; URLs with an id come from the database.
  *
  * @return list<array<string,mixed>>
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Actions of wp-admin.
+ * Sends actions of wp-admin.
  *
  * @package WPCodebox
  */
@@ -10,10 +10,10 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/nonces.php';
-require_once __DIR__ . '/outside.php';
+require_once __DIR__ . '/http-client.php';
 require_once __DIR__ . '/users.php';
 
-/** Session that an action gets when it names none. */
+/** Default session name of an action. */
 const ADMIN_ACTION_SESSION = 'codebox-admin-action';
 
 /**
@@ -74,9 +74,10 @@ function admin_action( Arguments $arguments ): array {
 }
 
 /**
- * Who acts, and the session whose cookies are sent. Without user, role and session: nobody.
+ * Returns the acting user and the session whose cookies are sent. Without user, role and session the request
+ * is anonymous.
  *
- * @param array<string,mixed> $asked The action.
+ * @param array<string,mixed> $asked Action of the call.
  * @return array{?\WP_User, ?string}
  */
 function admin_session( array $asked ): array {

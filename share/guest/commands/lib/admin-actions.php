@@ -1,6 +1,6 @@
 <?php
 /**
- * What requests to the admin area can set off.
+ * Actions, forms and links of the admin area.
  *
  * @package WPCodebox
  */
@@ -13,16 +13,16 @@ require_once __DIR__ . '/admin-pages.php';
 require_once __DIR__ . '/surfaces.php';
 
 /**
- * Actions, forms and links.
+ * Lists actions, forms and links.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function admin_actions( Arguments $arguments ): array {
 	$name  = $arguments->has( 'max_pages' ) ? 'max_pages' : 'max-pages';
 	$most  = $arguments->number( $name, 10, 0, 200 );
 	$pages = listing( admin_pages(), array( 'path' ), 500 )['items'];
-	// Pages of plugins first: they are what is looked for.
+	// Pages of plugins come first, because they are usually the interesting ones.
 	usort( $pages, static fn ( array $a, array $b ): int => array( 'core' === $a['source'], $a['path'] ) <=> array( 'core' === $b['source'], $b['path'] ) );
 	$found = array();
 	$bad   = array();
@@ -50,15 +50,15 @@ function admin_actions( Arguments $arguments ): array {
 }
 
 /**
- * The page that a process of its own makes; null when it made none.
+ * Returns the HTML of a page rendered in its own process; null on failure.
  *
- * @param string $path Path.
+ * @param string $path Path of the page.
  */
 function admin_page_html( string $path ): ?string {
 	$pipes   = array();
 	$process = proc_open(
 		array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), dirname( __DIR__ ) . '/simulated-admin-page-load.php' ),
-		// The page itself on standard output, the document about it nowhere.
+		// The page goes to standard output; its document is discarded.
 		array( array( 'pipe', 'r' ), array( 'pipe', 'w' ), array( 'file', '/dev/null', 'w' ), array( 'file', '/dev/null', 'w' ) ),
 		$pipes,
 		null,
@@ -80,10 +80,10 @@ function admin_page_html( string $path ): ?string {
 }
 
 /**
- * Forms of a page, and links that carry an action.
+ * Returns forms of a page, and links that trigger an action.
  *
- * @param string $html Page.
- * @param string $page Its path.
+ * @param string $html HTML of the page.
+ * @param string $page Path of the page.
  * @return list<array<string,mixed>>
  */
 function page_actions( string $html, string $page ): array {
@@ -130,9 +130,9 @@ function page_actions( string $html, string $page ): array {
 }
 
 /**
- * Where a form or a link leads to, without its values.
+ * Returns the target of a form or link without parameter values.
  *
- * @param string $address Address.
+ * @param string $address URL of the form or link.
  */
 function admin_target( string $address ): string {
 	$path = (string) parse_url( $address, PHP_URL_PATH );

@@ -1,8 +1,8 @@
 <?php
 /**
- * Loads WordPress as a page of the admin area does, as the first administrator.
+ * Loads WordPress like a page of the admin area, as the first administrator.
  *
- * A program requires it in the global scope, where WordPress makes the menu.
+ * A program must require it in the global scope, where WordPress builds the menu.
  *
  * @package WPCodebox
  */

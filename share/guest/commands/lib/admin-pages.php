@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Pages of the menu that was made: {path, title, capability, parent, hook?, callbacks?}.
+ * Returns the pages of the loaded menu: {path, title, capability, parent, hook?, callbacks?}.
  *
  * @return list<array<string,mixed>>
  */
@@ -28,7 +28,7 @@ function admin_pages(): array {
 		$own  = has_action( $hook );
 		$base = str_contains( $parent, '.php' ) && is_file( ABSPATH . 'wp-admin/' . strtok( $parent, '?' ) ) ? $parent : 'admin.php';
 		$path = '/wp-admin/' . ( $own ? $base . ( str_contains( $base, '?' ) ? '&' : '?' ) . 'page=' . rawurlencode( $slug ) : $slug );
-		// The count of updates is markup inside of the title.
+		// The title may contain markup with the number of updates.
 		$title         = trim( wp_strip_all_tags( (string) preg_replace( '~<span.*$~s', '', (string) ( $entry[0] ?? '' ) ) ) );
 		$rows[ $path ] = $rows[ $path ] ?? array(
 			'path'       => $path,

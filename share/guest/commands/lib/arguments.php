@@ -1,6 +1,6 @@
 <?php
 /**
- * The arguments of a command.
+ * Arguments of a guest command.
  *
  * @package WPCodebox
  */
@@ -10,31 +10,31 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Values by name; each read says what it accepts.
+ * Values by name; each accessor validates the value it returns.
  */
 final class Arguments {
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param array<string,mixed> $values Values: strings, or lists of them where repeated.
-	 * @param list<mixed>         $mounts Mounts: {target, mode}.
+	 * @param array<string,mixed> $values Values by name: strings, or lists of strings for repeated arguments.
+	 * @param list<mixed>         $mounts Mounts of the guest: {target, mode}.
 	 */
 	public function __construct( private readonly array $values, public readonly array $mounts = array() ) {}
 
 	/**
-	 * Whether it was given.
+	 * Checks whether an argument was given.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 */
 	public function has( string $name ): bool {
 		return array_key_exists( $name, $this->values );
 	}
 
 	/**
-	 * Text; the first value of several.
+	 * Returns a string; the first value of a repeated argument.
 	 *
-	 * @param string $name     Argument.
-	 * @param string $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param string $fallback Value used when the argument is missing.
 	 */
 	public function text( string $name, string $fallback = '' ): string {
 		$value = $this->values[ $name ] ?? $fallback;
@@ -45,9 +45,9 @@ final class Arguments {
 	}
 
 	/**
-	 * The first of several arguments that is there and not blank, trimmed; empty when none is.
+	 * Returns the first non-blank argument, trimmed; '' when all are missing.
 	 *
-	 * @param string ...$names Arguments.
+	 * @param string ...$names Names of the arguments.
 	 */
 	public function first( string ...$names ): string {
 		foreach ( $names as $name ) {
@@ -60,10 +60,10 @@ final class Arguments {
 	}
 
 	/**
-	 * A JSON value; `$fallback` when it was not given.
+	 * Returns a decoded JSON value.
 	 *
-	 * @param string $name     Argument.
-	 * @param mixed  $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param mixed  $fallback Value used when the argument is missing.
 	 */
 	public function value( string $name, mixed $fallback = null ): mixed {
 		if ( '' === trim( $this->text( $name ) ) ) {
@@ -77,9 +77,9 @@ final class Arguments {
 	}
 
 	/**
-	 * Text that must be given.
+	 * Returns a string; fails when it is missing.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 */
 	public function required( string $name ): string {
 		$value = $this->text( $name );
@@ -90,11 +90,11 @@ final class Arguments {
 	}
 
 	/**
-	 * One of some words.
+	 * Returns one of several allowed words.
 	 *
-	 * @param string       $name     Argument.
-	 * @param list<string> $words    Accepted words.
-	 * @param string       $fallback When it was not given.
+	 * @param string       $name     Name of the argument.
+	 * @param list<string> $words    Allowed words.
+	 * @param string       $fallback Value used when the argument is missing.
 	 */
 	public function word( string $name, array $words, string $fallback ): string {
 		$value = $this->text( $name, $fallback );
@@ -105,10 +105,10 @@ final class Arguments {
 	}
 
 	/**
-	 * A truth value: 1, true, yes, on or 0, false, no, off.
+	 * Returns a boolean: 1, true, yes, on or 0, false, no, off.
 	 *
-	 * @param string $name     Argument.
-	 * @param bool   $fallback When it was not given.
+	 * @param string $name     Name of the argument.
+	 * @param bool   $fallback Value used when the argument is missing.
 	 */
 	public function truth( string $name, bool $fallback ): bool {
 		return match ( strtolower( $this->text( $name, $fallback ? 'true' : 'false' ) ) ) {
@@ -119,12 +119,12 @@ final class Arguments {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $name     Argument.
-	 * @param int    $fallback When it was not given.
-	 * @param int    $least    Smallest.
-	 * @param int    $most     Largest.
+	 * @param string $name     Name of the argument.
+	 * @param int    $fallback Value used when the argument is missing.
+	 * @param int    $least    Smallest allowed number.
+	 * @param int    $most     Largest allowed number.
 	 */
 	public function number( string $name, int $fallback, int $least, int $most ): int {
 		$value = $this->text( $name, (string) $fallback );
@@ -135,9 +135,9 @@ final class Arguments {
 	}
 
 	/**
-	 * A JSON object or list; empty when it was not given.
+	 * Returns a JSON object or list; empty when the argument is missing.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return array<int|string,mixed>
 	 */
 	public function json( string $name ): array {
@@ -153,9 +153,9 @@ final class Arguments {
 	}
 
 	/**
-	 * A JSON object.
+	 * Returns a JSON object.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return array<string,mixed>
 	 */
 	public function object( string $name ): array {
@@ -167,10 +167,10 @@ final class Arguments {
 	}
 
 	/**
-	 * A JSON object whose members are all known.
+	 * Returns a JSON object; fails for unknown members.
 	 *
-	 * @param string       $name  Argument.
-	 * @param list<string> $known Its members.
+	 * @param string       $name  Name of the argument.
+	 * @param list<string> $known Known members.
 	 * @return array<string,mixed>
 	 */
 	public function record( string $name, array $known ): array {
@@ -178,12 +178,12 @@ final class Arguments {
 	}
 
 	/**
-	 * An object, unless it has a member that is not known: dropped, it would change what is done
-	 * without a word.
+	 * Returns an object; fails for unknown members, because ignoring one would silently change what the
+	 * command does.
 	 *
-	 * @param array<int|string,mixed> $members Members.
-	 * @param list<string>            $known   Known ones.
-	 * @param string                  $name    What messages call it.
+	 * @param array<int|string,mixed> $members Members of the object.
+	 * @param list<string>            $known   Known members.
+	 * @param string                  $name    Name of the object in error messages.
 	 * @return array<string,mixed>
 	 */
 	public static function closed( array $members, array $known, string $name ): array {
@@ -195,9 +195,9 @@ final class Arguments {
 	}
 
 	/**
-	 * Texts: a JSON list, or words between commas or line ends.
+	 * Returns strings: a JSON list, or words separated by commas or newlines.
 	 *
-	 * @param string $name Argument.
+	 * @param string $name Name of the argument.
 	 * @return list<string>
 	 */
 	public function texts( string $name ): array {
@@ -213,9 +213,9 @@ final class Arguments {
 	}
 
 	/**
-	 * A value as messages show it.
+	 * Formats a value for a message.
 	 *
-	 * @param mixed $value Value.
+	 * @param mixed $value Value to show.
 	 */
 	public static function shown( mixed $value ): string {
 		$json = (string) json_encode( $value, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR );

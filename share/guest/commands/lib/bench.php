@@ -1,6 +1,6 @@
 <?php
 /**
- * Workloads, run and measured.
+ * Runs and measures workloads.
  *
  * @package WPCodebox
  */
@@ -13,7 +13,7 @@ require_once __DIR__ . '/places.php';
 require_once __DIR__ . '/watch.php';
 
 /**
- * Sets the environment that the workloads get, before WordPress is loaded.
+ * Sets the environment of the workloads before WordPress is loaded.
  */
 function bench_environment(): void {
 	try {
@@ -32,19 +32,19 @@ function bench_environment(): void {
  * Finds the workloads and measures them.
  */
 final class Bench {
-	/** Workloads at most. */
+	/** Maximum number of workloads. */
 	private const WORKLOADS = 50;
-	/** How long all may take, seconds; what is left then is not begun. */
+	/** Time limit of all workloads, in seconds; later workloads are not started. */
 	private const SECONDS = 600;
 
-	/** The plugin's directory. */
+	/** Directory of the plugin. */
 	private readonly string $directory;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param Arguments $arguments Arguments.
-	 * @param Watch     $watch     What measures.
+	 * @param Arguments $arguments Arguments of the guest command.
+	 * @param Watch     $watch     Measures time, memory and queries.
 	 */
 	public function __construct( private readonly Arguments $arguments, private readonly Watch $watch ) {
 		$slug            = $arguments->required( 'plugin-slug' );
@@ -62,9 +62,9 @@ final class Bench {
 	}
 
 	/**
-	 * Runs all.
+	 * Runs all workloads.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$iterations = $this->arguments->number( 'iterations', 10, 1, 1000 );
@@ -112,7 +112,7 @@ final class Bench {
 	}
 
 	/**
-	 * Workloads by id.
+	 * Returns workloads by id.
 	 *
 	 * @return array<string,\Closure>
 	 */
@@ -147,10 +147,10 @@ final class Bench {
 	}
 
 	/**
-	 * What a file or a text stands for.
+	 * Returns the callable of a file or code string.
 	 *
-	 * @param array<string,mixed> $row  {file|code}.
-	 * @param string              $name What messages call it.
+	 * @param array<string,mixed> $row  Row {file|code}.
+	 * @param string              $name Name of the row in error messages.
 	 */
 	private function program( array $row, string $name ): \Closure {
 		if ( is_string( $row['file'] ?? null ) === is_string( $row['code'] ?? null ) ) {
@@ -174,10 +174,10 @@ final class Bench {
 	}
 
 	/**
-	 * A request to the REST API.
+	 * Returns a callable that sends a REST request.
 	 *
-	 * @param array<string,mixed> $row {path, method?, params?}.
-	 * @param string              $id  Id.
+	 * @param array<string,mixed> $row Row {path, method?, params?}.
+	 * @param string              $id  Id of the workload.
 	 */
 	private function request( array $row, string $id ): \Closure {
 		$method = $row['method'] ?? 'GET';
@@ -198,13 +198,13 @@ final class Bench {
 	/**
 	 * Measures one workload.
 	 *
-	 * @param \Closure  $workload   Workload.
-	 * @param ?\Closure $setup      Before all its runs.
-	 * @param ?\Closure $teardown   After all its runs.
-	 * @param int       $warmup     Runs that are not measured.
-	 * @param int       $iterations Runs that are measured.
-	 * @param string    $between    none or cache.
-	 * @param int       $end        When everything must be over, nanoseconds.
+	 * @param \Closure  $workload   Workload to run.
+	 * @param ?\Closure $setup      Called before all its runs.
+	 * @param ?\Closure $teardown   Called after all its runs.
+	 * @param int       $warmup     Number of unmeasured runs.
+	 * @param int       $iterations Number of measured runs.
+	 * @param string    $between    Reset between runs: none or cache.
+	 * @param int       $end        Deadline, in nanoseconds.
 	 * @return array<string,mixed>
 	 */
 	private function measure( \Closure $workload, ?\Closure $setup, ?\Closure $teardown, int $warmup, int $iterations, string $between, int $end ): array {
@@ -245,9 +245,9 @@ final class Bench {
 }
 
 /**
- * What a list of numbers comes to; a percentile is the value at its rank (nearest rank).
+ * Summarizes a list of numbers; percentiles use the nearest-rank method.
  *
- * @param list<int|float> $values Values.
+ * @param list<int|float> $values Measured values.
  * @return array<string,int|float>
  */
 function statistics( array $values ): array {

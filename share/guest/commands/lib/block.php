@@ -1,6 +1,6 @@
 <?php
 /**
- * One block.
+ * Renders and checks one block.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/watch.php';
 
 /**
- * Begins the program and watches it.
+ * Starts the program and its observer.
  */
 function watch_blocks(): Watch {
 	begin();
@@ -20,25 +20,25 @@ function watch_blocks(): Watch {
 }
 
 /**
- * Makes the block that was asked for, and tries it.
+ * Builds the requested block and checks it.
  */
 final class Block {
-	/** Of the markup and of the result, bytes that are shown. */
+	/** Size limit of reported markup and output, in bytes. */
 	private const SHOWN = 65536;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param Arguments $arguments Arguments.
-	 * @param Watch     $watch     What watches it.
+	 * @param Arguments $arguments Arguments of the guest command.
+	 * @param Watch     $watch     Observer that records the effects.
 	 */
 	public function __construct( private readonly Arguments $arguments, private readonly Watch $watch ) {}
 
 	/**
-	 * Tries it.
+	 * Runs the checks.
 	 *
-	 * @param string $mode What: render, serialize, round-trip or all.
-	 * @return array<string,mixed> The document.
+	 * @param string $mode Checks to run: render, serialize, round-trip or all.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function exercise( string $mode ): array {
 		$name = $this->arguments->required( 'block-name' );
@@ -78,9 +78,9 @@ final class Block {
 	}
 
 	/**
-	 * The block as WordPress parses it.
+	 * Returns the block as WordPress parses it.
 	 *
-	 * @param string $name Name.
+	 * @param string $name Name of the block.
 	 * @return array<string,mixed>
 	 */
 	private function block( string $name ): array {
@@ -95,7 +95,7 @@ final class Block {
 			}
 			return $blocks[0];
 		}
-		// What stands in the content may be blocks again.
+		// The content may contain inner blocks.
 		$inner = has_blocks( $content ) ? array_values( array_filter( parse_blocks( $content ), static fn ( array $block ): bool => null !== $block['blockName'] ) ) : array();
 		return array(
 			'blockName'    => $name,
@@ -107,12 +107,12 @@ final class Block {
 	}
 
 	/**
-	 * Checks of the block's form.
+	 * Checks the block's serialized form.
 	 *
-	 * @param \WP_Block_Type      $type   Type.
-	 * @param array<string,mixed> $block  Block.
-	 * @param string              $markup Its text.
-	 * @param string              $mode   serialize, round-trip or all.
+	 * @param \WP_Block_Type      $type   Block type.
+	 * @param array<string,mixed> $block  Parsed block.
+	 * @param string              $markup Markup of the block.
+	 * @param string              $mode   Checks to run: serialize, round-trip or all.
 	 * @return list<array<string,mixed>>
 	 */
 	private function checks( \WP_Block_Type $type, array $block, string $markup, string $mode ): array {
@@ -121,7 +121,7 @@ final class Block {
 			$unknown  = array_diff( array_keys( (array) $block['attrs'] ), array_keys( $type->get_attributes() ) );
 			$prepared = $type->prepare_attributes_for_render( (array) $block['attrs'] );
 			$known    = array_diff_key( (array) $block['attrs'], array_flip( $unknown ) );
-			// WordPress drops a value that is not of its type, or takes the default instead.
+			// WordPress drops a value of the wrong type, or uses the default instead.
 			$invalid  = array_keys( array_filter( $known, static fn ( $value, $name ): bool => ! array_key_exists( $name, $prepared ) || $prepared[ $name ] !== $value, ARRAY_FILTER_USE_BOTH ) );
 			$checks[] = self::check( 'attributes-known', array() === $unknown, 'unknown: ' . implode( ', ', array_slice( $unknown, 0, 20 ) ) );
 			$checks[] = self::check( 'attributes-valid', array() === $invalid, 'not of their type: ' . implode( ', ', array_slice( $invalid, 0, 20 ) ) );
@@ -135,11 +135,11 @@ final class Block {
 	}
 
 	/**
-	 * A check.
+	 * Builds the row of a check.
 	 *
-	 * @param string $name    Name.
+	 * @param string $name    Name of the check.
 	 * @param bool   $passed  Whether it passed.
-	 * @param string $message What is wrong when it did not.
+	 * @param string $message Error message when it did not pass.
 	 * @return array<string,mixed>
 	 */
 	private static function check( string $name, bool $passed, string $message ): array {
@@ -150,9 +150,9 @@ final class Block {
 	}
 
 	/**
-	 * Renders it.
+	 * Renders the block.
 	 *
-	 * @param array<string,mixed> $block Block.
+	 * @param array<string,mixed> $block Parsed block.
 	 * @return array<string,mixed>
 	 */
 	private function render( array $block ): array {

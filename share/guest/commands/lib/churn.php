@@ -1,6 +1,6 @@
 <?php
 /**
- * What happens to the object cache, options and transients. Loaded after WordPress.
+ * Observes object cache, options and transients. Loaded after WordPress.
  *
  * @package WPCodebox
  */
@@ -10,53 +10,53 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * WordPress's own cache, which tells what is done to it.
+ * WordPress's object cache with notifications about each operation.
  */
 final class Observed_Cache extends \WP_Object_Cache {
-	/** Who is told. */
+	/** Receiver of the notifications. */
 	public static ?Churn $churn = null;
 
-	/** Depth of calls: one of its functions may call another. */
+	/** Call depth: a cache function may call another one. */
 	private int $depth = 0;
 
 	/** {@inheritDoc} */
 	public function add( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'add', $key, $group, fn () => parent::add( $key, $data, $group, $expire ) );
+		return $this->reported( 'add', $key, $group, fn () => parent::add( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function replace( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'replace', $key, $group, fn () => parent::replace( $key, $data, $group, $expire ) );
+		return $this->reported( 'replace', $key, $group, fn () => parent::replace( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function set( $key, $data, $group = 'default', $expire = 0 ) {
-		return $this->told( 'set', $key, $group, fn () => parent::set( $key, $data, $group, $expire ) );
+		return $this->reported( 'set', $key, $group, fn () => parent::set( $key, $data, $group, $expire ) );
 	}
 
 	/** {@inheritDoc} */
 	public function delete( $key, $group = 'default', $deprecated = false ) {
-		return $this->told( 'delete', $key, $group, fn () => parent::delete( $key, $group ) );
+		return $this->reported( 'delete', $key, $group, fn () => parent::delete( $key, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function incr( $key, $offset = 1, $group = 'default' ) {
-		return $this->told( 'increment', $key, $group, fn () => parent::incr( $key, $offset, $group ) );
+		return $this->reported( 'increment', $key, $group, fn () => parent::incr( $key, $offset, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function decr( $key, $offset = 1, $group = 'default' ) {
-		return $this->told( 'decrement', $key, $group, fn () => parent::decr( $key, $offset, $group ) );
+		return $this->reported( 'decrement', $key, $group, fn () => parent::decr( $key, $offset, $group ) );
 	}
 
 	/** {@inheritDoc} */
 	public function flush() {
-		return $this->told( 'flush', '', '', fn () => parent::flush() );
+		return $this->reported( 'flush', '', '', fn () => parent::flush() );
 	}
 
 	/** {@inheritDoc} */
 	public function flush_group( $group ) {
-		return $this->told( 'flush', '', $group, fn () => parent::flush_group( $group ) );
+		return $this->reported( 'flush', '', $group, fn () => parent::flush_group( $group ) );
 	}
 
 	/** {@inheritDoc} */
@@ -69,14 +69,14 @@ final class Observed_Cache extends \WP_Object_Cache {
 	}
 
 	/**
-	 * Tells of a call, unless it is made by another one.
+	 * Reports a call, unless another cache function makes it.
 	 *
-	 * @param string   $operation What is done.
-	 * @param mixed    $key       Key.
-	 * @param mixed    $group     Group.
-	 * @param \Closure $call      Does it.
+	 * @param string   $operation Name of the operation.
+	 * @param mixed    $key       Cache key.
+	 * @param mixed    $group     Cache group.
+	 * @param \Closure $call      Performs the operation.
 	 */
-	private function told( string $operation, mixed $key, mixed $group, \Closure $call ): mixed {
+	private function reported( string $operation, mixed $key, mixed $group, \Closure $call ): mixed {
 		if ( 0 === $this->depth ) {
 			self::$churn?->happened( 'objectCache', $operation, $key, $group );
 		}
@@ -89,9 +89,9 @@ final class Observed_Cache extends \WP_Object_Cache {
 	}
 
 	/**
-	 * The same cache, observed.
+	 * Copies a cache into an observed one.
 	 *
-	 * @param \WP_Object_Cache $cache Cache.
+	 * @param \WP_Object_Cache $cache Cache to copy.
 	 */
 	public static function of( \WP_Object_Cache $cache ): self {
 		$observed = new self();
@@ -105,10 +105,10 @@ final class Observed_Cache extends \WP_Object_Cache {
 }
 
 /**
- * Counts what happens.
+ * Counts operations.
  */
 final class Churn {
-	/** Kinds and what can be done to them. */
+	/** Operations by kind. */
 	private const OPERATIONS = array(
 		'objectCache' => array( 'hit', 'miss', 'add', 'set', 'replace', 'increment', 'decrement', 'delete', 'flush' ),
 		'options'     => array( 'read', 'add', 'update', 'delete' ),
@@ -133,7 +133,7 @@ final class Churn {
 	private int $total = 0;
 
 	/**
-	 * How often each key of the object cache was written.
+	 * Number of writes by object cache key.
 	 *
 	 * @var array<string,int>
 	 */
@@ -143,9 +143,9 @@ final class Churn {
 	private bool $cache = false;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param int $limit Operations that are told.
+	 * @param int $limit Maximum number of listed operations.
 	 */
 	public function __construct( private readonly int $limit ) {
 		foreach ( self::OPERATIONS as $kind => $names ) {
@@ -154,7 +154,7 @@ final class Churn {
 	}
 
 	/**
-	 * Begins.
+	 * Starts the observation.
 	 */
 	public function begin(): void {
 		$this->cache = \WP_Object_Cache::class === get_class( $GLOBALS['wp_object_cache'] ) && ! wp_using_ext_object_cache();
@@ -166,7 +166,7 @@ final class Churn {
 	}
 
 	/**
-	 * Ends.
+	 * Ends the observation.
 	 */
 	public function end(): void {
 		remove_action( 'all', array( $this, 'called' ), PHP_INT_MIN );
@@ -174,11 +174,11 @@ final class Churn {
 	}
 
 	/**
-	 * A hook is called.
+	 * Handles a hook call.
 	 *
-	 * @param mixed $hook  Hook.
-	 * @param mixed $value Its first argument.
-	 * @param mixed $name  Its second argument.
+	 * @param mixed $hook  Name of the hook.
+	 * @param mixed $value First argument of the hook.
+	 * @param mixed $name  Second argument of the hook.
 	 */
 	public function called( mixed $hook = null, mixed $value = null, mixed $name = null ): void {
 		$hook = (string) $hook;
@@ -194,12 +194,12 @@ final class Churn {
 	}
 
 	/**
-	 * An operation.
+	 * Records an operation.
 	 *
-	 * @param string $kind      Kind.
-	 * @param string $operation What was done.
-	 * @param mixed  $key       Key or name.
-	 * @param mixed  $group     Group of the object cache.
+	 * @param string $kind      Kind of the storage.
+	 * @param string $operation Name of the operation.
+	 * @param mixed  $key       Cache key or option name.
+	 * @param mixed  $group     Cache group.
 	 */
 	public function happened( string $kind, string $operation, mixed $key, mixed $group ): void {
 		++$this->total;
@@ -219,7 +219,7 @@ final class Churn {
 	}
 
 	/**
-	 * What was counted.
+	 * Returns the counts.
 	 *
 	 * @return array<string,mixed>
 	 */

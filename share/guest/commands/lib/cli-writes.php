@@ -1,6 +1,6 @@
 <?php
 /**
- * Counts what WP-CLI writes to the database, from when WordPress is loaded.
+ * Counts database writes of WP-CLI from the loading of WordPress on.
  *
  * @package WPCodebox
  */

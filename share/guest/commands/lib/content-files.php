@@ -1,6 +1,6 @@
 <?php
 /**
- * Files of wp-content, by filters.
+ * Filtered list of the files in wp-content.
  *
  * @package WPCodebox
  */
@@ -10,20 +10,20 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Lists them with digests, sorted, bounded; links are named, never followed.
+ * Lists files with digests, sorted and limited; symlinks are listed but not followed.
  */
 final class Content_Files {
-	/** Files at most. */
+	/** Maximum number of files. */
 	private const FILES = 5000;
-	/** Bytes that are read at most. */
+	/** Maximum number of bytes read. */
 	private const BYTES = 512 << 20;
-	/** What is the guest's own and no part of the site. */
+	/** Files of the guest itself, which are not part of the site. */
 	private const OWN = array( 'database', 'db.php', 'mu-plugins/wp-codebox-guest.php', 'upgrade', 'cache' );
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param list<string> $include Patterns below wp-content; empty: everything.
+	 * @param list<string> $include Patterns below wp-content; empty includes everything.
 	 * @param list<string> $exclude Patterns below wp-content.
 	 */
 	public function __construct( private readonly array $include, private readonly array $exclude ) {
@@ -35,8 +35,8 @@ final class Content_Files {
 	}
 
 	/**
-	 * The files: {count, bytes, sha256, truncated, items: [{path, bytes, sha256}]}; sha256 is over
-	 * the lines "digest  path".
+	 * Returns the files: {count, bytes, sha256, truncated, items: [{path, bytes, sha256}]}; the outer sha256
+	 * is over the lines "digest  path".
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -78,7 +78,7 @@ final class Content_Files {
 	}
 
 	/**
-	 * Paths below wp-content, sorted.
+	 * Returns the sorted paths below wp-content.
 	 *
 	 * @return list<string>
 	 */
@@ -103,19 +103,19 @@ final class Content_Files {
 	}
 
 	/**
-	 * A path below wp-content.
+	 * Returns a path below wp-content.
 	 *
-	 * @param \SplFileInfo $entry Entry.
+	 * @param \SplFileInfo $entry Directory entry.
 	 */
 	private function relative( \SplFileInfo $entry ): string {
 		return substr( $entry->getPathname(), strlen( WP_CONTENT_DIR ) + 1 );
 	}
 
 	/**
-	 * Whether a path or a directory above it matches a pattern.
+	 * Checks whether a path or one of its parent directories matches a pattern.
 	 *
-	 * @param string       $path     Path.
-	 * @param list<string> $patterns Patterns.
+	 * @param string       $path     Path below wp-content.
+	 * @param list<string> $patterns Patterns to match.
 	 */
 	private function covered( string $path, array $patterns ): bool {
 		for ( $part = $path; '' !== $part && '.' !== $part; $part = dirname( $part ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Tests of WordPress itself.
+ * WordPress's own tests.
  *
  * @package WPCodebox
  */
@@ -12,14 +12,14 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/phpunit-run.php';
 require_once __DIR__ . '/places.php';
 
-/** Files of tests that can be named. */
+/** Maximum number of test files in one call. */
 const CORE_TEST_FILES = 50;
 
 /**
- * Runs them on the guest's own WordPress, which has the database, with the checkout's tests.
+ * Runs the checkout's tests on the guest's own WordPress and its database.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function core_phpunit( Arguments $arguments ): array {
 	if ( $arguments->truth( 'multisite', false ) ) {

@@ -1,7 +1,7 @@
 <?php
 /**
- * Configuration of WordPress's own tests inside a guest: its WordPress and its database, with
- * tables of their own.
+ * Configuration of WordPress's own tests inside a guest: uses the guest's WordPress and database, with a
+ * separate table prefix.
  *
  * @package WPCodebox
  */

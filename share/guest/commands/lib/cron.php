@@ -1,6 +1,6 @@
 <?php
 /**
- * Events of the cron.
+ * Cron events.
  *
  * @package WPCodebox
  */
@@ -10,13 +10,13 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Does one operation.
+ * Performs one operation.
  *
- * @param string       $operation run, schedule or unschedule.
- * @param string       $hook      Hook.
- * @param list<mixed>  $values    Its arguments.
- * @param object|false $event     The event that is scheduled, if one is.
- * @param Arguments    $arguments Argument timestamp.
+ * @param string       $operation Operation: run, schedule or unschedule.
+ * @param string       $hook      Name of the hook.
+ * @param list<mixed>  $values    Arguments of the hook.
+ * @param object|false $event     Scheduled event, if any.
+ * @param Arguments    $arguments Guest command arguments with `timestamp`.
  * @return array<string,mixed>
  */
 function cron_operation( string $operation, string $hook, array $values, object|false $event, Arguments $arguments ): array {

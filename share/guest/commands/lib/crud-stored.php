@@ -1,6 +1,6 @@
 <?php
 /**
- * What is stored as texts that may be serialized: options and metadata.
+ * Objects stored as possibly serialized strings: options and metadata.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Options; read as they are stored, so that no class of a plugin is made of them.
+ * Options. Values are read as stored, so unserializing creates no object of a plugin class.
  */
 final class Crud_Option implements Crud_Type {
 	/** {@inheritDoc} */
@@ -55,9 +55,9 @@ final class Crud_Option implements Crud_Type {
 	}
 
 	/**
-	 * An option.
+	 * Converts an option row to a result.
 	 *
-	 * @param array<string,string> $row Row.
+	 * @param array<string,string> $row Row to read.
 	 * @return array<string,mixed>
 	 */
 	private static function shown( array $row ): array {
@@ -70,14 +70,14 @@ final class Crud_Option implements Crud_Type {
 }
 
 /**
- * Metadata of one thing; the id is the key.
+ * Metadata of one object; the id is the meta key.
  */
 final class Crud_Meta implements Crud_Type {
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param string $type   Type of the thing.
-	 * @param int    $object The thing.
+	 * @param string $type   Type of the object.
+	 * @param int    $object Id of the object.
 	 */
 	public function __construct( private readonly string $type, private readonly int $object ) {
 		$there = match ( $type ) {
@@ -129,11 +129,11 @@ final class Crud_Meta implements Crud_Type {
 	}
 
 	/**
-	 * Rows as they are stored.
+	 * Returns the stored rows.
 	 *
-	 * @param array<string,mixed> $query  Conditions: key.
-	 * @param int                 $limit  At most.
-	 * @param int                 $offset First.
+	 * @param array<string,mixed> $query  Condition `key`.
+	 * @param int                 $limit  Maximum number of rows.
+	 * @param int                 $offset Number of skipped rows.
 	 * @return list<array<string,mixed>>
 	 */
 	private function rows( array $query, int $limit, int $offset ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What can be created, read, updated, deleted and listed.
+ * Object types that can be created, read, updated, deleted and listed.
  *
  * @package WPCodebox
  */
@@ -10,49 +10,49 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * A type of things.
+ * Type of WordPress objects.
  */
 interface Crud_Type {
 	/**
-	 * Creates one; its id.
+	 * Creates an object and returns its id.
 	 *
-	 * @param array<string,mixed> $data Fields.
+	 * @param array<string,mixed> $data Fields of the object.
 	 * @return mixed Id or WP_Error.
 	 */
 	public function create( array $data ): mixed;
 
 	/**
-	 * One, or null.
+	 * Returns an object, or null.
 	 *
-	 * @param int|string $id Id.
+	 * @param int|string $id Id of the object.
 	 * @return ?array<string,mixed>
 	 */
 	public function read( int|string $id ): ?array;
 
 	/**
-	 * Changes one.
+	 * Updates an object.
 	 *
-	 * @param int|string          $id   Id.
-	 * @param array<string,mixed> $data Fields.
-	 * @return mixed Truth or WP_Error.
+	 * @param int|string          $id   Id of the object.
+	 * @param array<string,mixed> $data Fields to change.
+	 * @return mixed True or WP_Error.
 	 */
 	public function update( int|string $id, array $data ): mixed;
 
 	/**
-	 * Deletes one.
+	 * Deletes an object.
 	 *
-	 * @param int|string $id    Id.
-	 * @param bool       $force Whether the trash is passed over.
-	 * @return mixed Truth or WP_Error.
+	 * @param int|string $id    Id of the object.
+	 * @param bool       $force Whether to bypass the trash.
+	 * @return mixed True or WP_Error.
 	 */
 	public function delete( int|string $id, bool $force ): mixed;
 
 	/**
-	 * Some.
+	 * Lists objects.
 	 *
-	 * @param array<string,mixed> $query  Conditions of WordPress's own query.
-	 * @param int                 $limit  At most.
-	 * @param int                 $offset First.
+	 * @param array<string,mixed> $query  Arguments of WordPress's own query class.
+	 * @param int                 $limit  Maximum number of objects.
+	 * @param int                 $offset Number of skipped objects.
 	 * @return list<array<string,mixed>>
 	 */
 	public function list( array $query, int $limit, int $offset ): array;
@@ -109,9 +109,9 @@ final class Crud_Post implements Crud_Type {
  */
 final class Crud_Term implements Crud_Type {
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param string $taxonomy Taxonomy.
+	 * @param string $taxonomy Name of the taxonomy.
 	 */
 	public function __construct( private readonly string $taxonomy ) {}
 
@@ -187,9 +187,9 @@ final class Crud_User implements Crud_Type {
 	}
 
 	/**
-	 * A user without password and keys.
+	 * Returns a user without password and keys.
 	 *
-	 * @param \WP_User $user User.
+	 * @param \WP_User $user WordPress user.
 	 * @return array<string,mixed>
 	 */
 	private static function shown( \WP_User $user ): array {
@@ -236,9 +236,9 @@ final class Crud_Comment implements Crud_Type {
 	}
 
 	/**
-	 * A comment without what its class keeps for itself.
+	 * Returns a comment without private members of its class.
 	 *
-	 * @param \WP_Comment $comment Comment.
+	 * @param \WP_Comment $comment Comment to convert.
 	 * @return array<string,mixed>
 	 */
 	private static function shown( \WP_Comment $comment ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Things of WordPress: created, read, updated, deleted and listed.
+ * Creates, reads, updates, deletes and lists WordPress objects.
  *
  * @package WPCodebox
  */
@@ -13,23 +13,23 @@ require_once __DIR__ . '/crud-types.php';
 require_once __DIR__ . '/crud-stored.php';
 
 /**
- * One operation on one type.
+ * One operation on one object type.
  */
 final class Crud {
-	/** Rows of a list. */
+	/** Maximum number of listed objects. */
 	private const ROWS = 200;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param array<string,mixed> $operation As asked.
+	 * @param array<string,mixed> $operation Operation as requested.
 	 */
 	public function __construct( private readonly array $operation ) {}
 
 	/**
-	 * Runs it.
+	 * Runs the operation.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$operation = $this->word( 'operation', array( 'create', 'read', 'update', 'delete', 'list' ) );
@@ -91,10 +91,10 @@ final class Crud {
 	}
 
 	/**
-	 * What an operation may have.
+	 * Returns the allowed members of an operation.
 	 *
-	 * @param string $operation Operation.
-	 * @param string $type      Type.
+	 * @param string $operation Name of the operation.
+	 * @param string $type      Object type.
 	 * @return list<string>
 	 */
 	private static function members( string $operation, string $type ): array {
@@ -119,19 +119,19 @@ final class Crud {
 	}
 
 	/**
-	 * A thing as it is shown.
+	 * Returns an object in the form for results.
 	 *
-	 * @param array<string,mixed> $item Thing.
+	 * @param array<string,mixed> $item Object fields.
 	 */
 	private static function shown( array $item ): mixed {
 		return plain( $item, 65536 );
 	}
 
 	/**
-	 * What WordPress answered, unless it refused.
+	 * Returns WordPress's result; fails for an error.
 	 *
-	 * @param mixed  $answer Answer.
-	 * @param string $verb   What was to be done.
+	 * @param mixed  $answer Value that WordPress returned.
+	 * @param string $verb   Verb for the error message.
 	 */
 	private static function done( mixed $answer, string $verb ): int|string {
 		if ( is_wp_error( $answer ) ) {
@@ -144,9 +144,9 @@ final class Crud {
 	}
 
 	/**
-	 * The thing's id.
+	 * Returns the object's id.
 	 *
-	 * @param string $name Type.
+	 * @param string $name Object type.
 	 */
 	private function id( string $name ): int|string {
 		if ( in_array( $name, array( 'option', 'meta' ), true ) ) {
@@ -160,7 +160,7 @@ final class Crud {
 	}
 
 	/**
-	 * The taxonomy of a term.
+	 * Returns the taxonomy of a term.
 	 */
 	private function taxonomy(): string {
 		$taxonomy = $this->operation['taxonomy'] ?? 'category';
@@ -171,9 +171,9 @@ final class Crud {
 	}
 
 	/**
-	 * Fields of the operation.
+	 * Returns the fields of the operation.
 	 *
-	 * @param string $name data or query.
+	 * @param string $name Member name: data or query.
 	 * @return array<string,mixed>
 	 */
 	private function fields( string $name ): array {
@@ -188,10 +188,10 @@ final class Crud {
 	}
 
 	/**
-	 * One of some words.
+	 * Returns a member that must be one of several words.
 	 *
-	 * @param string       $name  Field.
-	 * @param list<string> $words Words.
+	 * @param string       $name  Name of the member.
+	 * @param list<string> $words Allowed words.
 	 */
 	private function word( string $name, array $words ): string {
 		$value = $this->operation[ $name ] ?? null;
@@ -202,12 +202,12 @@ final class Crud {
 	}
 
 	/**
-	 * A whole number.
+	 * Parses an integer.
 	 *
-	 * @param string $name     Field.
-	 * @param int    $fallback When it is not given.
-	 * @param int    $least    Smallest.
-	 * @param int    $most     Largest.
+	 * @param string $name     Name of the member.
+	 * @param int    $fallback Value used when the member is missing.
+	 * @param int    $least    Smallest allowed number.
+	 * @param int    $most     Largest allowed number.
 	 */
 	private function number( string $name, int $fallback, int $least, int $most ): int {
 		$value = $this->operation[ $name ] ?? $fallback;

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a WordPress is made of, as WordPress itself tells.
+ * Description of this WordPress from its own data.
  *
  * @package WPCodebox
  */
@@ -12,16 +12,16 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * One surface after the other.
+ * Collects one surface after the other.
  */
 final class Discovery {
-	/** What there is to be asked. */
+	/** Available surfaces. */
 	public const SURFACES = array( 'runtime', 'plugins', 'themes', 'content', 'users', 'abilities' );
 
 	/**
-	 * One surface.
+	 * Returns one surface.
 	 *
-	 * @param string $name Its name.
+	 * @param string $name Name of the surface.
 	 * @return array<string,mixed>
 	 */
 	public function surface( string $name ): array {
@@ -36,7 +36,7 @@ final class Discovery {
 	}
 
 	/**
-	 * WordPress, PHP and the database.
+	 * Describes WordPress, PHP and the database.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -73,7 +73,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Plugins of each kind.
+	 * Lists plugins of each kind.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -95,7 +95,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Themes.
+	 * Lists themes.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -115,7 +115,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Types of content and how much there is.
+	 * Lists content types with counts.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -149,7 +149,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Roles and how many users have them; no names of users.
+	 * Lists roles with the number of users; no user names.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -167,7 +167,7 @@ final class Discovery {
 	}
 
 	/**
-	 * Abilities.
+	 * Lists abilities.
 	 *
 	 * @return array<string,mixed>
 	 */

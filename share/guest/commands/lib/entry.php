@@ -1,14 +1,14 @@
 <?php
 /**
- * How a command of the registry begins and ends inside the guest.
+ * Start and end of a registry command inside the guest.
  *
- * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard
- * output is one JSON document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
- * Whatever WordPress and plugins print in between is dropped; a plugin that ends PHP leaves the
- * command with an error that says so.
+ * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one
+ * JSON document: the command's result, with status 0, or `{error: {code, message}}` with status 1. Other
+ * output of WordPress and plugins is dropped; when a plugin ends PHP, the document is an error that reports
+ * it.
  *
- * A program calls begin(), loads WordPress in the global scope, as a request would, and calls
- * finish() with what it does.
+ * A program calls begin(), loads WordPress in the global scope, as a request would, and calls finish() with
+ * its work.
  *
  * @package WPCodebox
  */
@@ -23,58 +23,58 @@ require_once __DIR__ . '/values.php';
 require_once __DIR__ . '/supervise.php';
 require_once __DIR__ . '/shortening.php';
 
-/** Largest document, bytes. */
+/** Size limit of a document, in bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
 
-/** Of what WordPress and plugins print, bytes that go to standard error. */
+/** Size limit of other output that goes to standard error, in bytes. */
 const NOISE_BYTES = 65536;
 
 /**
- * The program of this process.
+ * State of the program in this process.
  */
 final class Entry {
-	/** What was asked. */
+	/** Arguments of the call. */
 	public static ?Arguments $arguments = null;
 
 	/**
-	 * The document, once there is one.
+	 * Result document, once it exists.
 	 *
 	 * @var ?array<string,mixed>
 	 */
 	public static ?array $document = null;
 
 	/**
-	 * Where the document goes.
+	 * Stream that the document is written to.
 	 *
 	 * @var resource
 	 */
 	public static $stream;
 
-	/** Prints the document when a plugin's own shutdown ended PHP before. */
-	public static ?Last_Word $last_word = null;
+	/** Prints the document when a plugin's shutdown function ended PHP early. */
+	public static ?Shutdown_Document $shutdown_document = null;
 
-	/** Whether the document is printed. */
+	/** Whether the document was printed. */
 	public static bool $printed = false;
 
 	/**
-	 * Makes the document of a program that was ended by somebody else.
+	 * Builds the document of a program that other code ended.
 	 *
 	 * @var ?\Closure(): ?array<string,mixed>
 	 */
 	public static ?\Closure $at_exit = null;
 
 	/**
-	 * Files that the bundle gets: rows {path, kind, contentType}.
+	 * Files for the bundle: rows {path, kind, contentType}.
 	 *
 	 * @var list<array<string,string>>
 	 */
 	public static array $artifacts = array();
 
-	/** What WordPress and plugins printed, and nobody took. */
-	public static string $heard = '';
+	/** Captured output of WordPress and plugins that was not consumed yet. */
+	public static string $captured = '';
 
 	/**
-	 * The command and the site of the call.
+	 * Command and site of the call.
 	 *
 	 * @var array{command: string, url: string}
 	 */
@@ -85,11 +85,11 @@ final class Entry {
 }
 
 /**
- * Destroyed after every shutdown function, even one that ends PHP.
+ * Object that PHP destroys after every shutdown function, even after one that ends PHP.
  */
-final class Last_Word {
+final class Shutdown_Document {
 	/**
-	 * The last chance.
+	 * Prints the document as the last possibility.
 	 */
 	public function __destruct() {
 		end_program();
@@ -97,7 +97,7 @@ final class Last_Word {
 }
 
 /**
- * Reads what is asked and takes standard output away from everybody else.
+ * Reads the call and redirects standard output away from all other code.
  */
 function begin(): Arguments {
 	$stream = Supervisor::enter();
@@ -106,17 +106,17 @@ function begin(): Arguments {
 	Entry::$stream = $stream;
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	// What plugins print is kept apart; what gets past this buffer, the supervisor takes.
+	// Captures plugin output; the supervisor captures output that bypasses this buffer.
 	ob_start(
 		static function ( string $piece ): string {
-			if ( strlen( Entry::$heard ) < DOCUMENT_BYTES ) {
-				Entry::$heard .= $piece;
+			if ( strlen( Entry::$captured ) < DOCUMENT_BYTES ) {
+				Entry::$captured .= $piece;
 			}
 			return '';
 		}
 	);
-	Entry::$last_word = new Last_Word();
-	// Registered while PHP shuts down, so that it comes after the end of WordPress.
+	Entry::$shutdown_document = new Shutdown_Document();
+	// Registered during PHP's shutdown, so it runs after WordPress's shutdown functions.
 	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
 		Entry::$document = failure( 'wp_codebox_input_invalid', 'standard input must be a JSON object {"command", "args", "mounts"}' );
@@ -131,7 +131,7 @@ function begin(): Arguments {
 }
 
 /**
- * The file that loads WordPress; prepares what it expects of a request.
+ * Returns the file that loads WordPress; prepares the request environment it expects.
  *
  * @param string $target Path and query of the request.
  * @param string $method Method of the request.
@@ -152,16 +152,17 @@ function wordpress( string $target = '/', string $method = 'GET' ): string {
 }
 
 /**
- * The guest's root, wherever it lies: it holds these files at /opt/codebox/guest/commands.
+ * Returns the guest's root, wherever it is on the file system; this file is at /opt/codebox/guest/commands
+ * below it.
  */
 function root(): string {
 	return rtrim( dirname( __DIR__, 5 ), '/' );
 }
 
 /**
- * Does the command's work and ends the program.
+ * Runs the command's work and ends the program.
  *
- * @param callable(Arguments): array<string,mixed> $work The work; it returns the document.
+ * @param callable(Arguments): array<string,mixed> $work Performs the work and returns the document.
  */
 function finish( callable $work ): never {
 	try {
@@ -175,15 +176,15 @@ function finish( callable $work ): never {
 }
 
 /**
- * A document that says why nothing came of it.
+ * Builds an error document.
  *
- * @param string              $code     Stable code.
+ * @param string              $code     Stable error code.
  * @param string              $message  What is wrong and what to do.
- * @param array<string,mixed> $document What is known nevertheless.
+ * @param array<string,mixed> $document Known fields of the result.
  * @return array<string,mixed>
  */
 function failure( string $code, string $message, array $document = array() ): array {
-	// The word of a document that was to be a success; a page's status is a number and stays.
+	// Replaces the status of a success document; the numeric status of a page stays.
 	if ( 'ok' === ( $document['status'] ?? null ) ) {
 		$document['status'] = 'error';
 	}
@@ -196,41 +197,41 @@ function failure( string $code, string $message, array $document = array() ): ar
 }
 
 /**
- * Lets what is printed from here on be the page that the command makes.
+ * Makes the following output the page that the command returns.
  */
 function print_page(): void {
 	ob_end_clean();
 }
 
 /**
- * What WordPress and plugins printed since it was asked last, at most so many bytes.
+ * Returns output of WordPress and plugins since the last call, up to a limit.
  *
- * @param int $bytes Bytes.
+ * @param int $bytes Maximum number of bytes.
  */
-function heard( int $bytes ): string {
-	// A plugin's buffer may be one that only PHP may end: it stays, and what it holds is told.
+function captured_output( int $bytes ): string {
+	// A plugin's buffer may be non-removable: it stays, and its content is reported.
 	for ( $level = ob_get_level(); $level > 1; --$level ) {
 		@ob_end_flush();
 	}
 	if ( 1 === ob_get_level() ) {
 		ob_flush();
 	} else {
-		Entry::$heard .= (string) ob_get_contents();
+		Entry::$captured .= (string) ob_get_contents();
 	}
-	$heard        = mb_strcut( mb_scrub( Entry::$heard, 'UTF-8' ), 0, $bytes, 'UTF-8' );
-	Entry::$heard = '';
-	return $heard;
+	$captured        = mb_strcut( mb_scrub( Entry::$captured, 'UTF-8' ), 0, $bytes, 'UTF-8' );
+	Entry::$captured = '';
+	return $captured;
 }
 
 /**
- * Leaves a file for the bundle and answers its guest path.
+ * Writes a file for the bundle and returns its guest path.
  *
- * @param string $name  Name, without directories.
- * @param string $bytes Content.
- * @param string $kind  What it is, a word.
+ * @param string $name  File name without directories.
+ * @param string $bytes Content of the file.
+ * @param string $kind  Kind of the file, one word.
  * @param string $media MIME type.
  */
-function leave( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
+function write_artifact( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
 	$path = '/tmp/codebox-artifacts/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
 	if ( ! is_dir( root() . '/tmp/codebox-artifacts' ) ) {
 		mkdir( root() . '/tmp/codebox-artifacts', 0700, true );
@@ -247,14 +248,14 @@ function leave( string $name, string $bytes, string $kind, string $media = 'appl
 }
 
 /**
- * The last thing that happens: prints the document.
+ * Prints the document; runs as the last shutdown function.
  */
 function end_program(): void {
 	if ( Entry::$printed ) {
 		return;
 	}
 	Entry::$printed = true;
-	fwrite( STDERR, heard( NOISE_BYTES ) );
+	fwrite( STDERR, captured_output( NOISE_BYTES ) );
 	$error          = error_get_last();
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {

@@ -1,6 +1,6 @@
 <?php
 /**
- * How long hooks take, all callbacks of a call together.
+ * Measures hook durations, including all callbacks of a call.
  *
  * @package WPCodebox
  */
@@ -12,52 +12,52 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Takes the time of calls of hooks that have callbacks, up to a number of calls.
+ * Measures calls of hooks with callbacks, up to a number of calls.
  */
 final class Hook_Times {
 	/**
-	 * Calls that are under way: {hook, start, inner}.
+	 * Running calls: {hook, start, inner}.
 	 *
 	 * @var list<array{string, int, int}>
 	 */
 	private array $stack = array();
 
 	/**
-	 * Times by hook: {calls, total, self, most}, nanoseconds.
+	 * Times by hook: {calls, total, self, most}, in nanoseconds.
 	 *
 	 * @var array<string,array{calls: int, total: int, self: int, most: int}>
 	 */
 	private array $times = array();
 
 	/**
-	 * Hooks that have the callback which ends a call.
+	 * Hooks with the callback that ends a measurement.
 	 *
 	 * @var array<string,bool>
 	 */
 	private array $ended = array();
 
-	/** Calls so far. */
+	/** Number of measured calls. */
 	private int $samples = 0;
 
-	/** Calls that were left out. */
+	/** Number of calls over the limit. */
 	private int $dropped = 0;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param int $limit Calls that are measured.
+	 * @param int $limit Maximum number of measured calls.
 	 */
 	public function __construct( private readonly int $limit ) {}
 
 	/**
-	 * Begins.
+	 * Starts the measurement.
 	 */
 	public function begin(): void {
 		add_action( 'all', array( $this, 'called' ), PHP_INT_MIN );
 	}
 
 	/**
-	 * Ends.
+	 * Ends the measurement.
 	 */
 	public function end(): void {
 		remove_action( 'all', array( $this, 'called' ), PHP_INT_MIN );
@@ -67,9 +67,9 @@ final class Hook_Times {
 	}
 
 	/**
-	 * A hook is about to call its callbacks.
+	 * Runs before the callbacks of a hook.
 	 *
-	 * @param mixed $hook Hook.
+	 * @param mixed $hook Name of the hook.
 	 */
 	public function called( mixed $hook = null ): void {
 		if ( ! is_string( $hook ) || ! isset( $GLOBALS['wp_filter'][ $hook ] ) || in_array( $hook, array( 'all', 'log_query_custom_data' ), true ) ) {
@@ -88,14 +88,14 @@ final class Hook_Times {
 	}
 
 	/**
-	 * Every callback of a hook was called.
+	 * Runs after the callbacks of a hook.
 	 *
-	 * @param mixed $value What the hook passes on.
+	 * @param mixed $value Value that the hook passes on.
 	 */
 	public function done( mixed $value = null ): mixed {
 		$now  = hrtime( true );
 		$hook = current_filter();
-		// A call that ended with an exception is still on top of the stack.
+		// A call that ended with an exception is still on the stack.
 		while ( $this->stack && end( $this->stack )[0] !== $hook && in_array( $hook, array_column( $this->stack, 0 ), true ) ) {
 			array_pop( $this->stack );
 		}
@@ -125,9 +125,9 @@ final class Hook_Times {
 	}
 
 	/**
-	 * Hooks, the slowest first; selfMs is without the hooks that were called within.
+	 * Returns hooks, slowest first; selfMs excludes nested hooks.
 	 *
-	 * @param int $limit Hooks at most.
+	 * @param int $limit Maximum number of hooks.
 	 * @return array<string,mixed>
 	 */
 	public function document( int $limit ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Lists that are sorted, bounded and the same each time.
+ * Lists with a fixed order and a size limit.
  *
  * @package WPCodebox
  */
@@ -10,11 +10,11 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Rows in the order of some of their fields, as many as there may be.
+ * Sorts rows by some of their fields and limits their number.
  *
- * @param list<array<string,mixed>> $rows   Rows.
- * @param list<string>              $fields Fields that order them.
- * @param int                       $most   Rows at most.
+ * @param list<array<string,mixed>> $rows   Rows to sort.
+ * @param list<string>              $fields Fields to sort by.
+ * @param int                       $most   Maximum number of rows.
  * @return array{items: list<array<string,mixed>>, total: int, truncated: bool}
  */
 function listing( array $rows, array $fields, int $most = 1000 ): array {
@@ -28,10 +28,10 @@ function listing( array $rows, array $fields, int $most = 1000 ): array {
 }
 
 /**
- * Texts, sorted and bounded.
+ * Sorts strings and limits their number.
  *
- * @param array<int|string,mixed> $texts Texts.
- * @param int                     $most  Texts at most.
+ * @param array<int|string,mixed> $texts Strings to sort.
+ * @param int                     $most  Maximum number of strings.
  * @return list<string>
  */
 function sorted_texts( array $texts, int $most = 1000 ): array {
@@ -41,10 +41,10 @@ function sorted_texts( array $texts, int $most = 1000 ): array {
 }
 
 /**
- * Callbacks of a hook, in the order they are called.
+ * Returns callbacks of a hook in their order.
  *
- * @param string $hook Hook.
- * @param int    $most Callbacks at most.
+ * @param string $hook Name of the hook.
+ * @param int    $most Maximum number of callbacks.
  * @return list<array{priority: int, callback: string}>
  */
 function hook_callbacks( string $hook, int $most = 50 ): array {
@@ -63,9 +63,9 @@ function hook_callbacks( string $hook, int $most = 50 ): array {
 }
 
 /**
- * Names of the hooks that begin with something.
+ * Returns names of hooks with a prefix.
  *
- * @param string $prefix Beginning.
+ * @param string $prefix Prefix of the names.
  * @return list<string>
  */
 function hooks_with_prefix( string $prefix ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Loads WordPress as somebody who is logged in.
+ * Loads WordPress as a logged-in user.
  *
  * @package WPCodebox
  */
@@ -11,17 +11,17 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/users.php';
 
-/** Stands for the first administrator, whoever it is; no login has such a character. */
+/** Placeholder for the first administrator; parentheses cannot occur in a login name. */
 const ADMINISTRATOR = '(administrator)';
 
 /**
- * Has WordPress find a session of a user when it loads, as a browser's cookies would make it.
+ * Makes WordPress find a session of a user when it loads, as with a browser's cookies.
  *
- * Call it before WordPress is loaded.
+ * Must be called before WordPress is loaded.
  *
- * @param string $user    Id, login or e-mail address; empty: nobody is logged in.
- * @param string $session Name of a session that wordpress.session made; empty: a new one.
- * @return \Closure(): ?int The id of this user, once WordPress is loaded; null for nobody.
+ * @param string $user    Id, login or email address; '' for an anonymous request.
+ * @param string $session Name of a session created by wordpress.session; '' creates a new one.
+ * @return \Closure(): ?int Returns the user's id after WordPress is loaded; null for an anonymous request.
  */
 function log_in( string $user, string $session = '' ): \Closure {
 	$id    = null;
@@ -62,9 +62,9 @@ function log_in( string $user, string $session = '' ): \Closure {
 }
 
 /**
- * Has WordPress determine the current user again. A plugin that asks for it while the session is
- * made, as on the hook attach_session_information, does so before the cookies are set, and
- * WordPress caches user 0.
+ * Makes WordPress determine the current user again. A plugin that reads the current user while the session is
+ * created, e.g. in the hook attach_session_information, does so before the cookies are set, and WordPress
+ * caches user 0.
  */
 function forget_user(): void {
 	$GLOBALS['current_user'] = null;
@@ -73,18 +73,18 @@ function forget_user(): void {
 /**
  * Adds a callback to a hook before WordPress is loaded.
  *
- * @param string   $hook      Hook.
- * @param \Closure $callback  Callback.
- * @param int      $arguments How many it takes.
- * @param int      $priority  When.
+ * @param string   $hook      Name of the hook.
+ * @param \Closure $callback  Callback to add.
+ * @param int      $arguments Number of arguments it takes.
+ * @param int      $priority  Priority of the callback.
  */
 function before_wordpress( string $hook, \Closure $callback, int $arguments = 1, int $priority = PHP_INT_MIN ): void {
-	// WordPress makes hooks of such lists when it loads.
+	// WordPress converts such arrays to hooks when it loads.
 	$GLOBALS['wp_filter'][ $hook ][ $priority ][ spl_object_hash( $callback ) ] = array(
 		'function'      => $callback,
 		'accepted_args' => $arguments,
 	);
-	// The list holds no reference by itself to what is hashed.
+	// The hash identifies the closure only while a reference exists, so one is stored here.
 	static $kept = array();
 	$kept[]      = $callback;
 }

@@ -9,32 +9,32 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Where nonces are kept, below the guest's root. */
+/** Directory of stored nonces below the guest's root. */
 const NONCES = '/tmp/codebox-auth';
 
 /**
- * A nonce of the current user and session.
+ * Creates a nonce of the current user and session.
  *
- * @param string $action Action; `-1` is WordPress's own for none.
+ * @param string $action Nonce action; `-1` is WordPress's default.
  * @return array{action: string, nonce: string, lifetimeSeconds: int}
  */
 function nonce( string $action ): array {
 	return array(
 		'action'          => $action,
 		'nonce'           => wp_create_nonce( '-1' === $action ? -1 : $action ),
-		// The present half of its life may nearly be over.
+		// A nonce may be created at the end of its first half-life, so only one half is certain.
 		'lifetimeSeconds' => (int) ( apply_filters( 'nonce_life', DAY_IN_SECONDS, '-1' === $action ? -1 : $action ) / 2 ),
 	);
 }
 
 /**
- * What results say of a nonce of the current user and session. Results go into transcripts,
- * journals and bundles, so its value is only in a file of the guest that the result names.
+ * Describes a nonce of the current user and session for results. Results go into transcripts, journals and
+ * bundles, so the value is only in a guest file that the result names.
  *
- * @param string              $action Action; `-1` is WordPress's own for none.
- * @param array<string,mixed> $holder Whom it is for: user, and session where it has one.
+ * @param string              $action Nonce action; `-1` is WordPress's default.
+ * @param array<string,mixed> $holder User and optional session of the nonce.
  * @return array<string,mixed>
- * @throws Refusal When it cannot be kept.
+ * @throws Refusal When it cannot be stored.
  */
 function kept_nonce( string $action, array $holder ): array {
 	$kept      = nonce( $action ) + $holder;
@@ -42,7 +42,7 @@ function kept_nonce( string $action, array $holder ): array {
 	if ( ! is_dir( $directory ) && ! mkdir( $directory, 0700, true ) && ! is_dir( $directory ) ) {
 		throw new Refusal( 'disk', NONCES . ' cannot be made' );
 	}
-	// One file for each action and holder, so that a nonce replaces only its predecessor.
+	// One file per action and holder, so a nonce replaces only its predecessor.
 	$of   = array( $action, $holder['user']['id'], $holder['session'] ?? null );
 	$file = NONCES . '/' . substr( hash( 'sha256', (string) json_encode( $of ) ), 0, 16 ) . '.json';
 	$json = (string) json_encode( $kept, JSON_UNESCAPED_SLASHES );
@@ -56,11 +56,11 @@ function kept_nonce( string $action, array $holder ): array {
 }
 
 /**
- * Puts a document also where the caller wants it, and answers it.
+ * Writes a document to the caller's output directory too, and returns it.
  *
- * @param Arguments           $arguments Argument output-dir.
+ * @param Arguments           $arguments Guest command arguments with `output-dir`.
  * @param string              $name      Name of the file.
- * @param array<string,mixed> $document  Document.
+ * @param array<string,mixed> $document  Document to print.
  * @return array<string,mixed>
  */
 function delivered( Arguments $arguments, string $name, array $document ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Observations of one request to the REST API.
+ * Observations of one REST request.
  *
  * @package WPCodebox
  */
@@ -14,25 +14,25 @@ require_once __DIR__ . '/rest.php';
 require_once __DIR__ . '/watch.php';
 
 /**
- * Watches from before WordPress is loaded.
+ * Starts the observer before WordPress is loaded.
  */
 function observer(): Watch {
 	return new Watch( Entry::$arguments->number( 'query-length-limit', 500, 16, 10000 ) );
 }
 
 /**
- * Time, memory, queries and hooks of a request.
+ * Measures time, memory, queries and hooks of a request.
  *
- * @param Arguments $arguments Arguments.
- * @param Watch     $watch     What watches it.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @param Watch     $watch     Observer that records the effects.
+ * @return array<string,mixed> Result document.
  */
 function observe_performance( Arguments $arguments, Watch $watch ): array {
 	$fingerprints = $arguments->number( 'query-fingerprint-limit', 50, 1, 500 );
 	$times        = new Hook_Times( $arguments->number( 'hook-sample-limit', 5000, 1, 10000 ) );
 	$limit        = $arguments->number( 'hook-limit', 25, 1, 500 );
 	$user         = Users::act( $arguments );
-	// Routes are made at the first use; that is no part of the request.
+	// Routes are registered on first use, before the measured request.
 	rest_get_server();
 	$watch->begin();
 	$before = memory_get_usage();
@@ -52,11 +52,11 @@ function observe_performance( Arguments $arguments, Watch $watch ): array {
 }
 
 /**
- * What a request does to caches.
+ * Observes cache changes of a request.
  *
- * @param Arguments $arguments Arguments.
- * @param Watch     $watch     What watches it.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @param Watch     $watch     Observer that records the effects.
+ * @return array<string,mixed> Result document.
  */
 function observe_churn( Arguments $arguments, Watch $watch ): array {
 	$churn = new Churn( $arguments->number( 'sample-limit', 100, 1, 1000 ) );
@@ -79,11 +79,11 @@ function observe_churn( Arguments $arguments, Watch $watch ): array {
 }
 
 /**
- * Which request it was, and what it answered: a digest, not the data.
+ * Describes the request and its response: a digest instead of the data.
  *
- * @param string              $schema Schema.
- * @param array<string,mixed> $answer Answer of the request.
- * @param ?\WP_User           $user   Who asked.
+ * @param string              $schema Schema id of the document.
+ * @param array<string,mixed> $answer Response of the request.
+ * @param ?\WP_User           $user   User of the request.
  * @return array<string,mixed>
  */
 function observed( string $schema, array $answer, ?\WP_User $user ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Which plugin's code names which options and tables.
+ * Plugins whose code names options and tables.
  *
  * @package WPCodebox
  */
@@ -12,18 +12,18 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/tables.php';
 
 /**
- * Looks the names up in the plugins' PHP files.
+ * Searches the names in the plugins' PHP files.
  */
 final class Ownership {
-	/** Options that are looked up. */
+	/** Maximum number of options. */
 	private const OPTIONS = 2000;
-	/** Bytes of PHP that are read of a plugin. */
+	/** Maximum number of PHP bytes read per plugin. */
 	private const BYTES = 16 * 1024 * 1024;
-	/** Bytes of PHP that are read of all. */
+	/** Maximum number of PHP bytes read in total. */
 	private const ALL_BYTES = 64 * 1024 * 1024;
 
 	/**
-	 * The inventory.
+	 * Returns the inventory.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -73,11 +73,11 @@ final class Ownership {
 	}
 
 	/**
-	 * Names that stand in a plugin's PHP files.
+	 * Returns names that occur in a plugin's PHP files.
 	 *
-	 * @param string       $file    The plugin's main file.
-	 * @param list<string> $options Options.
-	 * @param list<string> $tables  Tables.
+	 * @param string       $file    Main file of the plugin.
+	 * @param list<string> $options Option names.
+	 * @param list<string> $tables  Table names.
 	 * @param int          $all     Bytes read so far.
 	 * @return array{options: list<string>, tables: list<string>, whole: bool}
 	 */
@@ -118,9 +118,9 @@ final class Ownership {
 	}
 
 	/**
-	 * PHP files of a plugin, without links and libraries.
+	 * Returns PHP files of a plugin, without symlinks and vendored libraries.
 	 *
-	 * @param string $main Main file.
+	 * @param string $main Main file of the plugin.
 	 * @return iterable<string>
 	 */
 	private function files( string $main ): iterable {
@@ -141,7 +141,7 @@ final class Ownership {
 	}
 
 	/**
-	 * Names of WordPress's own options: those that its code names.
+	 * Returns names of WordPress's own options: those that its code names.
 	 *
 	 * @return array<string,int>
 	 */

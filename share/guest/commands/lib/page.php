@@ -1,7 +1,7 @@
 <?php
 /**
- * One page of WordPress, made in this process and caught whatever it does: a redirect, wp_die(),
- * exit and a fatal error are results.
+ * Renders one WordPress page in this process. A redirect, wp_die(), exit and a fatal error are all reported
+ * as results.
  *
  * @package WPCodebox
  */
@@ -13,44 +13,45 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/watch.php';
 
 /**
- * The page and what is known of it.
+ * Page with its recorded results.
  */
 final class Page {
-	/** Fingerprints of queries. */
+	/** Maximum number of query fingerprints. */
 	private const FINGERPRINTS = 50;
 
-	/** Status of the answer. */
+	/** HTTP status of the response. */
 	private int $status = 200;
 
 	/**
-	 * Headers that WordPress made, by name.
+	 * Headers that WordPress set, by name.
 	 *
 	 * @var array<string,string>
 	 */
 	private array $headers = array();
 
-	/** Where it leads to. */
+	/** Redirect target. */
 	private ?string $location = null;
 
 	/**
-	 * What wp_die() was told.
+	 * Message passed to wp_die().
 	 *
 	 * @var ?array<string,mixed>
 	 */
 	private ?array $died = null;
 
-	/** Template of the theme. */
+	/** Template file of the theme. */
 	private ?string $template = null;
 
 	/**
-	 * Makes it; call it before WordPress is loaded.
+	 * Creates the page; must run before WordPress is loaded.
 	 *
-	 * @param string              $surface     admin or frontend.
-	 * @param array<string,mixed> $request     What was asked, as it is shown.
-	 * @param \Closure(): ?int    $asked       Id of the user whom the page was asked for.
-	 * @param ?int                $expected    Status that it must have; null where any but an admin page's fatal error will do.
+	 * @param string              $surface     Surface: admin or frontend.
+	 * @param array<string,mixed> $request     Request as reported in the document.
+	 * @param \Closure(): ?int    $asked       Id of the user that the page was requested for.
+	 * @param ?int                $expected    Required HTTP status; null accepts every status, except for a
+	 *   fatal error of an admin page.
 	 * @param bool                $diagnostics Whether queries are listed.
-	 * @param Watch               $watch       What watches it.
+	 * @param Watch               $watch       Observer that records the effects.
 	 */
 	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly ?int $expected, private readonly bool $diagnostics, private readonly Watch $watch ) {
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
@@ -65,10 +66,10 @@ final class Page {
 	}
 
 	/**
-	 * Hook status_header.
+	 * Callback of the hook status_header.
 	 *
-	 * @param mixed $header Header.
-	 * @param mixed $code   Status.
+	 * @param mixed $header Status line.
+	 * @param mixed $code   HTTP status.
 	 */
 	public function answered( mixed $header, mixed $code ): mixed {
 		$this->status = (int) $code;
@@ -76,9 +77,9 @@ final class Page {
 	}
 
 	/**
-	 * Hooks wp_headers and nocache_headers.
+	 * Callback of the hooks wp_headers and nocache_headers.
 	 *
-	 * @param mixed $headers Headers.
+	 * @param mixed $headers Response headers.
 	 */
 	public function headed( mixed $headers ): mixed {
 		foreach ( is_array( $headers ) ? $headers : array() as $name => $value ) {
@@ -90,10 +91,10 @@ final class Page {
 	}
 
 	/**
-	 * Hook wp_redirect.
+	 * Callback of the hook wp_redirect.
 	 *
-	 * @param mixed $location Where to.
-	 * @param mixed $status   Status.
+	 * @param mixed $location Redirect target.
+	 * @param mixed $status   HTTP status.
 	 */
 	public function redirected( mixed $location, mixed $status ): mixed {
 		if ( is_string( $location ) && '' !== $location ) {
@@ -104,9 +105,9 @@ final class Page {
 	}
 
 	/**
-	 * Hook template_include.
+	 * Callback of the hook template_include.
 	 *
-	 * @param mixed $template File.
+	 * @param mixed $template Template file.
 	 */
 	public function chosen( mixed $template ): mixed {
 		$this->template = is_string( $template ) ? guest_path( $template ) : null;
@@ -114,9 +115,9 @@ final class Page {
 	}
 
 	/**
-	 * Hooks of wp_die().
+	 * Callback of the wp_die() handler hooks.
 	 *
-	 * @param mixed $handler Who prints it.
+	 * @param mixed $handler Handler that would print the message.
 	 */
 	public function dying( mixed $handler ): mixed {
 		if ( ! is_callable( $handler ) ) {
@@ -136,7 +137,7 @@ final class Page {
 	}
 
 	/**
-	 * The document, when everything is over.
+	 * Returns the document after the page has ended.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -161,7 +162,7 @@ final class Page {
 			},
 			'headers' => (object) $this->headers,
 			'title'   => null,
-			// What was printed: the process that reads it fills it in.
+			// The supervising process fills in the printed output.
 			'body'    => null,
 			'php'     => $this->watch->php(),
 			'queries' => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
@@ -197,7 +198,7 @@ final class Page {
 	}
 
 	/**
-	 * Whom WordPress took the request for, without asking it anew: the page is over.
+	 * The user that WordPress had determined; not determined again after the page has ended.
 	 *
 	 * @return ?array<string,mixed>
 	 */
@@ -207,26 +208,26 @@ final class Page {
 	}
 
 	/**
-	 * Whether the answer is a refusal that says nothing of the user whom the page was asked for.
-	 * That this user may not see it is an answer, too.
+	 * Checks whether the refusal belongs to another user than the one the page was requested for. A refusal
+	 * for the requested user is a valid result.
 	 *
-	 * @param array<string,mixed> $document Document.
+	 * @param array<string,mixed> $document Document to print.
 	 */
 	private function is_of_another( array $document ): bool {
 		$asked = ( $this->asked )();
 		if ( null === $asked || $asked === ( $document['actedAs']['id'] ?? null ) ) {
 			return false;
 		}
-		// auth_redirect() sends to the login with this argument.
+		// auth_redirect() redirects to the login page with this argument.
 		return 'died' === $document['outcome'] || ( 'redirected' === $document['outcome'] && str_contains( (string) $this->location, 'reauth=1' ) );
 	}
 }
 
 /**
- * Path and query of a page, from `path` or `url` and `query-json`.
+ * Returns path and query of a page, from `path` or `url` and `query-json`.
  *
- * @param Arguments $arguments Arguments.
- * @param string    $fallback  When neither is given.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @param string    $fallback  Value used when neither is given.
  */
 function page_target( Arguments $arguments, string $fallback ): string {
 	if ( $arguments->has( 'path' ) && $arguments->has( 'url' ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What PHPUnit's logs say.
+ * Results from PHPUnit's logs.
  *
  * @package WPCodebox
  */
@@ -10,23 +10,23 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Logs of one or more runs, bounded.
+ * Reads logs of one or more runs, up to size limits.
  */
 final class Phpunit_Log {
-	/** Largest log. */
+	/** Largest log, in bytes. */
 	private const BYTES = 32 * 1024 * 1024;
-	/** Tests that are listed. */
+	/** Maximum number of listed tests. */
 	private const TESTS = 2000;
-	/** Failures that are told. */
+	/** Maximum number of reported failures. */
 	private const FAILURES = 200;
-	/** Of a failure, bytes that are told. */
+	/** Size limit of a failure message, in bytes. */
 	private const MESSAGE = 4000;
 
-	/** Runs that left no whole log. */
+	/** Number of runs without a complete log. */
 	public int $missing = 0;
 
 	/**
-	 * Counts.
+	 * Result counts.
 	 *
 	 * @var array<string,int>
 	 */
@@ -38,7 +38,7 @@ final class Phpunit_Log {
 		'unknown' => 0,
 	);
 
-	/** Assertions. */
+	/** Number of assertions. */
 	private int $assertions = 0;
 
 	/**
@@ -49,30 +49,30 @@ final class Phpunit_Log {
 	private array $suites = array();
 
 	/**
-	 * Failures.
+	 * Reported failures.
 	 *
 	 * @var list<array<string,mixed>>
 	 */
 	private array $failures = array();
 
 	/**
-	 * Names of tests that were found.
+	 * Names of listed tests.
 	 *
 	 * @var list<string>
 	 */
 	private array $names = array();
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param string $directory Where PHPUnit ran.
+	 * @param string $directory Working directory of PHPUnit.
 	 */
 	public function __construct( private readonly string $directory ) {}
 
 	/**
-	 * Reads a log of results.
+	 * Reads a result log.
 	 *
-	 * @param string $file File.
+	 * @param string $file Path of the log.
 	 */
 	public function read( string $file ): void {
 		$cases = $this->elements( $file, '//testcase' );
@@ -120,7 +120,7 @@ final class Phpunit_Log {
 	/**
 	 * Reads a list of tests.
 	 *
-	 * @param string $file File.
+	 * @param string $file Path of the list.
 	 */
 	public function read_list( string $file ): void {
 		foreach ( $this->elements( $file, '//testCaseMethod' ) ?? array() as $method ) {
@@ -131,7 +131,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Results: {summary, suites, failures}.
+	 * Returns the results: {summary, suites, failures}.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -146,7 +146,7 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Tests that were found.
+	 * Returns the listed tests.
 	 *
 	 * @return array{total: int, tests: list<string>, truncated: bool}
 	 */
@@ -161,19 +161,19 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * One failure, with the line of the test that it came from.
+	 * Records one failure with the line of the test that caused it.
 	 *
-	 * @param string      $suite   Class.
-	 * @param string      $name    Test.
-	 * @param \DOMElement $case    Test.
-	 * @param \DOMElement $problem What is wrong.
+	 * @param string      $suite   Name of the test class.
+	 * @param string      $name    Name of the test.
+	 * @param \DOMElement $case    Test case element.
+	 * @param \DOMElement $problem Failure or error element.
 	 * @return array<string,mixed>
 	 */
 	private function failure( string $suite, string $name, \DOMElement $case, \DOMElement $problem ): array {
 		$text = trim( str_replace( root() . '/', '/', $problem->textContent ) );
 		$file = guest_path( $case->getAttribute( 'file' ) );
 		$line = (int) $case->getAttribute( 'line' );
-		// The last place within the test's own file: where the assertion stands.
+		// The last location in the test's own file is the line of the assertion.
 		if ( '' !== $file && preg_match_all( '~^' . preg_quote( $file, '~' ) . ':(\d+)$~m', $text, $found ) ) {
 			$line = (int) end( $found[1] );
 		}
@@ -190,10 +190,10 @@ final class Phpunit_Log {
 	}
 
 	/**
-	 * Elements of a log; null when there is no whole log.
+	 * Returns elements of a log; null when there is no complete log.
 	 *
-	 * @param string $file File.
-	 * @param string $path XPath.
+	 * @param string $file Path of the log.
+	 * @param string $path XPath expression.
 	 * @return ?list<\DOMElement>
 	 */
 	private function elements( string $file, string $path ): ?array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Stands in for the bootstrap file of a configuration that is passed over.
+ * Empty bootstrap file that replaces the ignored one of a configuration.
  *
  * @package WPCodebox
  */

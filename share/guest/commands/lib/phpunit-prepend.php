@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs before PHPUnit, in the global scope: loads what the tests stand on.
+ * Runs before PHPUnit in the global scope and loads the test environment.
  *
  * @package WPCodebox
  */

@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/phpunit-log.php';
 
 /**
- * PHPUnit's program: the first below one of some directories, else on the PATH.
+ * Returns PHPUnit's program: the first one in the vendor directories, else the one on the PATH.
  *
  * @param list<string> $directories Directories with a vendor directory.
  */
@@ -33,9 +33,9 @@ function phpunit_program( array $directories ): string {
 }
 
 /**
- * Constants for wp-config.php that the call gives.
+ * Returns the constants for wp-config.php from the call.
  *
- * @param Arguments $arguments Argument wp-config-defines-json.
+ * @param Arguments $arguments Guest command arguments with `wp-config-defines-json`.
  * @return array<string,scalar|null>
  */
 function config_defines( Arguments $arguments ): array {
@@ -49,9 +49,9 @@ function config_defines( Arguments $arguments ): array {
 }
 
 /**
- * A file of tests from a text, named after its class, as PHPUnit wants it.
+ * Writes test code to a file named after its class, as PHPUnit requires.
  *
- * @param string $code PHP, with or without the opening tag.
+ * @param string $code PHP code, with or without the opening tag.
  */
 function test_from_code( string $code ): string {
 	if ( 1 !== preg_match( '/^\s*(?:final\s+|abstract\s+)*class\s+([A-Za-z_][A-Za-z0-9_]*)/m', $code, $found ) ) {
@@ -65,23 +65,24 @@ function test_from_code( string $code ): string {
 }
 
 /**
- * One or more runs of PHPUnit, told as one.
+ * One or more runs of PHPUnit with a combined result.
  */
 final class Phpunit_Run {
-	/** Of what it printed, bytes at the beginning and at the end that are shown. */
+	/** Bytes of output reported at the beginning and at the end. */
 	private const SHOWN = 32768;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param array<string,mixed> $plan What runs: {program, directory, defines, server, files, arguments, targets, environment, discovery}.
+	 * @param array<string,mixed> $plan Plan: {program, directory, defines, server, files, arguments, targets,
+	 *   environment, discovery}.
 	 */
 	public function __construct( private readonly array $plan ) {}
 
 	/**
-	 * Runs everything.
+	 * Runs all targets and returns the document.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function document(): array {
 		$plan_file = (string) tempnam( sys_get_temp_dir(), 'phpunit-' );
@@ -112,7 +113,7 @@ final class Phpunit_Run {
 		);
 		$document += $this->plan['discovery'] ? array( 'discovery' => true ) + $log->discovered() : $log->results();
 		$document += array( 'output' => plain_text( self::shortened( $output ), 3 * self::SHOWN ) );
-		leave( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
+		write_artifact( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
 		$why = $this->why_failed( $status, $log );
 		if ( null !== $why ) {
 			throw Refusal::failed( $why, $document );
@@ -122,10 +123,10 @@ final class Phpunit_Run {
 	}
 
 	/**
-	 * Why it is no success; null when it is one.
+	 * Returns the reason why the tests did not pass; null when they did.
 	 *
-	 * @param int         $status Largest exit status.
-	 * @param Phpunit_Log $log    What the logs say.
+	 * @param int         $status Highest exit status.
+	 * @param Phpunit_Log $log    Parsed logs.
 	 */
 	private function why_failed( int $status, Phpunit_Log $log ): ?string {
 		$summary = $log->results()['summary'];
@@ -147,10 +148,10 @@ final class Phpunit_Run {
 	/**
 	 * Runs PHPUnit once.
 	 *
-	 * @param ?string     $target    File or directory of tests; null: what the configuration says.
-	 * @param string      $plan_file File with what is loaded before.
-	 * @param Phpunit_Log $log       Takes the log.
-	 * @return array{int, string} Exit status and what it printed.
+	 * @param ?string     $target    File or directory of tests; null uses the configuration.
+	 * @param string      $plan_file File with the plan for the prepended script.
+	 * @param Phpunit_Log $log       Collects the log.
+	 * @return array{int, string} Exit status and output.
 	 */
 	private function once( ?string $target, string $plan_file, Phpunit_Log $log ): array {
 		$file    = (string) tempnam( sys_get_temp_dir(), 'junit-' );
@@ -186,10 +187,10 @@ final class Phpunit_Run {
 	}
 
 	/**
-	 * Beginning and end of a text.
+	 * Returns beginning and end of a text.
 	 *
-	 * @param string $text  Text.
-	 * @param int    $bytes Bytes of each.
+	 * @param string $text  Text to print.
+	 * @param int    $bytes Bytes of each part.
 	 */
 	private static function shortened( string $text, int $bytes = self::SHOWN ): string {
 		return strlen( $text ) <= 2 * $bytes ? $text : mb_strcut( $text, 0, $bytes, 'UTF-8' ) . "\n[…]\n" . mb_strcut( $text, strlen( $text ) - $bytes, null, 'UTF-8' );

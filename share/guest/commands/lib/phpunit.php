@@ -1,6 +1,6 @@
 <?php
 /**
- * A plugin's tests.
+ * Tests of a plugin.
  *
  * @package WPCodebox
  */
@@ -16,19 +16,19 @@ require_once __DIR__ . '/places.php';
  * Finds the plugin, PHPUnit and the tests, and runs them.
  */
 final class Phpunit {
-	/** Files of tests that can be named. */
+	/** Maximum number of test files in one call. */
 	private const FILES = 50;
 
-	/** Where it runs. */
+	/** Working directory of PHPUnit. */
 	private readonly string $directory;
 
-	/** What is loaded before the tests. */
+	/** Bootstrap mode. */
 	private readonly string $mode;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {
 		network_as_asked( $arguments );
@@ -42,7 +42,7 @@ final class Phpunit {
 	/**
 	 * Runs the tests.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run(): array {
 		$plan = $this->plan();
@@ -53,7 +53,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Where it runs: cwd, else the plugin, else the first mount.
+	 * Returns the working directory: cwd, else the plugin, else the first mount.
 	 */
 	private function directory(): string {
 		if ( $this->arguments->has( 'cwd' ) ) {
@@ -78,7 +78,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * The plugin's directory name; empty when none is named.
+	 * Returns the plugin's directory name; '' when none is given.
 	 */
 	private function slug(): string {
 		$slug = $this->arguments->text( 'plugin-slug' );
@@ -89,7 +89,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Activates the plugin and those it depends on, as an administrator would.
+	 * Activates the plugin and its dependencies like an administrator.
 	 */
 	private function activate(): void {
 		wp_set_current_user( 1 );
@@ -113,9 +113,10 @@ final class Phpunit {
 	}
 
 	/**
-	 * What runs.
+	 * Builds the plan of the test run.
 	 *
-	 * @return array<string,mixed> {program, directory, defines, server, files, arguments, targets, environment, discovery}.
+	 * @return array<string,mixed> Plan {program, directory, defines, server, files, arguments, targets,
+	 *   environment, discovery}.
 	 */
 	private function plan(): array {
 		$files    = array();
@@ -148,7 +149,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Arguments that name the configuration and the bootstrap file.
+	 * Returns the arguments for configuration and bootstrap file.
 	 *
 	 * @return list<string>
 	 */
@@ -173,7 +174,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Further arguments, without those that the command sets itself.
+	 * Returns further arguments, without those that the command sets itself.
 	 *
 	 * @return list<string>
 	 */
@@ -188,9 +189,9 @@ final class Phpunit {
 	}
 
 	/**
-	 * Files or directories of tests; PHPUnit takes one at a time.
+	 * Returns files or directories of tests; PHPUnit accepts one at a time.
 	 *
-	 * @return list<?string> Null: what the configuration says.
+	 * @return list<?string> Null uses the configuration.
 	 */
 	private function targets(): array {
 		$base  = $this->arguments->has( 'test-root' ) ? directory_at( 'test-root', $this->arguments->text( 'test-root' ), $this->directory ) : $this->directory;
@@ -232,7 +233,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Constants for wp-config.php.
+	 * Returns the constants for wp-config.php.
 	 *
 	 * @return array<string,scalar|null>
 	 */
@@ -244,7 +245,7 @@ final class Phpunit {
 	}
 
 	/**
-	 * Environment of the tests.
+	 * Returns the environment of the tests.
 	 *
 	 * @return array<string,string>
 	 */

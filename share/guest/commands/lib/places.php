@@ -1,6 +1,6 @@
 <?php
 /**
- * Files and directories of the guest that arguments name.
+ * Guest files and directories given as arguments.
  *
  * @package WPCodebox
  */
@@ -10,11 +10,11 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * A directory of the guest.
+ * Returns a directory of the guest.
  *
- * @param string $name Argument.
+ * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.
- * @param string $base Directory that a relative path begins at, as PHP sees it.
+ * @param string $base Base directory on the file system.
  */
 function directory_at( string $name, string $path, string $base = '' ): string {
 	$place = place_at( $path, $base );
@@ -25,11 +25,11 @@ function directory_at( string $name, string $path, string $base = '' ): string {
 }
 
 /**
- * A file of the guest.
+ * Returns a file of the guest.
  *
- * @param string $name Argument.
+ * @param string $name Name of the argument.
  * @param string $path Path: absolute in the guest, or relative to the base.
- * @param string $base Directory that a relative path begins at, as PHP sees it.
+ * @param string $base Base directory on the file system.
  */
 function file_at( string $name, string $path, string $base = '' ): string {
 	$place = place_at( $path, $base );
@@ -40,10 +40,10 @@ function file_at( string $name, string $path, string $base = '' ): string {
 }
 
 /**
- * A place as PHP sees it.
+ * Converts a guest path to a path on the file system.
  *
- * @param string $path Path.
- * @param string $base Directory that a relative path begins at.
+ * @param string $path Guest path.
+ * @param string $base Base directory of a relative path.
  */
 function place_at( string $path, string $base ): ?string {
 	if ( '' === $path || str_contains( $path, "\0" ) || in_array( '..', explode( '/', $path ), true ) ) {
@@ -53,12 +53,12 @@ function place_at( string $path, string $base ): ?string {
 }
 
 /**
- * Refuses what wants a network of sites where there is none.
+ * Fails when the call requires a multisite network and the guest has none.
  *
- * @param Arguments $arguments Arguments.
+ * @param Arguments $arguments Arguments of the guest command.
  */
 function network_as_asked( Arguments $arguments ): void {
-	// The constants of a network: make-network.php leaves them there.
+	// make-network.php writes the constants of a network to this file.
 	if ( $arguments->truth( 'multisite', false ) && ! is_file( root() . '/wordpress/wp-content/codebox-network.php' ) ) {
 		throw Refusal::unsupported( 'multisite: this guest holds a single site; make it a network first, with enableMultisite in a blueprint or a site seed, or leave the argument out' );
 	}

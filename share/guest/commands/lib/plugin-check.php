@@ -1,6 +1,6 @@
 <?php
 /**
- * Plugin Check, run by WP-CLI.
+ * Runs Plugin Check through WP-CLI.
  *
  * @package WPCodebox
  */
@@ -11,17 +11,17 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/processes.php';
 
-/** Findings that are told. */
+/** Maximum number of reported findings. */
 const PLUGIN_CHECK_FINDINGS = 1000;
 
-/** What the checker's own object-cache.php defines. */
+/** Constant that Plugin Check's own object-cache.php defines. */
 const PLUGIN_CHECK_DROP_IN = 'WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION';
 
 /**
- * Runs it.
+ * Runs the checks.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function plugin_check( Arguments $arguments ): array {
 	$slug = $arguments->required( 'plugin-slug' );
@@ -47,13 +47,14 @@ function plugin_check( Arguments $arguments ): array {
 	if ( is_wp_error( $active ) && 'unexpected_output' !== $active->get_error_code() ) {
 		throw Refusal::failed( 'WordPress could not activate Plugin Check: ' . cut( wp_strip_all_tags( $active->get_error_message() ), 500 ) );
 	}
-	// The guest's wp puts --path first, and the checker knows its own command only by the first two arguments.
+	// The guest's wp wrapper puts --path first, but Plugin Check recognizes its command only in the first two
+	// arguments.
 	$root    = (string) getenv( 'CODEBOX_ROOT' );
 	$command = array( 'php', "$root/opt/codebox/wp-cli.phar", 'plugin', 'check', $slug, '--format=json', "--path=$root/wordpress" );
 	if ( $checks ) {
 		$command[] = '--checks=' . implode( ',', $checks );
 	}
-	// Checks that run the plugin have to be prepared before WordPress loads plugins, this one among them.
+	// Runtime checks must be prepared before WordPress loads plugins, including Plugin Check.
 	$early = is_file( "$place/cli.php" );
 	if ( $early ) {
 		$command[] = "--require=$place/cli.php";
@@ -61,7 +62,7 @@ function plugin_check( Arguments $arguments ): array {
 	$drop_in = WP_CONTENT_DIR . '/object-cache.php';
 	$foreign = is_file( $drop_in ) && ! plugin_check_owns( $drop_in );
 	list( 'exitCode' => $status, 'stdout' => $stdout, 'stderr' => $stderr ) = process( $command, '', array(), 4 << 20 );
-	// The checker removes its object cache at its end, which an error or a signal takes from it.
+	// Plugin Check removes its object cache at the end, but not after an error or a signal.
 	if ( is_file( $drop_in ) && plugin_check_owns( $drop_in ) ) {
 		unlink( $drop_in );
 	}
@@ -77,11 +78,11 @@ function plugin_check( Arguments $arguments ): array {
 		'checks'  => $checks,
 		'runtime' => plugin_check_runtime( $stdout, $slug, $checks, $early, $foreign ),
 	);
-	leave( "plugin-check-$slug.raw.txt", mb_scrub( substr( $stdout, 0, 1 << 20 ), 'UTF-8' ), 'plugin-check', 'text/plain' );
+	write_artifact( "plugin-check-$slug.raw.txt", mb_scrub( substr( $stdout, 0, 1 << 20 ), 'UTF-8' ), 'plugin-check', 'text/plain' );
 	$findings = plugin_check_findings( $stdout );
 	if ( 0 !== $status || null === $findings ) {
 		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );
-		// Of a check that it left out, the checker says that there is none.
+		// Plugin Check reports a check that it skipped as unknown.
 		$left = $document['runtime']['ran'] ? '' : sprintf( ' (checks that run the plugin were left out: %s)', $document['runtime']['reason'] );
 		throw Refusal::failed( sprintf( 'Plugin Check did not come to an end (status %d): %s%s', $status, $said, $left ), $document );
 	}
@@ -102,22 +103,22 @@ function plugin_check( Arguments $arguments ): array {
 }
 
 /**
- * Whether an object-cache.php is the one that the checker puts there.
+ * Checks whether an object-cache.php is the one that Plugin Check installs.
  *
- * @param string $file The file.
+ * @param string $file Path of the file.
  */
 function plugin_check_owns( string $file ): bool {
 	return str_contains( (string) file_get_contents( $file ), PLUGIN_CHECK_DROP_IN );
 }
 
 /**
- * Whether checks that run the plugin were run, which the checker leaves out without a word.
+ * Reports whether runtime checks ran; Plugin Check skips them silently.
  *
- * @param string       $stdout  Output.
- * @param string       $slug    Plugin.
- * @param list<string> $checks  Checks that were named.
- * @param bool         $early   Whether the checker could prepare them.
- * @param bool         $foreign Whether another object-cache.php is in its place.
+ * @param string       $stdout  Output of Plugin Check.
+ * @param string       $slug    Slug of the plugin.
+ * @param list<string> $checks  Requested checks.
+ * @param bool         $early   Whether Plugin Check could prepare runtime checks.
+ * @param bool         $foreign Whether another object-cache.php is installed.
  * @return array{ran: bool, reason?: string}
  */
 function plugin_check_runtime( string $stdout, string $slug, array $checks, bool $early, bool $foreign ): array {
@@ -139,10 +140,10 @@ function plugin_check_runtime( string $stdout, string $slug, array $checks, bool
 }
 
 /**
- * Findings of what was printed: blocks of `FILE: name` and a JSON list. Null when it is something
- * else: then nothing is known, and that is no success.
+ * Parses findings from the output: blocks of `FILE: name` and a JSON list. Returns null for any other output,
+ * because an unknown result is not a success.
  *
- * @param string $stdout Output.
+ * @param string $stdout Output of Plugin Check.
  * @return ?list<array<string,mixed>>
  */
 function plugin_check_findings( string $stdout ): ?array {

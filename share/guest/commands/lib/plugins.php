@@ -1,6 +1,6 @@
 <?php
 /**
- * Plugins and themes of the guest's site.
+ * Plugins of the guest's site.
  *
  * @package WPCodebox
  */
@@ -10,15 +10,15 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Finds plugins, tells their state, changes it.
+ * Finds plugins, reports their state, changes it.
  */
 final class Plugins {
 
 	/**
-	 * The plugin file that a call means.
+	 * Returns the plugin file that a call names.
 	 *
 	 * @param Arguments $arguments Arguments plugin, slug, path, file.
-	 * @return string|null Relative to the directory of plugins; nothing when it is not there.
+	 * @return string|null Relative to the plugins directory; null when it is not installed.
 	 */
 	public static function named( Arguments $arguments ): ?string {
 		require_once ABSPATH . 'wp-admin/includes/plugin.php';
@@ -26,7 +26,7 @@ final class Plugins {
 		if ( '' === $given ) {
 			throw Refusal::input( 'name a plugin: plugin=DIRECTORY, or plugin=DIRECTORY/FILE.php' );
 		}
-		// An absolute path of the guest means the same plugin.
+		// An absolute guest path is accepted too.
 		$root  = untrailingslashit( WP_PLUGIN_DIR ) . '/';
 		$given = trim( str_starts_with( $given, $root ) ? substr( $given, strlen( $root ) ) : $given, '/' );
 		if ( 1 === preg_match( '~(?:^|/)\.\.?(?:/|$)|[\x00\\\\]~', $given ) || str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), '/' ) && ! str_starts_with( $arguments->first( 'plugin', 'path', 'slug' ), $root ) ) {
@@ -51,7 +51,7 @@ final class Plugins {
 	}
 
 	/**
-	 * The plugin file that a call means.
+	 * Returns the plugin file that a call names; fails when it is not installed.
 	 *
 	 * @param Arguments $arguments Arguments plugin, slug, path, file.
 	 */
@@ -60,9 +60,9 @@ final class Plugins {
 	}
 
 	/**
-	 * What results say of a plugin.
+	 * Describes a plugin for results.
 	 *
-	 * @param string|null $file Plugin file; nothing for one that is not there.
+	 * @param string|null $file Plugin file; null for a plugin that is not installed.
 	 * @return array<string,mixed>
 	 */
 	public static function state( ?string $file ): array {
@@ -89,8 +89,8 @@ final class Plugins {
 	 * Activates or deactivates a plugin.
 	 *
 	 * @param string $file    Plugin file.
-	 * @param string $action  activate or deactivate.
-	 * @param bool   $network For the whole network.
+	 * @param string $action  Action: activate or deactivate.
+	 * @param bool   $network Whether the change is network-wide.
 	 */
 	public static function change( string $file, string $action, bool $network ): void {
 		if ( $network && ! is_multisite() ) {
@@ -110,7 +110,7 @@ final class Plugins {
 	}
 
 	/**
-	 * Every plugin.
+	 * Lists all plugins.
 	 *
 	 * @return list<array<string,mixed>>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Programs that a command starts.
+ * Child processes of a command.
  *
  * @package WPCodebox
  */
@@ -12,10 +12,10 @@ namespace WPCodebox\Guest\Command;
 /**
  * Runs a program to its end.
  *
- * @param list<string>         $words       Program and arguments; no shell sees them.
+ * @param list<string>         $words       Program and arguments, passed without a shell.
  * @param string               $input       Standard input.
- * @param array<string,string> $environment Further variables.
- * @param int                  $most        Of each stream, bytes that are kept.
+ * @param array<string,string> $environment Additional environment variables.
+ * @param int                  $most        Maximum number of bytes stored per stream.
  * @return array{exitCode: int, stdout: string, stderr: string, cut: bool}
  */
 function process( array $words, string $input, array $environment, int $most ): array {
@@ -51,7 +51,7 @@ function process( array $words, string $input, array $environment, int $most ): 
 }
 
 /**
- * Splits a command line as a shell would, and expands nothing.
+ * Splits a command line like a shell, without expansions.
  *
  * @param string $line Command line.
  * @return list<string>

@@ -1,6 +1,6 @@
 <?php
 /**
- * Why a command does not do what it was asked.
+ * Error of a guest command.
  *
  * @package WPCodebox
  */
@@ -10,31 +10,31 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * A refusal with a stable code.
+ * Exception with a stable code.
  */
 final class Refusal extends \RuntimeException {
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
 	 * @param string              $reason   Stable code.
 	 * @param string              $message  What is wrong and what to do.
-	 * @param array<string,mixed> $document What is known nevertheless.
+	 * @param array<string,mixed> $document Known fields of the result.
 	 */
 	public function __construct( public readonly string $reason, string $message, public readonly array $document = array() ) {
 		parent::__construct( $message );
 	}
 
 	/**
-	 * A value of the input is not accepted.
+	 * Creates the error for an invalid input value.
 	 *
-	 * @param string $what What is wrong with it.
+	 * @param string $what Description of the problem.
 	 */
 	public static function input( string $what ): self {
 		return new self( 'wp_codebox_input_invalid', $what );
 	}
 
 	/**
-	 * This guest has not what it takes.
+	 * Creates the error for a requirement that this guest lacks.
 	 *
 	 * @param string $what What is missing and how to provide it.
 	 */
@@ -43,10 +43,10 @@ final class Refusal extends \RuntimeException {
 	}
 
 	/**
-	 * It was tried and did not work.
+	 * Creates the error for a failed attempt.
 	 *
 	 * @param string              $what     What happened.
-	 * @param array<string,mixed> $document What is known nevertheless.
+	 * @param array<string,mixed> $document Known fields of the result.
 	 */
 	public static function failed( string $what, array $document = array() ): self {
 		return new self( 'wp_codebox_command_failed', $what, $document );

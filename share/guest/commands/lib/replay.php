@@ -1,6 +1,6 @@
 <?php
 /**
- * What sets up the same site elsewhere.
+ * Package that sets up the same site elsewhere.
  *
  * @package WPCodebox
  */
@@ -13,20 +13,20 @@ require_once __DIR__ . '/places.php';
 require_once __DIR__ . '/state.php';
 
 /**
- * Makes the package: blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
+ * Creates the package: blueprint.json, files/runtime-snapshot.json, blueprint-notes.json.
  */
 final class Replay {
-	/** Of a file, bytes that a step holds. */
+	/** Size limit of a file inside a step, in bytes. */
 	private const FILE = 256 * 1024;
-	/** Of all files, bytes that steps hold. */
+	/** Size limit of all files inside steps, in bytes. */
 	private const FILES = 1536 * 1024;
-	/** Of the content, bytes that a step holds. */
+	/** Size limit of the content inside a step, in bytes. */
 	private const CONTENT = 1 << 20;
-	/** Options that belong to this place, not to the site. */
+	/** Options that are specific to this installation. */
 	private const HERE = '/^(?:siteurl|home|admin_email|new_admin_email|cron|active_plugins|template|stylesheet|db_version|initial_db_version|fresh_site|rewrite_rules|auto_core_update_notified|can_compress_scripts|recovery_keys|user_roles|wp_user_roles|.*_user_roles|finished_updating_comment_type|https_detection_errors)$/';
 
 	/**
-	 * What the package does not hold.
+	 * Notes on what the package does not contain.
 	 *
 	 * @var list<string>
 	 */
@@ -35,16 +35,16 @@ final class Replay {
 	);
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
 	 * Writes the package.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function exported(): array {
 		$label   = state_label( $this->arguments );
@@ -85,7 +85,7 @@ final class Replay {
 				'path'   => $path,
 				'bytes'  => strlen( $text ),
 				'sha256' => hash( 'sha256', $text ),
-				'file'   => leave( basename( $path ), $text, 'replay-export' ),
+				'file'   => write_artifact( basename( $path ), $text, 'replay-export' ),
 			);
 			if ( null !== $output && ! $this->write( $output, $path, $text ) ) {
 				throw Refusal::failed( "$path cannot be written into output-dir" );
@@ -112,9 +112,9 @@ final class Replay {
 	/**
 	 * Writes a member into a directory of the guest.
 	 *
-	 * @param string $directory Directory.
-	 * @param string $path      Member.
-	 * @param string $text      Content.
+	 * @param string $directory Target directory.
+	 * @param string $path      Path of the member.
+	 * @param string $text      Content of the member.
 	 */
 	private function write( string $directory, string $path, string $text ): bool {
 		$place = "$directory/$path";
@@ -122,9 +122,9 @@ final class Replay {
 	}
 
 	/**
-	 * Steps of the blueprint.
+	 * Returns the steps of the blueprint.
 	 *
-	 * @param array<string,mixed> $state State.
+	 * @param array<string,mixed> $state Captured state.
 	 * @return list<array<string,mixed>>
 	 */
 	private function steps( array $state ): array {
@@ -156,9 +156,9 @@ final class Replay {
 	}
 
 	/**
-	 * Steps that write files.
+	 * Returns the steps that write files.
 	 *
-	 * @param array<string,mixed> $files Files.
+	 * @param array<string,mixed> $files Captured files.
 	 * @return list<array<string,mixed>>
 	 */
 	private function file_steps( array $files ): array {
@@ -191,7 +191,7 @@ final class Replay {
 	}
 
 	/**
-	 * The step that imports the content.
+	 * Returns the step that imports the content.
 	 *
 	 * @return list<array<string,mixed>>
 	 */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Requests to the REST API, in process.
+ * REST requests in this process.
  *
  * @package WPCodebox
  */
@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * The request that a call asks for.
+ * Builds the request of a call.
  *
  * @param Arguments $arguments Arguments method, path, headers-json, params-json, body, body-json.
  */
@@ -50,7 +50,7 @@ function rest_request( Arguments $arguments ): \WP_REST_Request {
 }
 
 /**
- * Dispatches it.
+ * Dispatches the request.
  *
  * @param Arguments $arguments Arguments of the call.
  * @return array{method: string, path: string, status: int, headers: object, data: mixed}

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the guest's web server answers with: files that are there, else WordPress.
+ * Router script of the guest's web server: existing files, else WordPress.
  *
  * @package WPCodebox
  */
@@ -16,7 +16,7 @@ $file = $_SERVER['DOCUMENT_ROOT'] . $path;
 if ( is_file( $file ) || is_file( rtrim( $file, '/' ) . '/index.php' ) && '/' !== $path ) {
 	return false;
 }
-// What PHP puts before every other script it does not put before this one.
+// PHP applies auto_prepend_file to other scripts, but not to the router script.
 require_once __DIR__ . '/server-prepend.php';
 unset( $path, $file );
 $_SERVER['SCRIPT_NAME']     = '/index.php';

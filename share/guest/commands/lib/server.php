@@ -1,6 +1,6 @@
 <?php
 /**
- * A web server inside the guest, for one request.
+ * Web server inside the guest for one request.
  *
  * @package WPCodebox
  */
@@ -12,23 +12,23 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/page.php';
 
 /**
- * Starts PHP's web server, asks it, ends it.
+ * Starts PHP's web server, sends the request, stops the server.
  */
 final class Server {
-	/** Of the body, bytes that are looked at. */
+	/** Bytes of the body that are inspected. */
 	private const HELD = 1 << 20;
-	/** Of the body, bytes that are shown. */
+	/** Bytes of the body that are reported. */
 	private const EXCERPT = 4096;
-	/** Of the body, bytes that are read. */
+	/** Maximum number of body bytes that are read. */
 	private const BODY = 32 << 20;
-	/** How long it may take, seconds. */
+	/** Time limit in seconds. */
 	private const SECONDS = 120;
 
 	/**
-	 * Asks for the page that the arguments name.
+	 * Requests the page that the arguments name.
 	 *
-	 * @param Arguments $arguments Arguments.
-	 * @return array<string,mixed> The document.
+	 * @param Arguments $arguments Arguments of the guest command.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function load( Arguments $arguments ): array {
 		$surface = $arguments->word( 'surface', array( 'frontend', 'admin', 'login', 'rest' ), 'frontend' );
@@ -43,7 +43,7 @@ final class Server {
 			$start  = hrtime( true );
 			$answer = $this->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
 			$took   = ( hrtime( true ) - $start ) / 1e6;
-			// The server answers before the script's end is over.
+			// The server sends the response before the script's shutdown functions end.
 			for ( $i = 0; $i < 100 && 0 === filesize( $watched ) && str_contains( $answer['type'], 'html' ); $i++ ) {
 				usleep( 10000 );
 				clearstatcache();
@@ -76,10 +76,10 @@ final class Server {
 	}
 
 	/**
-	 * Lines of the request's head.
+	 * Returns the header lines of the request.
 	 *
-	 * @param array<string,mixed> $headers Headers that were asked for.
-	 * @param string              $body    Body.
+	 * @param array<string,mixed> $headers Requested headers.
+	 * @param string              $body    Request body.
 	 */
 	public function head( array $headers, string $body ): string {
 		$lines = '' === $body ? '' : 'Content-Length: ' . strlen( $body ) . "\r\n";
@@ -95,9 +95,9 @@ final class Server {
 	/**
 	 * Starts the server.
 	 *
-	 * @param string $watched File that the request's facts are left in.
-	 * @param int    $port    Its port.
-	 * @return resource Process.
+	 * @param string $watched File that the server writes its observations to.
+	 * @param int    $port    Port of the server.
+	 * @return resource Process of the server.
 	 */
 	public function start( string $watched, int &$port ) {
 		$free = stream_socket_server( 'tcp://127.0.0.1:0' );
@@ -120,11 +120,11 @@ final class Server {
 	}
 
 	/**
-	 * Sends the request and reads the answer.
+	 * Sends the request and reads the response.
 	 *
-	 * @param resource $process The server.
-	 * @param int      $port    Its port.
-	 * @param string   $request Request.
+	 * @param resource $process Process of the server.
+	 * @param int      $port    Port of the server.
+	 * @param string   $request Request text.
 	 * @return array{status: int, type: string, headers: array<string,string>, held: string, body: array<string,mixed>}
 	 */
 	public function ask( $process, int $port, string $request ): array {
@@ -151,7 +151,7 @@ final class Server {
 
 			$name = strtolower( cut( $name, 100 ) );
 			if ( count( $headers ) < 100 ) {
-				// Of a cookie only the name is told.
+				// Only the name of a cookie is reported.
 				$headers[ $name ] = 'set-cookie' === $name ? ltrim( ( $headers[ $name ] ?? '' ) . ', ' . strtok( trim( $value ), '=' ), ', ' ) : ( is_secret_name( $name ) ? MASK : cut( trim( $value ), 1000 ) );
 			}
 		}

@@ -1,10 +1,10 @@
 <?php
 /**
- * Sessions of users of the guest's site, kept in the guest.
+ * Sessions of users of the guest's site, stored in the guest.
  *
- * A session is a file of the guest with the cookies a browser would have, in the form that
- * browsers for tests take as storage state. Cookies never leave the guest: results of commands
- * name them, with no values. They end with the guest, like the site they are for.
+ * A session is a guest file with the cookies of a browser, in the storage state format of browser test tools.
+ * Cookies never leave the guest: command results contain cookie names without values. They become invalid
+ * when the guest ends.
  *
  * @package WPCodebox
  */
@@ -14,23 +14,23 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest\Command;
 
 /**
- * Makes and finds sessions.
+ * Creates and finds sessions.
  */
 final class Sessions {
 
-	/** Where they are, below the guest's root. */
+	/** Directory of the sessions below the guest's root. */
 	public const DIRECTORY = '/tmp/codebox-sessions';
 
-	/** How long one lasts, seconds. */
+	/** Lifetime of a session, in seconds. */
 	private const SECONDS = 172800;
 
 	/**
-	 * Makes the session that a call asks for.
+	 * Creates the session that a call requests.
 	 *
-	 * @param Arguments $arguments Argument browser-urls, and the one with the name.
-	 * @param \WP_User  $user      User.
-	 * @param string    $named     Argument that holds the name of the session.
-	 * @return array<string, mixed> The session as results show it.
+	 * @param Arguments $arguments Guest command arguments with `browser-urls` and the session name.
+	 * @param \WP_User  $user      WordPress user.
+	 * @param string    $named     Argument that holds the session name.
+	 * @return array<string, mixed> Session as results report it.
 	 */
 	public static function of( Arguments $arguments, \WP_User $user, string $named = 'session' ): array {
 		$name = $arguments->first( $named );
@@ -38,13 +38,13 @@ final class Sessions {
 	}
 
 	/**
-	 * Logs a user in under a name; a session of that name is replaced.
+	 * Logs a user in under a session name; replaces an existing session with that name.
 	 *
-	 * @param string       $name    Name.
-	 * @param \WP_User     $user    User.
-	 * @param list<string> $origins Origins the cookies are for.
-	 * @return array<string, mixed> The session as results show it.
-	 * @throws Refusal When it cannot be made.
+	 * @param string       $name    Name of the session.
+	 * @param \WP_User     $user    WordPress user.
+	 * @param list<string> $origins Origins that the cookies are valid for.
+	 * @return array<string, mixed> Session as results report it.
+	 * @throws Refusal When it cannot be created.
 	 */
 	public static function make( string $name, \WP_User $user, array $origins ): array {
 		self::check( $name );
@@ -94,11 +94,11 @@ final class Sessions {
 	}
 
 	/**
-	 * Acts as the user of a session: nonces and capabilities are those a browser with it has.
+	 * Acts as the user of a session, with the nonces and capabilities of a browser that has it.
 	 *
-	 * @param string $name  Name.
-	 * @param string $login Who it must be; empty takes whoever it is.
-	 * @throws Refusal When there is no such session, it is over, or it is somebody else's.
+	 * @param string $name  Name of the session.
+	 * @param string $login Required login; '' accepts every user.
+	 * @throws Refusal When the session does not exist, has expired, or belongs to another user.
 	 */
 	public static function become( string $name, string $login ): \WP_User {
 		self::check( $name );
@@ -111,15 +111,15 @@ final class Sessions {
 		if ( '' !== $login && Users::get( $login )->ID !== $user->ID ) {
 			throw new Refusal( 'session-differs', sprintf( 'the session %s belongs to %s, not to %s', $name, $user->user_login, $login ) );
 		}
-		// wp_get_session_token() reads it from here, and with it every nonce.
+		// wp_get_session_token() reads the token from this cookie, and nonces depend on the token.
 		$_COOKIE[ LOGGED_IN_COOKIE ] = wp_generate_auth_cookie( $user->ID, (int) $kept['expires'], 'logged_in', (string) $kept['token'] );
 		return $user;
 	}
 
 	/**
-	 * The Cookie header a session's browser would send to the guest's own site.
+	 * Returns the Cookie header that a session's browser would send to the guest's site.
 	 *
-	 * @param string $name Name.
+	 * @param string $name Name of the session.
 	 */
 	public static function header( string $name ): string {
 		self::check( $name );
@@ -134,10 +134,10 @@ final class Sessions {
 	}
 
 	/**
-	 * Refuses names that are no file names.
+	 * Rejects names that are not valid file names.
 	 *
-	 * @param string $name Name.
-	 * @throws Refusal When it is none.
+	 * @param string $name Name of the session.
+	 * @throws Refusal When the value is invalid.
 	 */
 	private static function check( string $name ): void {
 		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
@@ -146,12 +146,12 @@ final class Sessions {
 	}
 
 	/**
-	 * The cookies of WordPress for a user.
+	 * Returns WordPress's cookies for a user.
 	 *
-	 * @param \WP_User $user    User.
-	 * @param string   $token   Token of the session.
-	 * @param int      $expires When they end.
-	 * @param bool     $secure  Whether they are for https.
+	 * @param \WP_User $user    WordPress user.
+	 * @param string   $token   Session token.
+	 * @param int      $expires Expiry as Unix time.
+	 * @param bool     $secure  Whether the cookies are for https.
 	 * @return list<array<string, mixed>>
 	 */
 	private static function cookies( \WP_User $user, string $token, int $expires, bool $secure ): array {

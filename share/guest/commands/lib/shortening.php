@@ -1,6 +1,6 @@
 <?php
 /**
- * Documents that are too large to be shown: short lists and texts, and the whole as a file.
+ * Shortens documents that are too large to print.
  *
  * @package WPCodebox
  */
@@ -9,14 +9,17 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Of a document, bytes that are printed; more would be cut anywhere on its way to the caller. */
+/**
+ * Size limit of a printed document, in bytes; a larger one would be truncated at an arbitrary position on its
+ * way to the caller.
+ */
 const SHOWN_BYTES = 56 * 1024;
 
 /**
- * The document as it is printed. A larger one is left whole as a file; what is printed has its
- * first items of each list, and `cut` says so.
+ * Returns the document to print. For a large document, the complete one is written to a file, the printed one
+ * has only the first items of each list, and `cut` reports this.
  *
- * @param array<string,mixed> $document Document.
+ * @param array<string,mixed> $document Document to print.
  * @return array<string,mixed>
  */
 function shortened( array $document ): array {
@@ -25,7 +28,7 @@ function shortened( array $document ): array {
 		return $document;
 	}
 	$name = basename( str_replace( '.', '-', Entry::$call['command'] ) ) . '.json';
-	$file = leave( $name, $whole, 'command-document' );
+	$file = write_artifact( $name, $whole, 'command-document' );
 	foreach ( array( array( 500, 32768 ), array( 200, 16384 ), array( 100, 8192 ), array( 50, 4096 ), array( 20, 2048 ), array( 10, 1024 ), array( 5, 512 ), array( 2, 256 ) ) as list( $items, $bytes ) ) {
 		$short = array_map( static fn ( $member ) => shorter( $member, $items, $bytes ), $document );
 		$short = array(
@@ -45,11 +48,11 @@ function shortened( array $document ): array {
 }
 
 /**
- * A value with short lists and texts.
+ * Shortens lists and strings of a value.
  *
- * @param mixed $value Value.
- * @param int   $items Of each list, items.
- * @param int   $bytes Of each text, bytes.
+ * @param mixed $value Value to shorten.
+ * @param int   $items Maximum number of items per list.
+ * @param int   $bytes Maximum number of bytes per string.
  */
 function shorter( mixed $value, int $items, int $bytes ): mixed {
 	if ( is_string( $value ) ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * A request for a page without a web server.
+ * Requests a page without a web server.
  *
  * @package WPCodebox
  */
@@ -12,9 +12,9 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/page.php';
 
 /**
- * Prepares the request that the arguments ask for; the file that loads WordPress.
+ * Prepares the requested page and returns the file that loads WordPress.
  *
- * @param string $surface admin or frontend.
+ * @param string $surface Surface: admin or frontend.
  */
 function simulate( string $surface ): string {
 	try {
@@ -62,7 +62,7 @@ function simulate( string $surface ): string {
 }
 
 /**
- * The file of a page of the admin area.
+ * Returns the file of a page of the admin area.
  *
  * @param string $target Path and query: /wp-admin/edit.php?… or edit.php?….
  */

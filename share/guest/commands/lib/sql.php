@@ -1,6 +1,6 @@
 <?php
 /**
- * The text of a statement that only reads.
+ * Text of a read-only statement.
  *
  * @package WPCodebox
  */
@@ -10,22 +10,22 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * One SELECT, SHOW or DESCRIBE; the words are looked for outside of quotes and comments.
+ * Accepts one SELECT, SHOW or DESCRIBE; keywords are searched outside of quotes and comments.
  */
 final class Sql {
-	/** Longest text. */
+	/** Longest statement, in bytes. */
 	private const BYTES = 65536;
 
-	/** The text with the content of quotes and comments blanked out, byte for byte. */
+	/** Statement with the content of quotes and comments blanked out, at the same byte positions. */
 	private readonly string $bare;
 
-	/** The text. */
+	/** Statement text. */
 	private readonly string $text;
 
 	/**
-	 * Makes it, when it is one statement that reads.
+	 * Accepts the text when it is one read-only statement.
 	 *
-	 * @param string $text Text.
+	 * @param string $text Text to print.
 	 */
 	public function __construct( string $text ) {
 		$text = rtrim( trim( $text ), "; \t\r\n" );
@@ -33,7 +33,7 @@ final class Sql {
 			throw Refusal::input( sprintf( 'sql must be a statement of at most %d bytes', self::BYTES ) );
 		}
 		$this->text = $text;
-		// A version comment (/*! … */) is executed by MySQL: it stays visible.
+		// MySQL executes a version comment (/*! … */), so it is not blanked out.
 		$pattern    = '~\'(?:[^\'\\\\]|\\\\.|\'\')*\'|"(?:[^"\\\\]|\\\\.|"")*"|`[^`]*`|/\*(?!!).*?\*/|(?:--\s|#)[^\n]*~s';
 		$bare       = preg_replace_callback( $pattern, static fn ( array $found ): string => str_repeat( ' ', strlen( $found[0] ) ), $text );
 		$this->bare = (string) $bare;
@@ -52,14 +52,14 @@ final class Sql {
 	}
 
 	/**
-	 * The statement with its values, and with a limit.
+	 * Returns the statement with its values and a row limit.
 	 *
-	 * @param \wpdb        $db     The database.
-	 * @param list<scalar> $values Values.
-	 * @param int          $most   Rows at most.
+	 * @param \wpdb        $db     Database connection.
+	 * @param list<scalar> $values Values of the placeholders.
+	 * @param int          $most   Maximum number of rows.
 	 */
 	public function bounded( \wpdb $db, array $values, int $most ): string {
-		// Within quotes a per cent sign is a text; wpdb would take it for a placeholder.
+		// A per cent sign within quotes is text, but wpdb would take it for a placeholder.
 		$count = preg_match_all( '/%(?:\d+\$)?[dfsFi]/', str_replace( '%%', '  ', $this->bare ) );
 		if ( $count !== count( $values ) ) {
 			throw Refusal::input( sprintf( 'sql has %d placeholders outside of quotes (%%d, %%f, %%s, %%i), but values has %d', $count, count( $values ) ) );
@@ -75,7 +75,7 @@ final class Sql {
 	}
 
 	/**
-	 * The text for wpdb::prepare(): per cent signs within quotes are doubled.
+	 * Returns the text for wpdb::prepare(): per cent signs within quotes are doubled.
 	 */
 	private function escaped(): string {
 		$escaped = '';

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a site is made of: files, tables, options, posts.
+ * State of a site: files, tables, options, posts.
  *
  * @package WPCodebox
  */
@@ -13,48 +13,48 @@ require_once __DIR__ . '/content-files.php';
 require_once __DIR__ . '/tables.php';
 
 /**
- * Captures it, by the filters of a call.
+ * Captures the state selected by the filters of a call.
  */
 final class State {
-	/** Bytes of rows in the file that is left. */
+	/** Size limit of all rows in the written file, in bytes. */
 	private const ROW_BYTES = 2 << 20;
-	/** Rows that are digested of a table. */
+	/** Maximum number of rows per table included in the digest. */
 	private const ROWS = 100000;
-	/** Options that are told. */
+	/** Maximum number of reported options. */
 	private const OPTIONS = 1000;
-	/** Posts that are told of a type. */
+	/** Maximum number of reported posts per type. */
 	private const POSTS = 500;
-	/** Of an option, bytes that are told. */
+	/** Size limit of a reported option value, in bytes. */
 	private const VALUE = 16384;
-	/** Columns whose values are never told. */
+	/** Columns whose values are never reported. */
 	private const SECRET_COLUMNS = array( 'user_pass', 'user_activation_key', 'post_password' );
 
-	/** Bytes of rows so far. */
+	/** Bytes of rows written so far. */
 	private int $row_bytes = 0;
 
 	/**
-	 * What is left out.
+	 * Notes on omitted data.
 	 *
 	 * @var list<string>
 	 */
 	private array $omitted = array();
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param Arguments $arguments Arguments.
+	 * @param Arguments $arguments Arguments of the guest command.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {}
 
 	/**
-	 * Captures the state, leaves the file, tells what is in it.
+	 * Captures the state, writes the file, and describes its content.
 	 *
-	 * @return array<string,mixed> The document.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function captured(): array {
 		$label = state_label( $this->arguments );
 		$state = $this->state();
-		$path  = leave( 'wordpress-state.json', document_text( array( 'schema' => 'wp-codebox/wordpress-state/v1' ) + $state ), 'wordpress-state' );
+		$path  = write_artifact( 'wordpress-state.json', document_text( array( 'schema' => 'wp-codebox/wordpress-state/v1' ) + $state ), 'wordpress-state' );
 		$brief = static fn ( array $table ): array => array_diff_key( $table, array( 'items' => 0 ) );
 		return array(
 			'schema'    => 'wp-codebox/wordpress-state-bundle-capture/v1',
@@ -75,7 +75,7 @@ final class State {
 	}
 
 	/**
-	 * The state.
+	 * Returns the state.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -96,14 +96,14 @@ final class State {
 	}
 
 	/**
-	 * Files of wp-content, by the filters.
+	 * Returns files of wp-content selected by the filters.
 	 */
 	public function files(): Content_Files {
 		return new Content_Files( $this->arguments->texts( 'snapshot-include-wp-content' ), $this->arguments->texts( 'snapshot-exclude-wp-content' ) );
 	}
 
 	/**
-	 * Options by the filters: {name, value, autoload}.
+	 * Returns options selected by the filters: {name, value, autoload}.
 	 *
 	 * @return list<array<string,mixed>>
 	 */
@@ -114,7 +114,7 @@ final class State {
 		$total = 0;
 		foreach ( $wpdb->get_results( "SELECT option_name, LENGTH(option_value) AS bytes, SUBSTR(option_value, 1, 16385) AS option_value, autoload FROM $wpdb->options ORDER BY option_name LIMIT 20000", ARRAY_A ) as $row ) {
 			$name = (string) $row['option_name'];
-			// What is kept for a time belongs to the moment, unless it is asked for by name.
+			// Transient data is skipped, unless it is requested by name.
 			if ( array() === $names ? 1 === preg_match( '/^_(?:site_)?transient_|^cron$|^recovery_keys$/', $name ) : ! self::matches( $name, $names ) ) {
 				continue;
 			}
@@ -134,7 +134,7 @@ final class State {
 	}
 
 	/**
-	 * Names of the tables, by the filters.
+	 * Returns names of the tables selected by the filters.
 	 *
 	 * @return list<string>
 	 */
@@ -158,9 +158,9 @@ final class State {
 	}
 
 	/**
-	 * A table: rows with a digest over all, masked.
+	 * Describes a table: rows, and a digest over all masked rows.
 	 *
-	 * @param string $table Name.
+	 * @param string $table Name of the table.
 	 * @return array<string,mixed>
 	 */
 	private function table( string $table ): array {
@@ -201,9 +201,9 @@ final class State {
 	}
 
 	/**
-	 * A row without its secrets.
+	 * Masks the secrets of a row.
 	 *
-	 * @param array<string,mixed> $row Row.
+	 * @param array<string,mixed> $row Row to read.
 	 * @return array<string,mixed>
 	 */
 	private static function masked( array $row ): array {
@@ -216,9 +216,9 @@ final class State {
 	}
 
 	/**
-	 * A stored text; when it is a list with secrets, what is shown is the list without them.
+	 * Returns a stored string; a serialized list with secrets is returned as a list without them.
 	 *
-	 * @param string $value Text.
+	 * @param string $value Stored string.
 	 */
 	private static function without_secrets( string $value ): string {
 		$list = stored_value( $value );
@@ -230,7 +230,7 @@ final class State {
 	}
 
 	/**
-	 * Posts by type, by the filter.
+	 * Returns posts by type, selected by the filter.
 	 *
 	 * @return list<array<string,mixed>>
 	 */
@@ -266,10 +266,10 @@ final class State {
 	}
 
 	/**
-	 * Whether a name matches one of some patterns.
+	 * Checks whether a name matches one of several patterns.
 	 *
-	 * @param string       $name     Name.
-	 * @param list<string> $patterns Patterns of a shell.
+	 * @param string       $name     Name to match.
+	 * @param list<string> $patterns Shell patterns.
 	 */
 	public static function matches( string $name, array $patterns ): bool {
 		foreach ( $patterns as $pattern ) {
@@ -282,9 +282,9 @@ final class State {
 }
 
 /**
- * The label of a capture.
+ * Returns the label of a capture.
  *
- * @param Arguments $arguments Arguments.
+ * @param Arguments $arguments Arguments of the guest command.
  */
 function state_label( Arguments $arguments ): string {
 	$label = $arguments->text( 'label', 'state' );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Parts of a statement: tables and columns that exist, values apart from the text.
+ * Validated parts of a statement: existing tables and columns, separate values.
  *
  * @package WPCodebox
  */
@@ -10,21 +10,21 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Judges what an operation names and makes SQL of it.
+ * Validates what an operation names and converts it to SQL.
  */
 final class Statement_Parts {
-	/** Comparisons of `where`. */
+	/** Comparison operators of `where`. */
 	private const COMPARISONS = array( '=', '!=', '<', '<=', '>', '>=', 'LIKE', 'NOT LIKE' );
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param \wpdb $db The database.
+	 * @param \wpdb $db Database connection.
 	 */
 	public function __construct( private readonly \wpdb $db ) {}
 
 	/**
-	 * A table that exists.
+	 * Returns a table that exists.
 	 *
 	 * @param mixed $asked Name, with or without the prefix.
 	 */
@@ -42,9 +42,9 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Names of a table's columns.
+	 * Returns the column names of a table.
 	 *
-	 * @param string $table Table.
+	 * @param string $table Name of the table.
 	 * @return list<string>
 	 */
 	public function columns( string $table ): array {
@@ -52,10 +52,10 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * A column that exists.
+	 * Returns a column that exists.
 	 *
-	 * @param mixed        $asked   Name.
-	 * @param list<string> $columns Columns.
+	 * @param mixed        $asked   Name of the column.
+	 * @param list<string> $columns Column names.
 	 */
 	public function column( mixed $asked, array $columns ): string {
 		if ( ! is_string( $asked ) || ! in_array( $asked, $columns, true ) ) {
@@ -65,10 +65,10 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Values by column.
+	 * Validates values by column.
 	 *
-	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
+	 * @param mixed        $asked   Requested values.
+	 * @param list<string> $columns Column names.
 	 * @return array<string,mixed>
 	 */
 	public function values( mixed $asked, array $columns ): array {
@@ -85,10 +85,10 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Conditions.
+	 * Builds the WHERE clause.
 	 *
-	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
+	 * @param mixed        $asked   Requested conditions.
+	 * @param list<string> $columns Column names.
 	 */
 	public function where( mixed $asked, array $columns ): string {
 		if ( ! is_array( $asked ) || array() !== $asked && array_is_list( $asked ) ) {
@@ -114,10 +114,10 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * Order.
+	 * Builds the ORDER BY clause.
 	 *
 	 * @param mixed        $asked   List of {column, direction}.
-	 * @param list<string> $columns Columns.
+	 * @param list<string> $columns Column names.
 	 */
 	public function order( mixed $asked, array $columns ): string {
 		$parts = array();
@@ -133,9 +133,9 @@ final class Statement_Parts {
 	}
 
 	/**
-	 * A value as the statement holds it.
+	 * Converts a value to an SQL literal.
 	 *
-	 * @param scalar|null $value Value.
+	 * @param scalar|null $value Value to convert.
 	 */
 	public function literal( string|int|float|bool|null $value ): string {
 		return match ( true ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * One statement on WordPress's database, bounded in rows and bytes.
+ * One statement on WordPress's database, with limits for rows and bytes.
  *
  * @package WPCodebox
  */
@@ -13,23 +13,23 @@ require_once __DIR__ . '/sql.php';
 require_once __DIR__ . '/statement-parts.php';
 
 /**
- * Runs it through wpdb, values always apart from the text.
+ * Runs it through wpdb, with values always separate from the SQL text.
  */
 final class Statement {
-	/** Rows, unless it asks for fewer. */
+	/** Maximum number of rows; an operation may request fewer. */
 	private const ROWS = 1000;
-	/** Bytes of all rows, unless it asks for fewer. */
+	/** Size limit of all rows, in bytes; an operation may request less. */
 	private const BYTES = 1048576;
-	/** Bytes of one value. */
+	/** Size limit of one value, in bytes. */
 	private const CELL = 65536;
 
-	/** Makes the parts of a statement. */
+	/** Builder of statement parts. */
 	private readonly Statement_Parts $parts;
 
 	/**
-	 * Makes it.
+	 * Creates the object.
 	 *
-	 * @param \wpdb $db The database.
+	 * @param \wpdb $db Database connection.
 	 */
 	public function __construct( private readonly \wpdb $db ) {
 		$this->parts = new Statement_Parts( $db );
@@ -38,8 +38,8 @@ final class Statement {
 	/**
 	 * Runs the operation.
 	 *
-	 * @param array<string,mixed> $operation As asked.
-	 * @return array<string,mixed> The document.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @return array<string,mixed> Result document.
 	 */
 	public function run( array $operation ): array {
 		$name = $operation['operation'] ?? null;
@@ -51,7 +51,7 @@ final class Statement {
 			throw Refusal::input( "operation $name writes, but readOnly is set" );
 		}
 		$members = match ( true ) {
-			// `given` says that a statement as text takes no table, columns and where.
+			// given() rejects table, columns and where beside sql with its own message.
 			isset( $operation['sql'] ) => array( 'sql', 'values', 'table', 'columns', 'where', ...( $reads ? array( 'limit', 'maxBytes' ) : array() ) ),
 			$reads => array( 'table', 'columns', 'where', 'orderBy', 'limit', 'offset', 'maxBytes' ),
 			'insert' === $name => array( 'table', 'values' ),
@@ -90,9 +90,9 @@ final class Statement {
 	}
 
 	/**
-	 * How the database would carry a statement out.
+	 * Returns the database's query plan of a statement.
 	 *
-	 * @param string $text Statement.
+	 * @param string $text SQL statement.
 	 * @return ?list<array<string,mixed>>
 	 */
 	private function plan( string $text ): ?array {
@@ -100,7 +100,7 @@ final class Statement {
 		if ( ! is_object( $driver ) || ! method_exists( $driver, 'get_last_sqlite_queries' ) ) {
 			return $this->db->get_results( 'EXPLAIN ' . $text, ARRAY_A );
 		}
-		// The drop-in translates no EXPLAIN: what it makes of the statement itself is explained.
+		// The SQLite drop-in does not translate EXPLAIN, so the translated statement is explained.
 		if ( null === $this->db->get_results( $text, ARRAY_A ) || '' !== $this->db->last_error ) {
 			return null;
 		}
@@ -113,7 +113,7 @@ final class Statement {
 	}
 
 	/**
-	 * What the database says of the last statement, without the statement and a backtrace.
+	 * Returns the database's last error, without statement and backtrace.
 	 */
 	private function complaint(): string {
 		$text  = explode( 'Backtrace:', wp_strip_all_tags( $this->db->last_error ) )[0];
@@ -122,11 +122,11 @@ final class Statement {
 	}
 
 	/**
-	 * The rows, within their bounds.
+	 * Returns the rows within their limits.
 	 *
-	 * @param list<array<string,mixed>> $answer Rows.
-	 * @param int                       $limit  Rows at most.
-	 * @param int                       $bytes  Bytes at most.
+	 * @param list<array<string,mixed>> $answer Rows from the database.
+	 * @param int                       $limit  Maximum number of rows.
+	 * @param int                       $bytes  Maximum number of bytes.
 	 * @return array<string,mixed>
 	 */
 	private function rows( array $answer, int $limit, int $bytes ): array {
@@ -134,7 +134,7 @@ final class Statement {
 		$size    = 0;
 		$by_size = false;
 		foreach ( array_slice( $answer, 0, $limit ) as $row ) {
-			// A value of the database is shown as it is: no name masks it but that of a password.
+			// Database values are reported unmasked, except password columns.
 			$shown = array();
 			foreach ( $row as $column => $value ) {
 				$shown[ $column ] = 'user_pass' === $column || 'user_activation_key' === $column && '' !== $value ? MASK : ( is_string( $value ) ? plain_text( $value, self::CELL ) : $value );
@@ -158,11 +158,11 @@ final class Statement {
 	}
 
 	/**
-	 * The statement of a text and its values.
+	 * Builds the statement of an SQL text and its values.
 	 *
-	 * @param array<string,mixed> $operation As asked.
-	 * @param bool                $reads     Whether the operation reads.
-	 * @param int                 $most      Rows at most.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param bool                $reads     Whether the operation only reads.
+	 * @param int                 $most      Maximum number of rows.
 	 */
 	private function given( array $operation, bool $reads, int $most ): string {
 		if ( ! $reads ) {
@@ -180,11 +180,11 @@ final class Statement {
 	}
 
 	/**
-	 * The statement of a table, columns and conditions.
+	 * Builds the statement of table, columns and conditions.
 	 *
-	 * @param string              $name      Operation.
-	 * @param array<string,mixed> $operation As asked.
-	 * @param int                 $most      Rows at most.
+	 * @param string              $name      Name of the operation.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param int                 $most      Maximum number of rows.
 	 */
 	private function built( string $name, array $operation, int $most ): string {
 		$table   = $this->parts->table( $operation['table'] ?? null );
@@ -214,12 +214,12 @@ final class Statement {
 	}
 
 	/**
-	 * A bound that the operation may narrow.
+	 * Returns a limit that the operation may lower.
 	 *
-	 * @param array<string,mixed> $operation As asked.
-	 * @param string              $name      Its name.
-	 * @param int                 $most      Largest.
-	 * @param ?int                $fallback  When it is not given; the largest otherwise.
+	 * @param array<string,mixed> $operation Operation as requested.
+	 * @param string              $name      Name of the limit.
+	 * @param int                 $most      Highest value.
+	 * @param ?int                $fallback  Default value; null uses the highest.
 	 */
 	private function bound( array $operation, string $name, int $most, ?int $fallback = null ): int {
 		$value = $operation[ $name ] ?? $fallback ?? $most;

@@ -1,10 +1,10 @@
 <?php
 /**
- * Runs a program's own file once more, in a process of its own, and hands its document on.
+ * Runs a program's own file again in a child process and forwards its document.
  *
- * WordPress and plugins can print behind every buffer, end PHP where they like, run out of memory
- * or be killed. What the other process prints is never taken for the document: that comes over a
- * descriptor of its own. A page is what the other process printed.
+ * WordPress and plugins can bypass output buffers, end PHP anywhere, run out of memory or be killed. The
+ * child's standard output is never taken for the document, which arrives on a separate file descriptor. For a
+ * page command, the child's standard output is the page.
  *
  * @package WPCodebox
  */
@@ -14,33 +14,33 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * The process that loads no WordPress.
+ * Parent process, which does not load WordPress.
  */
 final class Supervisor {
-	/** Descriptor of the document in the other process. */
+	/** File descriptor of the document in the child process. */
 	private const DOCUMENT = 3;
-	/** Variable that tells the other process that it is it. */
+	/** Environment variable that marks the child process. */
 	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
-	/** Memory of the other process where PHP has no limit. */
+	/** Memory limit of the child process when PHP has none. */
 	private const MEMORY = '512M';
-	/** Of a page, bytes that are looked at. */
+	/** Bytes of a page that are inspected. */
 	private const HELD = 1 << 20;
-	/** Of a page, bytes that are shown. */
+	/** Bytes of a page that are reported. */
 	private const EXCERPT = 4096;
-	/** Of what was printed otherwise, bytes that go to standard error. */
+	/** Bytes of other output that go to standard error. */
 	private const NOISE = 65536;
 
-	/** Beginning of what was printed. */
+	/** First bytes of the output. */
 	private string $held = '';
 
-	/** Bytes that were printed. */
+	/** Number of bytes printed. */
 	private int $bytes = 0;
 
-	/** The document as it came. */
+	/** Received document text. */
 	private string $document = '';
 
 	/**
-	 * Returns in the process that does the work, with the stream for its document.
+	 * Returns only in the child process, with the stream for its document.
 	 *
 	 * @return resource
 	 */
@@ -56,12 +56,12 @@ final class Supervisor {
 	}
 
 	/**
-	 * Runs the other process to its end.
+	 * Runs the child process to its end.
 	 *
 	 * @return int Exit status.
 	 */
 	private function run(): int {
-		// Without one PHP would take the memory of the whole guest, and the guest would end.
+		// Without a limit, PHP could use all memory of the guest and the guest would be killed.
 		if ( '-1' === ini_get( 'memory_limit' ) ) {
 			ini_set( 'memory_limit', self::MEMORY );
 		}
@@ -79,16 +79,17 @@ final class Supervisor {
 			array( self::MARK => (string) self::DOCUMENT ) + getenv()
 		);
 		if ( ! is_resource( $process ) ) {
-			return $this->tell( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
+			return $this->print_document( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
 		}
 		$digest = hash_init( 'sha256' );
 		$end    = null;
 		do {
 			$status = proc_get_status( $process );
-			// How it ended is told once.
+			// proc_get_status() reports the exit status only once.
 			$end  ??= $status['running'] ? null : $status;
 			$open   = array_filter( $pipes, static fn ( $pipe ): bool => is_resource( $pipe ) && ! feof( $pipe ) );
-			// A process that a plugin left behind may hold the pipes open: then they are only emptied.
+			// A process left behind by a plugin may hold the pipes open, so after the child's end they are
+			// only drained.
 			$read = $open;
 			$none = null;
 			$full = $open ? (int) stream_select( $read, $none, $none, 0, null === $end ? 200000 : 0 ) : 0;
@@ -106,14 +107,14 @@ final class Supervisor {
 				usleep( 2000 );
 			}
 		} while ( null === $end || $full > 0 );
-		return $this->tell( $this->finished( $end, hash_final( $digest ) ) );
+		return $this->print_document( $this->finished( $end, hash_final( $digest ) ) );
 	}
 
 	/**
-	 * The document of a process that ended.
+	 * Builds the document of a child process that has ended.
 	 *
-	 * @param array<string,mixed> $end    How it ended.
-	 * @param string              $digest Of what it printed.
+	 * @param array<string,mixed> $end    Last result of proc_get_status().
+	 * @param string              $digest Digest of its output.
 	 * @return array<string,mixed>|object
 	 */
 	private function finished( array $end, string $digest ): object|array {
@@ -138,28 +139,28 @@ final class Supervisor {
 	/**
 	 * Prints the document.
 	 *
-	 * @param array<string,mixed>|object $document Document.
+	 * @param array<string,mixed>|object $document Document to print.
 	 * @return int Exit status.
 	 */
-	private function tell( array|object $document ): int {
+	private function print_document( array|object $document ): int {
 		fwrite( STDOUT, document_text( $document ) . "\n" );
 		return isset( ( (array) $document )['error'] ) ? 1 : 0;
 	}
 }
 
 /**
- * A document as it is printed.
+ * Encodes a document for output.
  *
- * @param array<string,mixed>|object $document Document.
+ * @param array<string,mixed>|object $document Document to print.
  */
 function document_text( array|object $document ): string {
 	return (string) json_encode( $document, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION );
 }
 
 /**
- * The title of a page of HTML.
+ * Returns the title of an HTML page.
  *
- * @param string $html Page.
+ * @param string $html HTML of the page.
  */
 function page_title( string $html ): ?string {
 	return 1 === preg_match( '~<title[^>]*>(.*?)</title>~is', $html, $found ) ? cut( trim( html_entity_decode( $found[1], ENT_QUOTES | ENT_HTML5 ) ), 500 ) : null;

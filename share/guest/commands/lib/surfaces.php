@@ -1,6 +1,6 @@
 <?php
 /**
- * Where code of WordPress can be entered.
+ * Entry points of WordPress's code.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Surfaces with their entries.
+ * Lists surfaces with their entries.
  *
  * @return list<array<string,mixed>>
  */
@@ -79,9 +79,9 @@ function execution_surfaces(): array {
 }
 
 /**
- * Actions that a request can name, by the beginning of their hook.
+ * Lists actions that a request can name, by hook prefix.
  *
- * @param string $prefix wp_ajax_ or admin_post_.
+ * @param string $prefix Prefix: wp_ajax_ or admin_post_.
  * @return list<array<string,mixed>>
  */
 function action_rows( string $prefix ): array {

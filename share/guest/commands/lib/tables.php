@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/listing.php';
 
 /**
- * Names of at most 500 tables, sorted.
+ * Returns the sorted names of at most 500 tables.
  *
  * @return list<string>
  */
@@ -21,18 +21,18 @@ function table_names(): array {
 }
 
 /**
- * Whether WordPress itself brings a table.
+ * Checks whether a table belongs to WordPress itself.
  *
- * @param string $table Name.
+ * @param string $table Name of the table.
  */
 function is_core_table( string $table ): bool {
 	return in_array( $table, array_values( $GLOBALS['wpdb']->tables( 'all' ) ), true );
 }
 
 /**
- * What the database says of a table.
+ * Describes a table from the database's schema.
  *
- * @param string $table Name.
+ * @param string $table Name of the table.
  * @return array<string,mixed>
  */
 function table_facts( string $table ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Theme Check, called in this process.
+ * Runs Theme Check in this process.
  *
  * @package WPCodebox
  */
@@ -9,14 +9,14 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** Findings that are told. */
+/** Maximum number of reported findings. */
 const THEME_CHECK_FINDINGS = 500;
 
 /**
- * Runs it.
+ * Runs the checks.
  *
- * @param Arguments $arguments Arguments.
- * @return array<string,mixed> The document.
+ * @param Arguments $arguments Arguments of the guest command.
+ * @return array<string,mixed> Result document.
  */
 function theme_check( Arguments $arguments ): array {
 	$slug  = $arguments->required( 'theme' );
@@ -29,7 +29,7 @@ function theme_check( Arguments $arguments ): array {
 		throw Refusal::unsupported( 'the plugin Theme Check is not in this guest, and a guest downloads nothing: mount its directory readonly at /wordpress/wp-content/plugins/theme-check' );
 	}
 	wp_set_current_user( 1 );
-	// The checks register themselves in a global list.
+	// The checks register themselves in this global list.
 	global $themechecks;
 	foreach ( array( 'checkbase.php', 'main.php' ) as $file ) {
 		if ( is_file( "$directory/$file" ) ) {

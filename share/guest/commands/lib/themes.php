@@ -12,7 +12,7 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/users.php';
 
 /**
- * Does what a call asks of themes.
+ * Performs the requested theme action.
  *
  * @param Arguments $arguments Arguments action, theme, slug, activate.
  * @return array<string,mixed> `wp-codebox/wordpress-theme-setup/v1`.
@@ -63,9 +63,9 @@ function theme_setup( Arguments $arguments ): array {
 }
 
 /**
- * What results say of a theme.
+ * Describes a theme for results.
  *
- * @param \WP_Theme $theme Theme.
+ * @param \WP_Theme $theme Theme to describe.
  * @return array<string,mixed>
  */
 function theme_row( \WP_Theme $theme ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Users of the guest's site: who a command acts as.
+ * Users of the guest's site; selects the acting user of a command.
  *
  * @package WPCodebox
  */
@@ -12,12 +12,12 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/sessions.php';
 
 /**
- * Finds, makes and becomes users.
+ * Finds and creates users, and changes the current user.
  */
 final class Users {
 
 	/**
-	 * The user of this login, e-mail address or id; nothing when there is none.
+	 * Finds a user by login, email address or id; null when there is none.
 	 *
 	 * @param string $reference Login, e-mail address or id.
 	 */
@@ -29,19 +29,19 @@ final class Users {
 	}
 
 	/**
-	 * The user of this reference.
+	 * Returns a user by reference; fails when there is none.
 	 *
 	 * @param string $reference Login, e-mail address or id.
-	 * @throws Refusal When there is none.
+	 * @throws Refusal When it does not exist.
 	 */
 	public static function get( string $reference ): \WP_User {
 		return self::find( $reference ) ?? throw new Refusal( 'user-missing', sprintf( 'there is no user %s; make one with wordpress.session and role, or with wordpress.wp-cli', Arguments::shown( $reference ) ) );
 	}
 
 	/**
-	 * The first administrator.
+	 * Returns the first administrator.
 	 *
-	 * @throws Refusal When there is none.
+	 * @throws Refusal When it does not exist.
 	 */
 	public static function administrator(): \WP_User {
 		$users = get_users(
@@ -55,13 +55,12 @@ final class Users {
 	}
 
 	/**
-	 * The user of this reference, made with this role when there is none.
+	 * Returns a user by reference; creates it with the given role when it does not exist.
 	 *
-	 * Without a reference it is the first user with the role, or one who is named after it.
+	 * Without a reference, returns the first user with the role, or creates one named after the role.
 	 *
-	 * @param string $reference Login or e-mail address; may be empty.
-	 * @param string $role      Role; empty means administrator for whoever is looked for without
-	 *                          a name, and nobody is made.
+	 * @param string $reference Login or email address; may be ''.
+	 * @param string $role      Role; '' means administrator when no reference is given, and creates no user.
 	 * @throws Refusal When the user does not exist and no role is given, or the role does not exist.
 	 */
 	public static function ensure( string $reference, string $role ): \WP_User {
@@ -88,10 +87,10 @@ final class Users {
 	}
 
 	/**
-	 * Who the command acts as: the user or the session it names. It becomes the current one.
+	 * Makes the user or session of the call the current user.
 	 *
-	 * @param Arguments     $arguments Arguments user, principal and session.
-	 * @param \WP_User|null $otherwise Who it is when neither is named; nobody when absent.
+	 * @param Arguments     $arguments Guest command arguments with `user`, `principal` and `session`.
+	 * @param \WP_User|null $otherwise Default user; null for an anonymous call.
 	 */
 	public static function act( Arguments $arguments, ?\WP_User $otherwise = null ): ?\WP_User {
 		$named = $arguments->first( 'user', 'principal' );
@@ -102,9 +101,9 @@ final class Users {
 	}
 
 	/**
-	 * A user as results name them; null for nobody.
+	 * Describes a user for results; null for an anonymous call.
 	 *
-	 * @param \WP_User|null $user User.
+	 * @param \WP_User|null $user WordPress user.
 	 * @return array{id: int, login: string, roles: list<string>}|null
 	 */
 	public static function row( ?\WP_User $user ): ?array {
@@ -116,10 +115,10 @@ final class Users {
 	}
 
 	/**
-	 * Makes a user with a password that nobody learns.
+	 * Creates a user with a random password that is not stored.
 	 *
-	 * @param string $reference Login or e-mail address.
-	 * @param string $role      Role.
+	 * @param string $reference Login or email address.
+	 * @param string $role      Role of the user.
 	 * @throws Refusal When WordPress refuses.
 	 */
 	private static function make( string $reference, string $role ): \WP_User {

@@ -1,7 +1,7 @@
 <?php
 /**
- * Values of the database and of PHP as documents show them: bounded, valid UTF-8, secrets masked,
- * and never an object of a class that a serialized text names.
+ * Values of the database and of PHP in the form for documents: limited size, valid UTF-8, secrets masked, and
+ * no instance of a class that a serialized string names.
  *
  * @package WPCodebox
  */
@@ -10,19 +10,19 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
-/** What stands for a secret. */
+/** Replacement for a secret. */
 const MASK = '[redacted]';
 
 /**
- * A value that JSON can hold.
+ * Converts a value to JSON-compatible data.
  *
- * A text that is cut is {text, bytes, sha256, cut: true}; bytes that are no UTF-8 are
- * {base64, bytes, sha256}, cut likewise.
+ * A shortened string is {text, bytes, sha256, cut: true}; bytes that are not UTF-8 are {base64, bytes,
+ * sha256}, shortened likewise.
  *
- * @param mixed $value Value.
- * @param int   $bytes Of each text, bytes that are shown.
- * @param int   $depth How deep lists are shown.
- * @param int   $items Of each list, items that are shown.
+ * @param mixed $value Value to convert.
+ * @param int   $bytes Maximum number of bytes per string.
+ * @param int   $depth Maximum depth of lists.
+ * @param int   $items Maximum number of items per list.
  */
 function plain( mixed $value, int $bytes = 8192, int $depth = 8, int $items = 500 ): mixed {
 	if ( is_string( $value ) ) {
@@ -63,10 +63,10 @@ function plain( mixed $value, int $bytes = 8192, int $depth = 8, int $items = 50
 }
 
 /**
- * A text that JSON can hold.
+ * Converts a string to JSON-compatible data.
  *
- * @param string $text  Text.
- * @param int    $bytes Bytes that are shown.
+ * @param string $text  Text to print.
+ * @param int    $bytes Maximum number of bytes.
  * @return string|array<string,mixed>
  */
 function plain_text( string $text, int $bytes ): string|array {
@@ -86,9 +86,9 @@ function plain_text( string $text, int $bytes ): string|array {
 }
 
 /**
- * Public properties without calling anything of the object.
+ * Returns public properties without calling code of the object.
  *
- * @param object $value Object.
+ * @param object $value Object to read.
  * @return array<string,mixed>
  */
 function public_properties( object $value ): array {
@@ -96,10 +96,10 @@ function public_properties( object $value ): array {
 }
 
 /**
- * What a stored text stands for: serialized lists become lists, serialized objects become
- * their class's name and properties without the class being loaded.
+ * Decodes a stored string: serialized lists become lists; serialized objects become class name and
+ * properties, without loading the class.
  *
- * @param mixed $stored Text as stored.
+ * @param mixed $stored Stored string.
  */
 function stored_value( mixed $stored ): mixed {
 	if ( ! is_string( $stored ) || ! is_serialized( $stored ) || strlen( $stored ) > 1 << 20 ) {
@@ -117,7 +117,7 @@ function stored_value( mixed $stored ): mixed {
 }
 
 /**
- * Whether a name says that its value is a secret.
+ * Checks whether a name marks its value as a secret.
  *
  * @param string $name Name of an option, a key or a header.
  */
@@ -126,10 +126,10 @@ function is_secret_name( string $name ): bool {
 }
 
 /**
- * A text of a set of bytes at most.
+ * Cuts a string to a number of bytes.
  *
- * @param string $text  Text.
- * @param int    $bytes Bytes.
+ * @param string $text  Text to print.
+ * @param int    $bytes Maximum number of bytes.
  */
 function cut( string $text, int $bytes ): string {
 	$text = mb_scrub( $text, 'UTF-8' );
@@ -137,9 +137,9 @@ function cut( string $text, int $bytes ): string {
 }
 
 /**
- * A name for a callback.
+ * Returns a name for a callback.
  *
- * @param mixed $callback Callback.
+ * @param mixed $callback Callback to describe.
  */
 function callback_name( mixed $callback ): string {
 	if ( is_string( $callback ) ) {
@@ -157,9 +157,9 @@ function callback_name( mixed $callback ): string {
 }
 
 /**
- * A path as the guest names it, wherever the guest's root lies.
+ * Converts a path on the file system to a guest path.
  *
- * @param string $path Path.
+ * @param string $path Path on the file system.
  */
 function guest_path( string $path ): string {
 	$root = root();

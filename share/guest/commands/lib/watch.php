@@ -1,6 +1,6 @@
 <?php
 /**
- * Watches what a request does: PHP's messages, queries, hooks, memory and time. Bounded.
+ * Observes a request: PHP messages, queries, hooks, memory and time, up to limits.
  *
  * @package WPCodebox
  */
@@ -12,31 +12,31 @@ namespace WPCodebox\Guest\Command;
 require_once __DIR__ . '/login.php';
 
 /**
- * One request. Made before WordPress is loaded.
+ * Observer of one request. Created before WordPress is loaded.
  */
 final class Watch {
-	/** Messages of PHP that are kept. */
+	/** Maximum number of stored PHP messages. */
 	private const MESSAGES = 50;
-	/** Fingerprints of queries that are kept. */
+	/** Maximum number of stored query fingerprints. */
 	private const FINGERPRINTS = 2000;
-	/** Queries that wpdb keeps at a time. */
+	/** Maximum number of queries that wpdb stores at a time. */
 	private const KEPT_QUERIES = 500;
 
-	/** When it began, nanoseconds. */
+	/** Start time in nanoseconds. */
 	private int $started;
 
-	/** CPU time when it began, microseconds. */
+	/** CPU time at the start, in microseconds. */
 	private int $cpu;
 
 	/**
-	 * Messages of PHP.
+	 * Stored PHP messages.
 	 *
 	 * @var list<array<string,mixed>>
 	 */
 	private array $messages = array();
 
 	/**
-	 * How many there were, by level.
+	 * Number of messages by level.
 	 *
 	 * @var array<string,int>
 	 */
@@ -52,13 +52,13 @@ final class Watch {
 	/** Number of queries. */
 	private int $query_count = 0;
 
-	/** Their time, milliseconds. */
+	/** Total query time in milliseconds. */
 	private float $query_ms = 0.0;
 
 	/**
-	 * Makes it and begins to watch.
+	 * Creates the observer and starts it.
 	 *
-	 * @param int $query_bytes Of a query's text, bytes that are kept.
+	 * @param int $query_bytes Maximum number of stored bytes per query text.
 	 */
 	public function __construct( private readonly int $query_bytes = 500 ) {
 		$this->begin();
@@ -69,7 +69,7 @@ final class Watch {
 	}
 
 	/**
-	 * Forgets what was before and begins again.
+	 * Discards earlier observations and starts again.
 	 */
 	public function begin(): void {
 		$this->started     = hrtime( true );
@@ -83,12 +83,12 @@ final class Watch {
 	}
 
 	/**
-	 * Keeps a message of PHP. Errors that are silenced are none.
+	 * Stores a PHP message, except for silenced errors.
 	 *
-	 * @param int    $level   Level.
-	 * @param string $message Message.
-	 * @param string $file    Where.
-	 * @param int    $line    Where.
+	 * @param int    $level   Error level.
+	 * @param string $message Message text.
+	 * @param string $file    File of the error.
+	 * @param int    $line    Line of the error.
 	 */
 	public function message( int $level, string $message, string $file, int $line ): bool {
 		if ( 0 === ( error_reporting() & $level ) ) {
@@ -109,17 +109,17 @@ final class Watch {
 				'line'    => $line,
 			);
 		}
-		// PHP itself ends the program at an error that it was told to end at.
+		// Returning false lets PHP's own handler end the program for these errors.
 		return E_USER_ERROR !== $level && E_RECOVERABLE_ERROR !== $level;
 	}
 
 	/**
-	 * Keeps a query.
+	 * Records a query.
 	 *
-	 * @param mixed  $data   What wpdb keeps with it.
-	 * @param string $query  Statement.
-	 * @param float  $time   Seconds.
-	 * @param string $caller Callers.
+	 * @param mixed  $data   Data that wpdb stores with the query.
+	 * @param string $query  SQL statement.
+	 * @param float  $time   Duration in seconds.
+	 * @param string $caller Call stack.
 	 */
 	public function query( mixed $data, string $query, float $time, string $caller ): mixed {
 		++$this->query_count;
@@ -142,7 +142,7 @@ final class Watch {
 		$row['most'] = max( $row['most'], $time * 1000 );
 		$row['ms']  += $time * 1000;
 		++$row['count'];
-		// wpdb would keep every text of a long request.
+		// Without this, wpdb would store every text of a long request.
 		if ( count( $GLOBALS['wpdb']->queries ?? array() ) > self::KEPT_QUERIES ) {
 			$GLOBALS['wpdb']->queries = array();
 		}
@@ -150,7 +150,7 @@ final class Watch {
 	}
 
 	/**
-	 * Messages of PHP.
+	 * Returns the PHP messages.
 	 *
 	 * @return array<string,mixed>
 	 */
@@ -163,9 +163,9 @@ final class Watch {
 	}
 
 	/**
-	 * Queries: count, time and the fingerprints that took longest.
+	 * Returns query count, total time and the slowest fingerprints.
 	 *
-	 * @param int $most Fingerprints at most.
+	 * @param int $most Maximum number of fingerprints.
 	 * @return array<string,mixed>
 	 */
 	public function queries( int $most = 0 ): array {
@@ -191,7 +191,7 @@ final class Watch {
 	}
 
 	/**
-	 * Time and memory.
+	 * Returns time and memory.
 	 *
 	 * @return array{wallMs: float, cpuMs: float, peakMemoryBytes: int}
 	 */
@@ -205,7 +205,7 @@ final class Watch {
 	}
 
 	/**
-	 * Hooks that were called.
+	 * Returns the called hooks.
 	 *
 	 * @return array{actions: int, actionCalls: int, filters: int, filterCalls: int}
 	 */
@@ -219,7 +219,7 @@ final class Watch {
 	}
 
 	/**
-	 * CPU time of this process, microseconds.
+	 * Returns the CPU time of this process in microseconds.
 	 */
 	private static function cpu_time(): int {
 		$usage = getrusage() ?: array();
@@ -228,9 +228,9 @@ final class Watch {
 }
 
 /**
- * A query without its values, so that queries that differ only in them are one.
+ * Replaces the values of a query, so queries that differ only in values share one fingerprint.
  *
- * @param string $query Statement.
+ * @param string $query SQL statement.
  */
 function fingerprint( string $query ): string {
 	$query = mb_scrub( substr( $query, 0, 20000 ), 'UTF-8' );
@@ -241,9 +241,9 @@ function fingerprint( string $query ): string {
 }
 
 /**
- * A text without tags; WordPress's own function may not be loaded yet.
+ * Removes tags from a text; WordPress's own function may not be loaded yet.
  *
- * @param string $text Text.
+ * @param string $text Text to print.
  */
 function text_without_tags( string $text ): string {
 	return trim( strip_tags( $text ) );

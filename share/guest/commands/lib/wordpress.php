@@ -1,8 +1,8 @@
 <?php
 /**
- * Begins a command and loads WordPress.
+ * Starts a command and loads WordPress.
  *
- * A program requires it in the global scope, where WordPress and its plugins keep their variables.
+ * A program must require it in the global scope, where WordPress and its plugins store their variables.
  *
  * @package WPCodebox
  */

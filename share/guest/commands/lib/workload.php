@@ -1,6 +1,6 @@
 <?php
 /**
- * Workloads: files of the guest that are run, and what they leave.
+ * Workloads: guest files that a command runs, and their results.
  *
  * @package WPCodebox
  */
@@ -11,16 +11,16 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/processes.php';
 
-/** Largest file of steps, and largest result, bytes. */
+/** Size limit of a step file and of a result, in bytes. */
 const WORKLOAD_BYTES = 1048576;
 
-/** Most steps. */
+/** Maximum number of steps. */
 const WORKLOAD_STEPS = 100;
 
-/** Of what a step printed, bytes that are kept. */
+/** Maximum number of stored output bytes per step. */
 const WORKLOAD_OUTPUT_BYTES = 262144;
 
-/** Commands that a step may name, with their arguments; those of programs as the registry has them. */
+/** Commands that a step may name, with the program's arguments; must match the command registry. */
 const WORKLOAD_COMMANDS = array(
 	'wordpress.run-php'            => array( 'code', 'code-file' ),
 	'wordpress.wp-cli'             => array( 'command' ),
@@ -70,9 +70,9 @@ function workload( Arguments $arguments ): array {
 }
 
 /**
- * Reads a file of steps.
+ * Reads a step file.
  *
- * @param string $file File.
+ * @param string $file Path of the file.
  * @return list<array<string,mixed>>
  */
 function workload_steps( string $file ): array {
@@ -98,10 +98,10 @@ function workload_steps( string $file ): array {
 }
 
 /**
- * Arguments by name, from an object or a list of `name=value`.
+ * Returns arguments by name, from an object or a list of `name=value`.
  *
- * @param int   $index Step.
- * @param mixed $given As given.
+ * @param int   $index Index of the step.
+ * @param mixed $given Arguments as the step gives them.
  * @return array<string,string>
  */
 function step_args( int $index, mixed $given ): array {
@@ -119,11 +119,11 @@ function step_args( int $index, mixed $given ): array {
 }
 
 /**
- * Runs one step in a process of its own.
+ * Runs one step in its own process.
  *
- * @param array<string,mixed> $step   {command, args}.
+ * @param array<string,mixed> $step   Step {command, args}.
  * @param list<mixed>         $mounts Mounts of the guest.
- * @return array<string,mixed> {command, status, exitCode, result?, output?, message?}.
+ * @return array<string,mixed> Result {command, status, exitCode, result?, output?, message?}.
  */
 function workload_step( array $step, array $mounts ): array {
 	$command = $step['command'];
@@ -161,9 +161,9 @@ function workload_step( array $step, array $mounts ): array {
 }
 
 /**
- * Collects a document that a workload left.
+ * Returns a document that a workload wrote.
  *
- * @param Arguments $arguments Arguments artifact, schema.
+ * @param Arguments $arguments Guest command arguments with `artifact` and `schema`.
  * @return array<string,mixed> `wp-codebox/typed-workload-artifact/v1`.
  */
 function workload_result( Arguments $arguments ): array {
@@ -186,7 +186,7 @@ function workload_result( Arguments $arguments ): array {
 	if ( '' !== $arguments->first( 'schema' ) && $arguments->first( 'schema' ) !== $named ) {
 		throw new Refusal( 'artifact-schema', sprintf( '%s names the schema %s, not %s', $path, Arguments::shown( $named ), Arguments::shown( $arguments->first( 'schema' ) ) ) );
 	}
-	leave( basename( $path ), $bytes, 'workload-result' );
+	write_artifact( basename( $path ), $bytes, 'workload-result' );
 	return array(
 		'schema'        => 'wp-codebox/typed-workload-artifact/v1',
 		'name'          => basename( $path ),

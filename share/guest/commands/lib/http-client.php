@@ -1,6 +1,6 @@
 <?php
 /**
- * One HTTP request, to the guest's own site or out of the guest.
+ * One HTTP request, to the guest's own site or to another host.
  *
  * @package WPCodebox
  */
@@ -11,11 +11,11 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/server.php';
 
-/** Of a body, bytes that are answered. */
+/** Size limit of the returned body, in bytes. */
 const RESPONSE_BYTES = 262144;
 
 /**
- * Sends what a call asks for.
+ * Sends the requested HTTP request.
  *
  * @param Arguments $arguments Arguments method, url, headers-json, body, expect-status.
  * @return array<string,mixed> `wp-codebox/wordpress-http-response/v1`.
@@ -54,7 +54,7 @@ function http_request( Arguments $arguments ): array {
 }
 
 /**
- * Path and query of an address of the guest's own site; nothing for another one.
+ * Returns path and query of a URL of the guest's own site; null for another one.
  *
  * @param string $url URL or path.
  */
@@ -74,11 +74,11 @@ function own_target( string $url ): ?string {
 }
 
 /**
- * Asks the guest's own site.
+ * Sends a request to the guest's own site.
  *
  * @param string    $target    Path and query.
- * @param string    $method    Method.
- * @param Arguments $arguments Headers and body.
+ * @param string    $method    HTTP method.
+ * @param Arguments $arguments Guest command arguments with headers and body.
  * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}
  */
 function ask_own( string $target, string $method, Arguments $arguments ): array {
@@ -101,11 +101,11 @@ function ask_own( string $target, string $method, Arguments $arguments ): array 
 }
 
 /**
- * Asks another host, through the bridge.
+ * Sends a request to another host through the egress bridge.
  *
- * @param string    $url       URL.
- * @param string    $method    Method.
- * @param Arguments $arguments Headers and body.
+ * @param string    $url       URL to request.
+ * @param string    $method    HTTP method.
+ * @param Arguments $arguments Guest command arguments with headers and body.
  * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}
  */
 function ask_outside( string $url, string $method, Arguments $arguments ): array {

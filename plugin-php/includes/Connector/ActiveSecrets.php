@@ -1,6 +1,6 @@
 <?php
 /**
- * Values that are in use by the built-in bridge.
+ * Secret values in use by the built-in bridge.
  *
  * @package WPCodebox
  */
@@ -14,31 +14,31 @@ use SensitiveParameterValue;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The values of a connector while a provider request lasts. They do not travel through the filter,
- * where every plugin would see them. Requests may nest.
+ * Holds the values of a connector while a provider request runs. They do not pass through the filter, where
+ * every plugin could read them. Requests may nest.
  */
-final class LentValues {
+final class ActiveSecrets {
 
 	/**
-	 * Values of each request under way, the innermost last.
+	 * Values of each running request, innermost last.
 	 *
 	 * @var list<SensitiveParameterValue>
 	 */
 	private array $open = [];
 
 	/**
-	 * A request begins.
+	 * Starts a request.
 	 *
-	 * @param array<string, string> $values By environment name.
+	 * @param array<string, string> $values Values by environment name.
 	 */
 	public function begin( #[\SensitiveParameter] array $values ): void {
 		$this->open[] = new SensitiveParameterValue( $values );
 	}
 
 	/**
-	 * A value came to light on the way: it must not come back either.
+	 * Adds a value that authentication created during the request to the values to redact.
 	 *
-	 * @param string $value The value.
+	 * @param string $value Secret value.
 	 */
 	public function learn( #[\SensitiveParameter] string $value ): void {
 		$last = array_pop( $this->open );
@@ -48,7 +48,7 @@ final class LentValues {
 	}
 
 	/**
-	 * Values of the innermost request by environment name; none outside of one.
+	 * Returns the innermost request's values by environment name; none outside of a request.
 	 *
 	 * @return array<string, string>
 	 */
@@ -58,9 +58,9 @@ final class LentValues {
 	}
 
 	/**
-	 * The innermost request ends.
+	 * Ends the innermost request.
 	 *
-	 * @return list<string> All its values.
+	 * @return list<string> All values of the request.
 	 */
 	public function end(): array {
 		$last = array_pop( $this->open );

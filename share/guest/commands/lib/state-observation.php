@@ -1,6 +1,6 @@
 <?php
 /**
- * Sections of the guest's WordPress, as an observation shows them.
+ * Sections of the guest's WordPress, for an observation.
  *
  * @package WPCodebox
  */
@@ -10,35 +10,35 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * What identifies people (names, addresses) is shown only where the caller is trusted with it;
- * options only by name.
+ * Personal data (names, addresses) is reported only to a trusted caller; options are reported only when
+ * requested by name.
  */
-final class State_Seen {
-	/** Sections by name. */
+final class State_Observation {
+	/** Available sections. */
 	public const SECTIONS = array( 'summary', 'plugins', 'themes', 'options', 'users', 'posts', 'tables' );
 
-	/** Fields of users that are nobody's name. */
+	/** User fields without personal data. */
 	private const SAFE_FIELDS = array( 'ID', 'roles', 'user_registered' );
 
-	/** Fields of users there are. */
+	/** Available user fields. */
 	private const FIELDS = array( 'ID', 'roles', 'user_registered', 'user_login', 'user_email', 'display_name', 'user_nicename', 'user_url' );
 
-	/** Rows of a section. */
+	/** Maximum number of rows per section. */
 	private const ROWS = 500;
 
 	/**
-	 * Wires it.
+	 * Creates the reader.
 	 *
-	 * @param bool         $safe    Whether people stay unnamed.
-	 * @param list<string> $options Options that are shown.
-	 * @param list<string> $fields  Fields of users that are shown.
+	 * @param bool         $safe    Whether personal data is hidden.
+	 * @param list<string> $options Names of the requested options.
+	 * @param list<string> $fields  Names of the requested user fields.
 	 */
 	public function __construct( private readonly bool $safe, private readonly array $options, private readonly array $fields ) {}
 
 	/**
-	 * Looks.
+	 * Returns the requested sections.
 	 *
-	 * @param list<string> $sections Sections; none: the summary.
+	 * @param list<string> $sections Section names; empty for the summary.
 	 * @return array<string,mixed>
 	 */
 	public function look( array $sections ): array {
@@ -58,7 +58,7 @@ final class State_Seen {
 		return $seen;
 	}
 
-	/** The site in a few words. */
+	/** Returns a short description of the site. */
 	private function summary(): array {
 		return array(
 			'wordpress'     => get_bloginfo( 'version' ),
@@ -71,7 +71,7 @@ final class State_Seen {
 		);
 	}
 
-	/** Plugins and whether they are active. */
+	/** Lists plugins and whether they are active. */
 	private function plugins(): array {
 		require_once ABSPATH . 'wp-admin/includes/plugin.php';
 		$rows = array();
@@ -85,7 +85,7 @@ final class State_Seen {
 		return $rows;
 	}
 
-	/** Options by name; null where there is none. */
+	/** Returns options by name; null for a missing option. */
 	private function options(): array {
 		$rows = array();
 		foreach ( $this->options as $name ) {
@@ -95,7 +95,7 @@ final class State_Seen {
 		return $rows;
 	}
 
-	/** Users; a field that names somebody needs a caller who is trusted with it. */
+	/** Lists users; fields with personal data require a trusted caller. */
 	private function users(): array {
 		$wanted = array() === $this->fields ? array( 'ID', 'roles' ) : $this->fields;
 		foreach ( $wanted as $field ) {
@@ -103,7 +103,7 @@ final class State_Seen {
 				throw Refusal::input( "users have no field $field to observe" );
 			}
 			if ( $this->safe && ! in_array( $field, self::SAFE_FIELDS, true ) ) {
-				throw Refusal::input( "$field names somebody: ask with redaction none, or leave it out" );
+				throw Refusal::input( "$field is personal data: request it with redaction none, or leave it out" );
 			}
 		}
 		$rows = array();
@@ -117,7 +117,7 @@ final class State_Seen {
 		return $rows;
 	}
 
-	/** How many posts of each type and status. */
+	/** Counts posts by type and status. */
 	private function posts(): array {
 		$rows = array();
 		foreach ( get_post_types() as $type ) {
@@ -126,7 +126,7 @@ final class State_Seen {
 		return array_filter( $rows );
 	}
 
-	/** Tables and their rows. */
+	/** Lists tables with row counts. */
 	private function tables(): array {
 		global $wpdb;
 		$rows = array();

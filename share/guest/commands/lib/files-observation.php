@@ -1,6 +1,6 @@
 <?php
 /**
- * Files below a path, as an observation shows them.
+ * Files below a path, for an observation.
  *
  * @package WPCodebox
  */
@@ -10,24 +10,24 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 /**
- * Names, sizes and digests; contents where they are asked for. Bounded in number and bytes, and
- * it says when something is left out.
+ * Reports names, sizes and digests, and contents on request. Number and bytes are limited; the result reports
+ * omitted data.
  */
-final class Files_Seen {
-	/** Entries, bytes of one file that is hashed, and bytes of contents in all and of one file. */
+final class Files_Observation {
+	/** Limits: entries, bytes of one hashed file, bytes of all contents and of one content. */
 	private const ENTRIES = 2000;
 	private const HASHED  = 16777216;
 	private const SHOWN   = 1048576;
 	private const CONTENT = 65536;
 
-	/** Bytes of contents so far. */
+	/** Bytes of contents reported so far. */
 	private int $shown = 0;
 
 	/**
-	 * Looks.
+	 * Reports the files below a path.
 	 *
 	 * @param string $path    File or directory.
-	 * @param bool   $content Whether contents are shown.
+	 * @param bool   $content Whether contents are reported.
 	 * @return array<string,mixed>
 	 */
 	public function look( string $path, bool $content ): array {
@@ -54,9 +54,9 @@ final class Files_Seen {
 	}
 
 	/**
-	 * Names in a fixed order; links are not followed.
+	 * Returns names in a fixed order; symlinks are not followed.
 	 *
-	 * @param string $path Where.
+	 * @param string $path Directory to list.
 	 * @return iterable<string>
 	 */
 	private function walk( string $path ): iterable {
@@ -73,10 +73,10 @@ final class Files_Seen {
 	}
 
 	/**
-	 * One file.
+	 * Reports one file.
 	 *
-	 * @param string $name    Its path.
-	 * @param bool   $content Whether its content is shown.
+	 * @param string $name    Path of the file.
+	 * @param bool   $content Whether its content is reported.
 	 * @return array<string,mixed>
 	 */
 	private function row( string $name, bool $content ): array {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a plugin of the site answers a request with.
+ * Response of a site plugin to a request.
  *
  * @package WPCodebox
  */
@@ -17,20 +17,20 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * An array is the response; an array with `success: false`, or a `WP_Error`, is a refusal. Nothing of it
- * reaches a caller or a log before it was searched for the values the plugin had.
+ * An array is the response; an array with `success: false`, or a `WP_Error`, is a refusal. Secret values that
+ * the plugin received are redacted before any part reaches a caller or a log.
  */
-final class HostAnswer {
+final class PluginResponse {
 
 	/**
-	 * The response in an answer, cleaned. `{success: true, response: …}` is unwrapped.
+	 * Returns the redacted response. `{success: true, response: …}` is unwrapped.
 	 *
-	 * @param mixed        $answer  As answered; not null.
-	 * @param list<string> $values  Values that must not come through.
-	 * @param ErrorCode    $failed  What a refusal without a code of its own is.
-	 * @param ErrorCode    $invalid What an answer is that is none.
+	 * @param mixed        $answer  Value that the filter returned; not null.
+	 * @param list<string> $values  Secret values to redact.
+	 * @param ErrorCode    $failed  Error code of a refusal without its own code.
+	 * @param ErrorCode    $invalid Error code of an invalid value.
 	 * @return array<mixed>
-	 * @throws Failure The plugin's own code, or one of the two.
+	 * @throws Failure With the plugin's own code, or `$failed` or `$invalid`.
 	 */
 	public static function response( #[\SensitiveParameter] mixed $answer, #[\SensitiveParameter] array $values, ErrorCode $failed, ErrorCode $invalid ): array {
 		if ( is_wp_error( $answer ) ) {
@@ -48,13 +48,13 @@ final class HostAnswer {
 	}
 
 	/**
-	 * A refusal of the plugin.
+	 * Builds the failure of a refusal.
 	 *
-	 * @param mixed        $code    Its code.
-	 * @param mixed        $message Its sentence.
-	 * @param mixed        $data    Its detail.
-	 * @param list<string> $values  Values that must not come through.
-	 * @param ErrorCode    $failed  Code when it has none that can be shown.
+	 * @param mixed        $code    Error code of the plugin.
+	 * @param mixed        $message Error message of the plugin.
+	 * @param mixed        $data    Error data of the plugin.
+	 * @param list<string> $values  Secret values to redact.
+	 * @param ErrorCode    $failed  Error code when the plugin's own code cannot be shown.
 	 */
 	private static function refusal( mixed $code, #[\SensitiveParameter] mixed $message, #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values, ErrorCode $failed ): Failure {
 		$known  = is_string( $code ) && 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/D', $code ) && Redaction::line( $code, $values ) === $code;
@@ -70,11 +70,12 @@ final class HostAnswer {
 	}
 
 	/**
-	 * An exception of a plugin. Its text may hold what the plugin was handed: the server's log gets the place only.
+	 * Builds the failure of an exception thrown by a plugin. The exception text may contain secrets, so the
+	 * server's log gets only file and line.
 	 *
-	 * @param Throwable $thrown  What was caught.
-	 * @param ErrorCode $code    What it is.
-	 * @param string    $message One sentence.
+	 * @param Throwable $thrown  Exception that was caught.
+	 * @param ErrorCode $code    Error code of the failure.
+	 * @param string    $message Error message, one sentence.
 	 */
 	public static function thrown( #[\SensitiveParameter] Throwable $thrown, ErrorCode $code, string $message ): Failure {
 		// phpcs:ignore WordPress.PHP.DevelopmentFunctions -- the only trace of a defect.
