@@ -54,7 +54,7 @@ def rows(result):
     return [(row["tool_name"], row["tool_type"], row["status"]) for row in calls(result["artifacts"]["path"])]
 
 
-def test_the_parent_answers(bench):
+def test_parent_tool_request_is_answered_by_the_caller(bench):
     run = Asked(bench, [
         {"expect": {"tools": ["host_read_ticket"]}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings are not saved"}, **finish()},
@@ -75,7 +75,7 @@ def test_the_parent_answers(bench):
     must(rows(run.result()) == [("host.read-ticket", "parent", "ok"), ("task.finish", "sandbox", "ok")], "the transcript")
 
 
-def test_every_answer_of_the_parent_is_told_as_it_is(bench):
+def test_each_parent_tool_status_reaches_the_model(bench):
     answers = [({"status": "denied", "error": {"code": "forbidden", "message": "Not your ticket.", "retryable": False}}, "denied by the host: Not your ticket", "denied"),
                ({"status": "failed", "error": {"code": "gone", "message": "It is closed."}}, "It is closed", "failed"),
                ({"status": "unavailable"}, "unavailable", "failed"), ({"status": "excellent"}, "no known status", "failed")]
@@ -89,7 +89,7 @@ def test_every_answer_of_the_parent_is_told_as_it_is(bench):
     must([row[2] for row in rows(run.result())] == [status for _, _, status in answers] + ["ok"], "the transcript")
 
 
-def test_a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench):
+def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "timeout"}, **finish()}]
     run = Asked(bench, steps, timeout_ms=700).spawn().accepted()
     request = run.request_of_tool()
@@ -110,7 +110,7 @@ def test_a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench)
     run.ended()
 
 
-def test_what_the_host_did_not_list_is_never_asked(bench):
+def test_unlisted_parent_tool_is_never_requested(bench):
     run = Asked(bench, [
         {"expect": {"no_tools": ["host_delete_site"]}, **call("host.delete-site", id=1)},
         {"expect": {"last": "wp_codebox_tool_not_allowed"}, **call("host.read-ticket", id=4)},
@@ -122,7 +122,7 @@ def test_what_the_host_did_not_list_is_never_asked(bench):
     must([row[1:] for row in rows(run.result())] == [("unknown", "denied"), ("parent", "ok"), ("sandbox", "ok")], "the transcript")
 
 
-def test_a_frame_that_is_no_callers_still_ends_an_attached_run(bench):
+def test_invalid_frame_from_the_caller_cancels_an_attached_run(bench):
     run = Asked(bench, [call("host.read-ticket", id=4), finish()]).spawn().accepted()
     run.request_of_tool()
     run.send({"type": "tool_request", "request": {}})

@@ -33,7 +33,7 @@ def wait_for(bench, name, number):
     must(False, f"the model was not asked {number} times")
 
 
-def test_a_cancellation_breaks_an_answer_off(bench):
+def test_cancellation_aborts_a_pending_model_response(bench):
     for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "60"}}, OPENAI)):
         full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
         process = bench.start(full, environment)
@@ -48,7 +48,7 @@ def test_a_cancellation_breaks_an_answer_off(bench):
         must(changed(answer) == ["added.txt"] and len(answer.requests) == 2, str(answer))
 
 
-def test_the_deadline_breaks_an_answer_off(bench):
+def test_run_deadline_aborts_a_pending_model_response(bench):
     def one(fault, api):
         began = time.time()
         answer = bench.play([WRITE, fault], "--timeout", f"{DEADLINE}s", api=api)
@@ -66,7 +66,7 @@ def test_the_deadline_breaks_an_answer_off(bench):
             done.result()
 
 
-def test_a_tool_that_does_not_end_ends_alone(bench):
+def test_tool_timeout_ends_the_tool_and_not_the_run(bench):
     answer = bench.play([
         call("terminal.run", command="echo before; sleep 90", timeout_seconds=10),
         {"expect": {"last": "before"}, **call("terminal.run", command="echo alive")},

@@ -228,7 +228,7 @@ def picture(data):
     return width, height, len(set(zlib.decompress(pixels)))
 
 
-def test_a_page_is_shown_and_kept(bench):
+def test_browser_probe_captures_screenshot_html_and_accessibility(bench):
     run = shown(bench)
     front = run.step("front")
     must(front["httpStatus"] == 200 and front["title"], str(front)[:800])
@@ -241,7 +241,7 @@ def test_a_page_is_shown_and_kept(bench):
     print(f"  cold start {front['timings']['startMs']} ms, navigation {front['timings']['navigationMs']} ms, peak {front['memory']['peakBytes'] >> 20} MiB")
 
 
-def test_a_form_is_filled_and_the_database_changed(bench):
+def test_browser_actions_submit_a_settings_form(bench):
     run = shown(bench)
     form = run.step("form")
     must(len(form["steps"]) == 8 and all(row["status"] == "passed" for row in form["steps"]), str(form["steps"]))
@@ -249,7 +249,7 @@ def test_a_form_is_filled_and_the_database_changed(bench):
     must(run.rows["option"]["stdout"] == "Changed by a browser\n", str(run.rows["option"]))
 
 
-def test_console_and_errors_are_seen(bench):
+def test_browser_probe_records_console_and_errors(bench):
     run = shown(bench)
     seen = run.step("errors")
     must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
@@ -258,13 +258,13 @@ def test_console_and_errors_are_seen(bench):
     must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
 
 
-def test_a_failing_assertion_fails_the_step(bench):
+def test_failed_browser_assertion_fails_the_step(bench):
     failing = shown(bench).step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
 
 
-def test_an_assertion_of_a_script_counts(bench):
+def test_evaluate_assertion_decides_the_action_result(bench):
     run = shown(bench)
     rows = run.step("holds")["steps"]
     must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
@@ -277,7 +277,7 @@ def test_an_assertion_of_a_script_counts(bench):
         must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
 
 
-def test_a_page_reaches_its_site_and_what_the_policy_names_only(bench):
+def test_page_reaches_only_its_site_and_allowed_hosts(bench):
     run = shown(bench)
     reach = run.step("reach")
     wanted = targets(run.listener)
@@ -296,13 +296,13 @@ def test_a_page_reaches_its_site_and_what_the_policy_names_only(bench):
     must(any(row["phase"] == "browser" and row["host"] == "other.test" and row["decision"] == "denied" for row in kept), str(kept)[:1500])
 
 
-def test_a_command_narrows_the_policy(bench):
+def test_block_host_argument_narrows_the_policy(bench):
     narrowed = shown(bench).step("narrowed")
     must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
 
 
-def test_a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
+def test_secret_returned_by_another_host_does_not_reach_a_page(bench):
     """The run's key is bound to allowed.test; other.test, which the policy allows too, sends it to a page."""
     key = f"stored{os.urandom(12).hex()}"
     bench.world.kept, bench.world.stored = key, lambda text: [text.encode(), b"no secret"]
@@ -318,13 +318,13 @@ def test_a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
         must(lines[0] == first if first else lines[0].startswith("form ") and key not in lines[0], f"{bound}: the page saw {lines}")
 
 
-def test_a_page_without_end_is_left(bench):
+def test_page_that_never_loads_times_out(bench):
     forever = shown(bench).step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
     must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
-def test_a_hostile_page_is_bounded_and_cannot_lie(bench):
+def test_hostile_page_output_is_bounded(bench):
     hostile = shown(bench).step("hostile")
     must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
     must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
@@ -332,7 +332,7 @@ def test_a_hostile_page_is_bounded_and_cannot_lie(bench):
     must(len(shown(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
 
 
-def test_sessions_are_handed_over_by_name(bench):
+def test_named_storage_state_logs_a_browser_in(bench):
     run = shown(bench)
     exported = run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
@@ -343,14 +343,14 @@ def test_sessions_are_handed_over_by_name(bench):
     must("wordpress_logged_in" in whole and "%7C" not in whole, "a value of a cookie is in the record")
 
 
-def test_a_device_a_place_and_a_language_are_imitated(bench):
+def test_device_timezone_and_locale_are_emulated(bench):
     run = shown(bench)
     mobile = run.step("mobile")
     must(mobile["script"] == [412, "Asia/Tokyo", "de-DE", True], str(mobile["script"]))
     must(picture(run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
 
 
-def test_a_hungry_page_ends_its_own_guest_only(bench):
+def test_page_over_the_memory_limit_ends_only_its_browser_guest(bench):
     hungry = shown(bench).step("hungry", 1)
     must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
@@ -359,13 +359,13 @@ def test_a_hungry_page_ends_its_own_guest_only(bench):
     must(shown(bench).rows["after"]["exitCode"] == 0, str(shown(bench).rows["after"])[:600])
 
 
-def test_the_bundle_verifies(bench):
+def test_browser_bundle_verifies(bench):
     run = shown(bench)
     verified = bench.call("artifacts", "verify", "--bundle", run.directory, "--state", bench.state, "--json")
     must(verified.exit == 0, str(verified))
 
 
-def test_a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
+def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     arguments = bench.run_arguments("--command", PROBE, "--arg", "url=/", "--arg", "duration=30s", "--arg", "capture=none")
     known = {pid for pid, _ in browsers()}
     process = bench.start(arguments)
@@ -401,7 +401,7 @@ def descends(pid, ancestor):
     return False
 
 
-def test_a_look_with_the_browser_is_an_observation(bench):
+def test_browser_result_is_an_episode_observation(bench):
     """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
     begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
                        *bench.paths(), "--site", bench.site, "--json").expect(0).json
@@ -446,7 +446,7 @@ def test_a_look_with_the_browser_is_an_observation(bench):
     bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
-def test_without_a_browser_the_command_says_what_to_install(bench):
+def test_missing_browser_names_the_package_to_install(bench):
     answer = bench.run("--command", PROBE, "--arg", "url=/", "--browser", "/nonexistent/chromium")
     answer.expect(125, "wp_codebox_browser_unavailable")
     must("apt-get install chromium" in answer.stdout, str(answer))
@@ -455,7 +455,7 @@ def test_without_a_browser_the_command_says_what_to_install(bench):
     must(row["status"] == "warning" and "--browser" in row["fix"], str(row))
 
 
-def test_nothing_is_left(bench):
+def test_no_mount_or_browser_process_is_left(bench):
     run = shown(bench)
     must(leftovers() == run.before, "a mount is left")
     mine = [pid for pid, _ in browsers() if descends(pid, os.getpid())]

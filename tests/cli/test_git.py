@@ -57,7 +57,7 @@ def is_hidden(output):
     return "LEAKED" not in output and "NAMED" not in output and "CONTROL" in output
 
 
-def test_a_sources_own_git_is_in_no_guest(bench):
+def test_git_directories_of_a_source_are_hidden_in_every_view(bench):
     for way, view in VIEWS.items():
         with shown(bench, way) as (where, source, run):
             before = tree(source)
@@ -74,7 +74,7 @@ def test_a_sources_own_git_is_in_no_guest(bench):
     must(len(found.splitlines()) == 13, found)
 
 
-def test_what_hides_git_cannot_be_undone(bench):
+def test_guest_cannot_uncover_hidden_git_directories(bench):
     script = ("echo '// more' >> nested/marked.txt; mkdir .git && echo mine > .git/own; rm -rf .git; rmdir nested/.git; rm -f tree/.git; "
               "chmod 700 nested; cp -a nested copied; mv linked moved || { cp -a linked moved; rm -rf linked; }; mkdir linked; ") + LOOK
     for way in ("shared", "own"):
@@ -85,7 +85,7 @@ def test_what_hides_git_cannot_be_undone(bench):
             must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
 
 
-def test_a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
+def test_git_is_hidden_by_copy_when_state_directory_cannot_hold_whiteouts(bench):
     if os.geteuid() != 0:
         skip_unless_root("an overlay")
     lower = os.path.join(bench.directory, "of-git-state")
@@ -97,7 +97,7 @@ def test_a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
         must([row["view"] for row in answer.result["mounts"]] == ["copy"], str(answer.result["mounts"]))
 
 
-def test_what_is_left_out_is_said_once(bench):
+def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
     links = {"out": "/etc/hostname", "nested/up": "../../x"}
     expected = [{"path": path, "reason": "git-metadata"} for path in sorted(HIDDEN)]
     expected += [{"path": "nested/up", "reason": "symlink-leaves-mount"}, {"path": "out", "reason": "symlink-absolute"}]
@@ -137,7 +137,7 @@ ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%
        "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
 
 
-def test_log_diff_and_blame_know_what_was_mounted(bench):
+def test_baseline_repository_answers_log_diff_and_blame(bench):
     for way, view in VIEWS.items():
         if way == "reduced":
             continue
@@ -161,7 +161,7 @@ def test_log_diff_and_blame_know_what_was_mounted(bench):
             must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
 
 
-def test_each_mount_has_a_repository_of_its_own(bench):
+def test_each_mount_has_its_own_git_repository(bench):
     first, second = repository(bench, "first"), repository(bench, "second")
     with open(os.path.join(second, ".gitignore"), "w", encoding="utf-8") as file:
         file.write("lib/\n")
@@ -173,7 +173,7 @@ def test_each_mount_has_a_repository_of_its_own(bench):
     must(output == "1\n0\n1\n M plugin.php\n2\nfatal: not a git repository (ogit version", repr(output))
 
 
-def test_a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree(bench):
+def test_baseline_repository_exists_on_request_or_for_a_work_tree(bench):
     outer = repository(bench)
     with open(os.path.join(outer, "tree", "f.txt"), "w", encoding="utf-8") as file:
         file.write("x\n")
@@ -188,7 +188,7 @@ def test_a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tre
     refused.expect(125, "wp_codebox_isolation_unavailable")
 
 
-def test_without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
+def test_run_goes_on_without_commits_when_baseline_exceeds_disk_limit(bench):
     source = repository(bench)
     with open(os.path.join(source, "large.bin"), "wb") as file:
         file.write(os.urandom(24 << 20))
@@ -202,7 +202,7 @@ def test_without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
     must("What was mounted" in seen(plain(bench, source, "git log", "--disk", "80M")), "control")
 
 
-def test_history_shows_real_commits_and_no_credentials(bench):
+def test_git_history_shows_source_commits_without_credentials(bench):
     ask = (f"git log --format=%s; git describe --tags; git branch; git status --porcelain; git fsck 2>&1 | grep -v dangling; grep -rl {TOKEN} . /run/codebox/git* && echo LEAKED; "
            "git remote; echo x >> lib/a.txt; git blame -s lib/a.txt | wc -l; git commit -qam mine && git log --oneline | wc -l; "
            "touch /run/codebox/git-objects/0/x || echo READONLY; git gc -q && git log --oneline | wc -l")
@@ -226,7 +226,7 @@ def test_history_shows_real_commits_and_no_credentials(bench):
     must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
 
 
-def test_a_history_that_lies_elsewhere_is_refused(bench):
+def test_git_history_stored_outside_the_source_is_refused(bench):
     def changed_by(make):
         source = real(bench, "elsewhere")
         make(os.path.join(source, ".git"))

@@ -16,7 +16,7 @@ def level_of(answer):
     return answer.json["runtime"]["isolation"]["level"]
 
 
-def test_reduced_only_when_named(bench):
+def test_reduced_isolation_is_used_only_when_the_policy_names_it(bench):
     mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
     refused = forbidden(bench, *mount, *agent("true"))
     must(refused.exit == 125, f"no policy names less than full\n{refused}")
@@ -27,7 +27,7 @@ def test_reduced_only_when_named(bench):
     must(level_of(allowed) == "full", str(allowed))
 
 
-def test_reduced_agent_and_checks(bench):
+def test_reduced_isolation_runs_agent_and_checks(bench):
     source = bench.source()
     before = tree(source)
     answer = forbidden(bench, "--mount", f"{source}:/wordpress/wp-content/plugins/plugin",
@@ -48,7 +48,7 @@ def test_reduced_agent_and_checks(bench):
     must(after["lib/a.txt"][1] == b"one\ntwo\nthree\nfour\n" and "plugin.php" not in after, "wrong content")
 
 
-def test_reduced_wordpress(bench):
+def test_reduced_isolation_runs_wordpress_commands(bench):
     mount = ["--mount", f"{bench.source()}:/wordpress/wp-content/plugins/plugin"]
     answer = forbidden(bench, *mount, "--command", "wordpress.run-php", "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';",
                        *policy()).expect(0)
@@ -59,7 +59,7 @@ def test_reduced_wordpress(bench):
     must("plugin.php" in answer.stdout, str(answer))
 
 
-def test_reduced_captures_no_mail_and_says_so(bench):
+def test_reduced_isolation_captures_no_mail_and_reports_it(bench):
     """There is no network to capture it on. Nothing may take the mail for sent, nor its absence for none."""
     mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
     send = "code=echo wp_json_encode( array( wp_mail( 'one@example.org', 's', 'x' ), mail( 'one@example.org', 's', 'x' ) ) );"
@@ -76,7 +76,7 @@ def test_reduced_captures_no_mail_and_says_so(bench):
     bench.run(*mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked).expect(0)
 
 
-def test_reduced_scratch_goes_with_the_run(bench):
+def test_reduced_isolation_removes_scratch_after_the_run(bench):
     # A directory nobody may enter, and in the end one deeper than any path: that alone may end the guest.
     deep = "cd \"$TMPDIR\"; php -r 'for ($i = 0; $i < 1500; $i++) { mkdir(\"deepdeep\"); chdir(\"deepdeep\"); }'"
     shut = "mkdir -m 0 \"$TMPDIR/shut\""

@@ -20,7 +20,7 @@ def paths(view):
     return sorted(entry["path"] for entry in view["result"]["changed_files"])
 
 
-def test_accepted_means_findable(bench):
+def test_accepted_run_is_in_the_registry_until_settled(bench):
     run = Conversation(bench, f"{sleeper(65)}; true").spawn().accepted()
     view = run.look()
     wake(sleeper(65))
@@ -37,7 +37,7 @@ def test_accepted_means_findable(bench):
     must(sorted(os.listdir(run.directory)) == ["events.jsonl", "lease", "result.json", "run.json"], str(os.listdir(run.directory)))
 
 
-def test_secrets_stay_out_of_the_record(bench):
+def test_secret_is_redacted_in_the_run_record(bench):
     secret = "hunter2-hunter2-hunter2"
     run = Conversation(bench, "true", task=task(f"Use {secret} well"), redact=[secret],
                        provenance={"requester": f"x {secret}"}).spawn().accepted()
@@ -47,7 +47,7 @@ def test_secrets_stay_out_of_the_record(bench):
     must(secret not in record and "Use " in record, record)
 
 
-def test_a_detached_run_survives_its_caller(bench):
+def test_detached_run_survives_its_caller(bench):
     run = Conversation(bench, f"echo early > early.txt; {sleeper(66)}; echo late > late.txt", mode="detached").spawn().accepted()
     run.close()
     view = run.look()
@@ -60,7 +60,7 @@ def test_a_detached_run_survives_its_caller(bench):
     must(run.ended() == 0, "exit")
 
 
-def test_an_attached_run_does_not(bench):
+def test_attached_run_is_cancelled_when_its_caller_leaves(bench):
     run = Conversation(bench, SLOW.format(30)).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()
@@ -69,7 +69,7 @@ def test_an_attached_run_does_not(bench):
     must("caller" in view["error"]["message"], json.dumps(view["error"]))
 
 
-def test_detached_later(bench):
+def test_detach_frame_lets_an_attached_run_continue(bench):
     run = Conversation(bench, SLOW.format(sleeper(64).removeprefix("sleep "))).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.send({"type": "detach"}).close()
@@ -78,7 +78,7 @@ def test_detached_later(bench):
     must(run.await_end()["outcome"] == "succeeded", "it did not go on")
 
 
-def test_a_detached_run_is_cancelled_by_its_caller(bench):
+def test_caller_cancels_its_detached_run(bench):
     run = Conversation(bench, SLOW.format(30), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     last = run.send({"type": "cancel"}).last()
@@ -86,7 +86,7 @@ def test_a_detached_run_is_cancelled_by_its_caller(bench):
     must(run.ended() == 130, "exit")
 
 
-def test_signals_reach_the_right_runs(bench):
+def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
     """A hang-up is for the caller's session; a detached run is not in it. SIGTERM ends both."""
     for mode, hangs_up in (("attached", True), ("detached", False)):
         run = Conversation(bench, SLOW.format(30), mode=mode).spawn().accepted()
@@ -102,7 +102,7 @@ def test_signals_reach_the_right_runs(bench):
         must(run.ended() == 130, "exit")
 
 
-def test_nobody_elses_session(bench):
+def test_supervisor_has_its_own_session_and_process_group(bench):
     """Ctrl-C of a terminal goes to a process group; the supervisor has its own, and its own session."""
     run = Conversation(bench, SLOW.format(1), mode="detached").spawn(process_group=0)
     run.accepted().until("runtime.command.output", "ready")
@@ -121,7 +121,7 @@ FLOOD = "head -c 16000000 /dev/zero | tr '\\0' x; echo > done.txt"
 LIMITS = {"wall_clock_ms": 300000, "output_bytes": 64 * 1024 * 1024}
 
 
-def test_who_stops_reading_does_not_hold_the_run(bench):
+def test_caller_that_stops_reading_does_not_block_the_run(bench):
     """16 MB of output against a caller that keeps the socket and never reads."""
     run = Conversation(bench, FLOOD, mode="detached", limits=LIMITS).spawn().accepted()
     view = run.await_end(240)
@@ -143,7 +143,7 @@ def test_who_stops_reading_does_not_hold_the_run(bench):
     must(count == run.look()["last_event"], "events were lost")
 
 
-def test_busy_and_free_again(bench):
+def test_run_limit_refuses_as_busy_until_a_run_ends(bench):
     one, two = (Conversation(bench, "sleep 60", max_runs=2).spawn().accepted() for _ in range(2))
     third = Conversation(bench, "true", max_runs=2).spawn()
     frame = third.frame()
@@ -160,7 +160,7 @@ def test_busy_and_free_again(bench):
     must(two.look()["outcome"] == "failed", "the dead run")
 
 
-def test_cancelled_from_elsewhere(bench):
+def test_runs_cancel_ends_a_detached_run(bench):
     run = Conversation(bench, SLOW.format(60), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()
@@ -179,7 +179,7 @@ def test_cancelled_from_elsewhere(bench):
     must(not os.path.exists(os.path.join(run.directory, "control.sock")), "a dead run's socket stays")
 
 
-def test_the_registry_tells_a_run_from_begin_to_end(bench):
+def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
     """Entry, lifecycle, who cancelled and why, and what is left; again and too late change nothing."""
     secret = "hunter2-hunter2-hunter2"
     run = Conversation(bench, SLOW.format(60), mode="detached", redact=[secret]).spawn().accepted()
@@ -228,7 +228,7 @@ def follower(bench, run, *arguments):
     return bench.start(["runs", "events", run.run_id, "--follow", *arguments, "--state", bench.state, "--site", bench.site])
 
 
-def test_streams_of_events(bench):
+def test_event_streams_match_the_journal_in_each_format(bench):
     """As JSON lines and server-sent events, journal and bus; taken up again at a cursor without gap or echo."""
     run = Conversation(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
@@ -252,7 +252,7 @@ def test_streams_of_events(bench):
     bench.call("runs", "events", run.run_id, "--projection", "bus", "--state", bench.state).exit == 1 or must(False, "a projection of a table")
 
 
-def test_a_follower_ends_with_the_run_or_before(bench):
+def test_event_follower_ends_with_the_run_or_on_sigint(bench):
     """Ctrl-C ends it and not the run; a killed supervisor ends it at once; it does not burn a processor."""
     run = Conversation(bench, "echo ready; sleep 60", mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
@@ -297,7 +297,7 @@ def control(run, data, user=None):
         os.close(directory)
 
 
-def test_a_foreign_user_cannot_cancel(bench):
+def test_control_socket_ignores_other_users(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
@@ -319,7 +319,7 @@ def test_a_foreign_user_cannot_cancel(bench):
     must(run.last()["result"]["outcome"] == "cancelled", "the owner did not cancel it")
 
 
-def test_nonsense_at_the_control_socket(bench):
+def test_control_socket_survives_malformed_and_idle_clients(bench):
     run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
     for data in (b"x\n", b"\n", b'{"type":"detach"}\n', b'{"type":"start"}\n', b"\xff" * 6000, b"{" * 5000 + b"\n"):
         answer = control(run, data)
@@ -342,7 +342,7 @@ def test_nonsense_at_the_control_socket(bench):
     must(run.last()["result"]["outcome"] == "cancelled", "not cancelled")
 
 
-def test_events_by_cursor(bench):
+def test_event_pages_by_cursor_have_no_gap(bench):
     run = Conversation(bench, "for i in 1 2 3 4 5 6; do echo line-$i; sleep 0.2; done", mode="detached").spawn().accepted()
     seen, cursor = [], 0
     while True:
@@ -363,7 +363,7 @@ def test_events_by_cursor(bench):
     must(page["events"] == [] and page["cursor"] == cursor and not page["more"], json.dumps(page))
 
 
-def test_events_are_followed(bench):
+def test_events_follow_streams_pages_until_the_run_ends(bench):
     run = Conversation(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
     words = ["runs", "events", run.run_id, "--follow", "--state", bench.state, "--site", bench.site, "--json"]
     following = bench.start(words)
@@ -379,7 +379,7 @@ def test_events_are_followed(bench):
     must("runtime.command.output" in text and "line-2" in text, text)
 
 
-def test_lists_and_references(bench):
+def test_run_list_filters_pages_and_resolves_run_ids(bench):
     for _ in range(3):
         Conversation(bench, "true").spawn().accepted().last()
     alive = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
@@ -410,7 +410,7 @@ def test_lists_and_references(bench):
     must(alive.last()["type"] == "result", "the end")
 
 
-def test_asked_by_another_user(bench):
+def test_runs_list_by_another_user_is_refused(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     asked = subprocess.run([bench.environment["CODEBOX"], "runs", "list", "--state", bench.state, "--json"], user="nobody",
@@ -418,7 +418,7 @@ def test_asked_by_another_user(bench):
     must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
 
 
-def test_a_detached_run_needs_no_hold(bench):
+def test_detached_run_works_without_hold(bench):
     source = bench.source()
     place = ["--site", bench.site, "--state", bench.state]
     answer = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo one > one.txt'", "--detach").expect(0)

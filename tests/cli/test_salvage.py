@@ -71,7 +71,7 @@ def salvaged(run, view, changed):
 EVERYTHING = [f"{BASE}file-{n}.txt" for n in range(1, 301)] + [f"{BASE}lib/a.txt"]
 
 
-def test_killed_while_it_begins(bench):
+def test_supervisor_killed_during_start_leaves_no_running_record(bench):
     """Before and around `accepted`: no record, or a terminal one; never a run that runs for ever."""
     seen = set()
     # However slow or quick a machine is: the first is killed before it is asked for a run, the last one after it has said yes.
@@ -98,7 +98,7 @@ def test_killed_while_it_begins(bench):
     must(runs(bench, "list", "--status", "running").json["total"] == 0, "a dead run runs")
 
 
-def test_killed_while_the_agent_works(bench):
+def test_supervisor_killed_during_agent_leaves_only_the_journal(bench):
     run = Conversation(bench, "echo half > half.txt; echo ready; sleep 60").spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.kill()
@@ -108,7 +108,7 @@ def test_killed_while_the_agent_works(bench):
     must("ready" in json.dumps(runs(bench, "events", run.run_id).json["events"]), "the journal is gone")
 
 
-def test_killed_during_the_checks(bench):
+def test_supervisor_killed_during_checks_leaves_a_recovery_bundle(bench):
     for mode in ("attached", "detached"):
         run = Conversation(bench, WORK, mode=mode, checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
         run.until("runtime.command.output", "checking")
@@ -117,7 +117,7 @@ def test_killed_during_the_checks(bench):
         salvaged(run, settled(run), EVERYTHING)
 
 
-def test_killed_while_it_writes_the_bundle(bench):
+def test_supervisor_killed_during_bundle_write_leaves_a_valid_bundle(bench):
     """After the guests are gone: its own bundle, signed, or else the salvaged one."""
     kinds = []
     # More of them only while the writing was not met.
@@ -140,7 +140,7 @@ def test_killed_while_it_writes_the_bundle(bench):
     must(True in kinds, f"no kill met the writing: {kinds}")
 
 
-def test_a_secret_is_not_salvaged(bench):
+def test_secret_is_not_in_the_recovery_bundle(bench):
     token = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d"
     run = Conversation(bench, f"echo harmless > a.txt; echo 'token={token}' > b.txt",
                        checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
@@ -156,7 +156,7 @@ def test_a_secret_is_not_salvaged(bench):
                 must(token not in file.read(), f"{name} holds the secret")
 
 
-def test_nothing_is_left_of_the_salvage_when_all_goes_well(bench):
+def test_recovery_bundle_is_removed_after_success(bench):
     run = Conversation(bench, WORK, checks=["true"]).spawn().accepted()
     last = run.last()
     must(last["result"]["outcome"] == "succeeded", json.dumps(last)[:300])

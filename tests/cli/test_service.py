@@ -18,7 +18,7 @@ FORBIDDEN = ("RestrictNamespaces", "PrivateUsers", "ProtectKernelTunables", "Pro
              "MemoryDenyWriteExecute", "ProtectHome", "ProtectSystem", "PrivateTmp")
 
 
-def test_run_by_a_service(bench):
+def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
     with Activator(bench) as service:
         run = Conversation(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
         last = run.last()
@@ -33,7 +33,7 @@ def test_run_by_a_service(bench):
         must(stays.await_end()["outcome"] == "succeeded", "it ended with its caller")
 
 
-def test_who_may_start_a_service(bench):
+def test_service_accepts_only_its_user_and_root(bench):
     """The peer's uid decides, whatever the mode of the socket: the service's own user and root."""
     if os.geteuid() != 0:
         skip_unless_root("other users")
@@ -49,7 +49,7 @@ def test_who_may_start_a_service(bench):
                 must(not os.path.exists(run.directory), "a refused peer's run has a directory")
 
 
-def test_a_listener_is_no_conversation(bench):
+def test_listening_socket_instead_of_connection_is_refused(bench):
     """Accept=no hands over the listener; the service says so and ends."""
     note = os.path.join(bench.directory, "exit-status")
     with Activator(bench, "sh", "-c", f"{bench.environment['CODEBOX']} supervise; echo $? > {note}", accept=False) as service:
@@ -64,7 +64,7 @@ def test_a_listener_is_no_conversation(bench):
         run.close()
 
 
-def test_a_stopped_service_saves_its_run(bench):
+def test_sigterm_to_the_service_saves_its_run(bench):
     """What a stop of the unit does: SIGTERM to the supervisor alone."""
     with Activator(bench) as service:
         run = Conversation(bench, "echo x > x.txt; echo ready; sleep 60", mode="detached").connect(service.address).accepted()
@@ -86,7 +86,7 @@ def parent(pid):
         return None
 
 
-def test_units_are_well_formed(bench):
+def test_systemd_units_verify_and_keep_guest_settings(bench):
     socket, service = (os.path.join(UNITS, name) for name in ("wp-codebox.socket", "wp-codebox@.service"))
     with open(socket, encoding="utf-8") as file:
         socket_text = file.read()

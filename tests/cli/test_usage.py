@@ -41,7 +41,7 @@ def held(bench, state=None):
     return run, place
 
 
-def test_wrong_usage_says_all_of_it(bench):
+def test_wrong_usage_names_command_argument_and_hint(bench):
     for arguments, command, said, hint in (
         (["recipe", "validate", "--json"], "recipe validate", "--recipe <FILE>", "wp-codebox recipe validate --help"),
         (["runs", "lits", "--json"], "runs", "lits", "'list'"),
@@ -56,7 +56,7 @@ def test_wrong_usage_says_all_of_it(bench):
         must(plain.exit == 1 and not plain.stdout and said in plain.stderr, str(plain))
 
 
-def test_help_reads_the_same_everywhere(bench):
+def test_help_is_equal_for_both_forms_and_fits_the_terminal(bench):
     for words in ([], ["run"], ["runs", "list"], ["runs", "events"]):
         must(bench.call("help", *words).stdout == bench.call(*words, "--help").stdout, str(words))
     bench.call("help", "runz").expect(1)
@@ -70,7 +70,7 @@ def test_help_reads_the_same_everywhere(bench):
     must(any(line.startswith("    --command ") and line.endswith(" \\") for line in lines), "\n".join(lines[-30:]))
 
 
-def test_a_lost_answer_is_no_success(bench):
+def test_unwritable_stdout_exits_nonzero(bench):
     place = ["--state", bench.state]
     listed = ["runs", "list", *place]
     for arguments in (listed, [*listed, "--json"], ["--help"], ["man"], ["completion", "bash"], ["schema", "--list"]):
@@ -86,7 +86,7 @@ def test_a_lost_answer_is_no_success(bench):
         must("panic" not in closed.stderr, f"{arguments}: {closed}")
 
 
-def test_names_that_are_not_text(bench):
+def test_non_utf8_arguments_are_refused_without_panic(bench):
     odd = os.fsencode(bench.directory) + b"/odd-\xff"
     shutil.copytree(os.fsencode(bench.source()), odd)
     program = os.fsencode(bench.environment["CODEBOX"])
@@ -97,7 +97,7 @@ def test_names_that_are_not_text(bench):
         must(json.loads(done.stdout)["schema"] == "wp-codebox/cli-failure/v1", str(done))
 
 
-def test_the_manual_has_its_sections(bench):
+def test_manual_pages_have_the_standard_sections(bench):
     pages = os.path.join(bench.directory, "man")
     bench.call("man", "--directory", pages).expect(0)
     names = sorted(os.listdir(pages))
@@ -126,7 +126,7 @@ for line in "$@"; do
 done"""
 
 
-def test_bash_completes_every_level(bench):
+def test_bash_completion_covers_every_level(bench):
     wanted = {"wp-codebox ru": "run", "wp-codebox runs l": "list", "codebox runs ": "events", "wp-codebox runs list --st": "--status",
               "wp-codebox runs list --status ": "ended", "wp-codebox agent-sandbox-run --in": "--input-file",
               "wp-codebox run --outer-sandbox ": "bubblewrap", "wp-codebox run --model-api ": "anthropic-messages"}
@@ -139,7 +139,7 @@ def test_bash_completes_every_level(bench):
     must("doctor" in answers[-1] and not re.search("supervise|spawn|keep-cgroups", answers[-1]), answers[-1])
 
 
-def test_exec_leaves_the_programs_arguments_alone(bench):
+def test_exec_passes_program_arguments_unchanged(bench):
     run, place = held(bench)
     for theirs in ("--json", "--format=json"):
         answer = bench.call("exec", run, *place, "--", "echo", theirs)
@@ -155,7 +155,7 @@ def test_exec_leaves_the_programs_arguments_alone(bench):
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-def test_nohup_means_what_it_says(bench):
+def test_ignored_sighup_stays_ignored(bench):
     """A signal that the caller had ignored ends nothing; the others do."""
     def ignore():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -189,7 +189,7 @@ def curled(path, *texts):
         process.communicate()
 
 
-def test_curl_reaches_a_socket_that_lies_deep(bench):
+def test_curl_reaches_a_control_socket_below_a_long_path(bench):
     deep = bench.directory
     while len(deep) < 150:
         deep = os.path.join(deep, "a-directory-with-a-long-name")
@@ -217,7 +217,7 @@ def test_curl_reaches_a_socket_that_lies_deep(bench):
         os.unlink(path)
 
 
-def test_a_short_path_needs_no_link(bench):
+def test_short_control_socket_path_is_printed_without_link(bench):
     run, place = held(bench)
     path = bench.call("runs", "socket", run, *place).expect(0).stdout.strip()
     own = os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock")
@@ -246,7 +246,7 @@ def on_a_terminal(bench, columns, *arguments):
     return said.decode().splitlines()
 
 
-def test_lists_fit_a_terminal(bench):
+def test_list_output_fits_the_terminal_width(bench):
     goal = "A goal that is longer than any terminal of a test is wide, \u4e2d\u6587, and goes on for a while after that"
     place = ["--state", bench.state, "--site", bench.site]
     run = bench.agent("true", "--goal", goal).expect(0).result["run_id"]

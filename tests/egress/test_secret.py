@@ -119,7 +119,7 @@ say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 ALLOW = ["--allow-host", "allowed.test", "--allow-host", "other.test"]
 
 
-def test_the_value_reaches_its_host_and_nothing_else(bench):
+def test_secret_reaches_only_its_allowed_host(bench):
     # The bundles of other suites lie there too, and reading them all takes longer than the guest waits. A file
     # that this run wrote is younger than it; the clock of files lags behind the other one by up to a tick.
     began = time.time() - 1
@@ -171,7 +171,7 @@ cat back.txt
 """
 
 
-def test_a_value_that_was_stored_at_one_host_is_cleaned_at_another(bench):
+def test_secret_returned_by_another_host_is_redacted(bench):
     def written(text):
         # The search looks for the middle of base64 only; a host sends all of it.
         whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
@@ -198,7 +198,7 @@ def guest_files(pid):
     return places
 
 
-def test_an_exposed_value_is_in_the_guest_and_in_nothing_that_is_kept(bench):
+def test_exposed_secret_is_in_the_guest_and_not_in_stored_files(bench):
     document = json.loads(policy(allowHosts=["allowed.test"]))
     document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
     script = r"""
@@ -223,7 +223,7 @@ say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
     must(any("API_KEY" in notice and "exposes" in notice for notice in answer.result["notices"]), str(answer.result["notices"]))
 
 
-def test_a_value_in_the_patch_blocks_the_run(bench):
+def test_secret_in_the_patch_blocks_the_run(bench):
     document = json.loads(policy(allowHosts=["allowed.test"]))
     document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
     answer, _ = run(bench, 'printf %s "$API_KEY" > /workspace/plugin/key.txt', "--policy", json.dumps(document), "--secret-env", "API_KEY",
@@ -233,7 +233,7 @@ def test_a_value_in_the_patch_blocks_the_run(bench):
     must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
 
 
-def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
+def test_same_user_cannot_read_runner_memory_or_core_file(bench):
     # As the owner from the start: a process that only became it is closed by the kernel anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
@@ -277,7 +277,7 @@ def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
     must(ordinary, "control: no core file of an ordinary process")
 
 
-def test_secrets_need_a_policy_a_host_and_a_variable(bench):
+def test_secret_without_policy_host_or_variable_is_refused(bench):
     environment = {"API_KEY": VALUE}
     for code, exit_code, flags, variables in [
         ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=elsewhere.test"], environment),

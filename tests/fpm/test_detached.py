@@ -32,7 +32,7 @@ def until_ended(world, run, seconds=60):
     return get(world, run).json
 
 
-def test_a_handle_is_answered_at_once(world):
+def test_detached_run_returns_its_handle_within_a_second(world):
     run = detach(world, "true")
     until_ended(world, run)
     took = []
@@ -50,7 +50,7 @@ def test_a_handle_is_answered_at_once(world):
     must(min(took) < 1, f"a handle took {took}")
 
 
-def test_a_long_run_is_answered_with_its_handle_after_20_seconds(world):
+def test_long_run_returns_its_handle_after_20_seconds(world):
     answer = world.run(f"echo x >x.txt; {SLEEP}; echo late", sandbox_session_id="outer-1").expect(200)
     must(18 <= answer.seconds <= 40, f"it took {answer.seconds:.1f} s")
     handle = answer.json
@@ -65,7 +65,7 @@ def test_a_long_run_is_answered_with_its_handle_after_20_seconds(world):
     world.gone([handle["run_id"]])
 
 
-def test_events_are_read_by_cursor_each_once_and_in_order(world):
+def test_event_pages_by_cursor_are_complete_and_in_order(world):
     # It sleeps until a line of it was read: then it still runs.
     run = detach(world, f"i=0; while [ $i -lt 60 ]; do echo line-$i; i=$((i+1)); [ $i != 30 ] || {SLEEP}; sleep 0.03; done")
     seen, cursor, pages, live = [], 0, 0, False
@@ -95,7 +95,7 @@ def test_events_are_read_by_cursor_each_once_and_in_order(world):
     must(again["events"] == [] and again["cursor"] == cursor, again)
 
 
-def test_large_output_is_read_in_pages(world):
+def test_large_output_can_be_read_in_event_pages(world):
     run = detach(world, "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo")
     until_ended(world, run)
     text, cursor, more = "", 0, True
@@ -106,7 +106,7 @@ def test_large_output_is_read_in_pages(world):
     must(text.count("o") >= 1 << 20, f"{len(text)} bytes arrived")
 
 
-def test_cancelling_twice_is_one_cancellation(world):
+def test_cancelling_a_run_twice_is_one_cancellation(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
     world.guest_is_up()
     first = world.ability("cancel-run", {"run_id": run}).expect(200).json
@@ -119,7 +119,7 @@ def test_cancelling_twice_is_one_cancellation(world):
     must(world.ability("cancel-run", {"run_id": run}).expect(200).json["answer"] == "already_ended", "a third time")
 
 
-def test_another_administrator_may_look_and_others_learn_nothing(world):
+def test_only_owner_and_administrators_can_access_a_run(world):
     run = detach(world, SLEEP)
     must(get(world, run, "second").expect(200).json["run"]["run_id"] == run, "another administrator")
     listed = world.ability("list-runs", {"status": "running"}, "second", "GET").expect(200).json
@@ -145,7 +145,7 @@ def test_another_administrator_may_look_and_others_learn_nothing(world):
     world.gone([run, own])
 
 
-def test_over_the_limit_a_run_is_refused(world):
+def test_run_over_the_host_limit_returns_429(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs)]
     try:
         for more in ({"wait": False}, {}):
@@ -160,7 +160,7 @@ def test_over_the_limit_a_run_is_refused(world):
     world.gone(runs)
 
 
-def test_two_that_start_at_the_limit_do_not_both_run(world):
+def test_concurrent_starts_at_the_limit_admit_only_one_run(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs - 1)]
     answers = together(*[lambda user=user: world.run(SLEEP, user, wait=False) for user in ("admin", "second", "admin", "second")])
     statuses = sorted(answer.status for answer in answers)
@@ -177,7 +177,7 @@ def test_two_that_start_at_the_limit_do_not_both_run(world):
 
 
 @pytest.mark.parametrize("how", ("exit", "memory", "time", "throw", "segfault"))
-def test_a_detached_run_survives(world, how):
+def test_detached_run_survives_failure_of_its_request(world, how):
     answer, run = trouble(world, how, "detached", f"echo begun; {SLEEP}; echo x >x.txt")
     must(answer.seconds < 20, answer)
     world.guest_is_up()
@@ -187,7 +187,7 @@ def test_a_detached_run_survives(world, how):
     world.gone([run])
 
 
-def test_a_detached_run_survives_its_worker(world):
+def test_detached_run_survives_its_killed_worker(world):
     note = world.path("tags", "detached")
     answer = world.run(f"{SLEEP}; echo x >x.txt", headers={"X-Test-Tag": "detached"}, wait=False).expect(200)
     world.guest_is_up()
@@ -199,7 +199,7 @@ def test_a_detached_run_survives_its_worker(world):
     world.gone()
 
 
-def test_a_detached_run_survives_php_fpm_and_holds_no_port(world):
+def test_detached_run_survives_php_fpm_stop_and_holds_no_port(world):
     run = detach(world, f"{SLEEP}; echo x >x.txt")
     world.guest_is_up()
     theirs = set().union(*(sockets(pid) for pid in [world.fpm.pid, *children(world.fpm.pid), world.nginx.pid, *children(world.nginx.pid)]))
@@ -219,7 +219,7 @@ def test_a_detached_run_survives_php_fpm_and_holds_no_port(world):
     world.gone([run])
 
 
-def test_a_detached_run_survives_a_reload(world):
+def test_detached_run_survives_a_php_fpm_reload(world):
     run = detach(world, f"{SLEEP}; echo x >x.txt")
     world.guest_is_up()
     before = set(children(world.fpm.pid))
@@ -230,7 +230,7 @@ def test_a_detached_run_survives_a_reload(world):
     world.gone([run])
 
 
-def test_a_killed_runner_of_a_detached_run_is_told(world):
+def test_killed_supervisor_of_a_detached_run_is_recorded_as_failed(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
     family = world.guest_is_up()
     runner = next(pid for pid in family if " supervise" in command(pid))

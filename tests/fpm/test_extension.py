@@ -69,7 +69,7 @@ def script_ended(page):
     # 1 is PHP's CONNECTION_ABORTED: its shutdown functions still run, and can tell.
     pytest.param("wait", lambda page: page.request.abort(), noted("shutdown", "1"), id="client_abort"),
 ))
-def test_the_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
+def test_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
     attached(fpm, how, act, finished)
 
 
@@ -79,7 +79,7 @@ def test_client_abort_over_tcp_ends_an_attached_run(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_client_that_ends_its_writing_is_still_there(world, fpm):
+def test_half_closed_fastcgi_connection_does_not_cancel_the_run(world, fpm):
     page = Page(fpm, "wait")
     page.working()
     page.request.half_close()
@@ -88,7 +88,7 @@ def test_client_that_ends_its_writing_is_still_there(world, fpm):
     must(page.noted("result") == "succeeded", f"result {page.noted('result')}")
 
 
-def test_ignore_user_abort_is_honoured(world, fpm):
+def test_ignore_user_abort_keeps_the_run_after_client_abort(world, fpm):
     page = Page(fpm, "ignore-abort")
     page.working()
     page.request.abort()
@@ -96,7 +96,7 @@ def test_ignore_user_abort_is_honoured(world, fpm):
     must(page.expect("result") == "succeeded", "the run was cancelled")
 
 
-def test_a_finished_request_has_no_client_to_lose(world, fpm):
+def test_run_continues_after_fastcgi_finish_request(world, fpm):
     page = Page(fpm, "finish")
     page.working()
     # The worker goes on only when its client has read the end.
@@ -118,7 +118,7 @@ def test_terminate_timeout_ends_an_attached_run(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_a_panic_ends_the_run_and_not_the_worker(world):
+def test_extension_panic_ends_the_run_and_not_the_worker(world):
     fpm = world.fpm(extension=debug_extension(world), pool={"pm.max_children": 1})
     page = Page(fpm, "panic", resolved_agent={"argv": ["sh", "-c", f"while sleep 0.3; do echo {world.token}; done"]})
     page.working()
@@ -143,7 +143,7 @@ def debug_extension(world):
     return path
 
 
-def test_a_wait_is_not_bounded_by_the_time_limit_and_costs_nothing(world, fpm):
+def test_waiting_for_a_run_uses_no_processor_time(world, fpm):
     page = Page(fpm, "idle")
     page.run = page.expect("run")
     spent = int(page.expect("waited"))
@@ -152,7 +152,7 @@ def test_a_wait_is_not_bounded_by_the_time_limit_and_costs_nothing(world, fpm):
     world.nothing_left()
 
 
-def test_no_process_of_a_run_holds_a_socket_of_the_worker(world, fpm):
+def test_no_run_process_inherits_a_socket_of_the_worker(world, fpm):
     page = Page(fpm, "wait")
     page.working()
     held = sockets(page.worker)
@@ -167,7 +167,7 @@ def test_no_process_of_a_run_holds_a_socket_of_the_worker(world, fpm):
     must(page.result() == "succeeded", "the run did not end well")
 
 
-def test_the_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
+def test_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
     fpm = world.fpm(listen="tcp")
     page = Page(fpm, "wait", mode="detached")
     page.working()
@@ -201,7 +201,7 @@ def can_bind(address):
     pytest.param("wait", lambda page: page.request.answer(), {"request_terminate_timeout": "8s"}, id="terminate_timeout"),
     pytest.param("wait", lambda page: page.server.process.send_signal(signal.SIGUSR2), {"pm.max_children": 2}, id="reload"),
 ))
-def test_a_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
+def test_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
     own = world.fpm(pool=pool) if pool else fpm
     page = Page(own, how, mode="detached")
     page.working()
@@ -211,14 +211,14 @@ def test_a_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, poo
         own.stop(signal.SIGTERM)
 
 
-def test_a_run_detached_while_it_works_survives(world, fpm):
+def test_run_detached_later_survives_the_end_of_its_request(world, fpm):
     page = Page(fpm, "detach")
     page.working()
     page.expect("shutdown")
     page.survived()
 
 
-def test_a_detached_run_survives_its_idle_worker(world):
+def test_detached_run_survives_exit_of_its_idle_worker(world):
     fpm = world.fpm(pool={"pm": "ondemand", "pm.process_idle_timeout": "1s"})
     page = Page(fpm, "leave", mode="detached")
     page.working()
@@ -257,7 +257,7 @@ def test_reloading_php_fpm_leaves_no_attached_run(world):
     patient.stop(signal.SIGTERM)
 
 
-def test_four_at_once_in_four_workers(world, fpm):
+def test_four_workers_run_four_agents_at_once(world, fpm):
     pages = [Page(fpm, "wait") for _ in range(4)]
     for page in pages:
         page.go()
@@ -268,7 +268,7 @@ def test_four_at_once_in_four_workers(world, fpm):
     must(len({page.noted("worker") for page in pages}) == 4, "they did not run in four workers")
 
 
-def test_over_the_limit_a_site_is_busy(world):
+def test_site_over_max_runs_is_busy_until_a_run_ends(world):
     fpm = world.fpm(ini={"wp_codebox.max_runs": 1})
     first = Page(fpm, "wait")
     first.working()
@@ -283,14 +283,14 @@ def test_over_the_limit_a_site_is_busy(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_several_runs_are_waited_for_in_turn(world, fpm):
+def test_one_request_can_wait_for_several_runs_in_turn(world, fpm):
     page = Page(fpm, "many", seconds=1)
     must(page.request.answer() == "end of page", "the page did not end well")
     must(page.count("one succeeded") == 3, f"{page.count('one succeeded')} of 3 succeeded")
     must(page.count("seen all") == 3, f"events were lost or came twice: {page.noted('seen')}")
 
 
-def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
+def test_later_request_lists_follows_and_cancels_a_detached_run(world, fpm):
     page = Page(fpm, "leave", mode="detached")
     run = page.working()
     must(page.request.answer() == "end of page", "the page did not end")
@@ -314,7 +314,7 @@ def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
     must(fpm.runs("get", "site-2", run)["code"] == "wp_codebox_run_not_found", "another site found it")
 
 
-def test_a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
+def test_killed_supervisor_fails_the_wait_and_next_call_settles_the_run(world, fpm):
     page = Page(fpm, "wait")
     run = page.working()
     supervisors = [pid for pid in world.processes() if "supervise" in detectors.command(pid)]
@@ -329,7 +329,7 @@ def test_a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
     must(world.lease_is_free(run), "the lease is still held")
 
 
-def test_a_runner_behind_a_socket_is_no_child_of_php_fpm(world):
+def test_runner_socket_supervisor_is_not_a_child_of_php_fpm(world):
     service, path = world.socket()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait")
@@ -351,7 +351,7 @@ def test_a_runner_behind_a_socket_is_no_child_of_php_fpm(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_a_runner_that_root_serves_gives_guests_a_user_of_their_own(world):
+def test_root_runner_service_gives_guests_their_own_uid(world):
     owner = os.stat(world.state).st_uid
     _service, path = world.socket("root")
     for identity, other in (("own", True), ("shared", False)):
@@ -366,7 +366,7 @@ def test_a_runner_that_root_serves_gives_guests_a_user_of_their_own(world):
         fpm.stop(signal.SIGTERM)
 
 
-def test_a_socket_of_another_user_is_refused(world):
+def test_runner_socket_of_another_user_is_refused(world):
     _service, path = world.socket("nobody")
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait", seconds=1)
@@ -375,5 +375,5 @@ def test_a_socket_of_another_user_is_refused(world):
     fpm.stop(signal.SIGTERM)
 
 
-def test_the_byte_code_cache_was_on(world, fpm):
+def test_opcache_was_enabled_for_these_cases(world, fpm):
     must(json.loads(fpm.get(do="opcache")) is True, "opcache is off: these cases said nothing about it")

@@ -10,7 +10,7 @@ from world import SLEEP, read
 from harness import must
 
 
-def test_the_route_itself_works(world):
+def test_fault_route_without_fault_completes_the_run(world):
     answer, run = trouble(world, "nothing", "event", "echo begun; sleep 0.2")
     must(answer.expect(200).json["run"]["outcome"] == "no_op", answer)
     world.gone([run])
@@ -18,7 +18,7 @@ def test_the_route_itself_works(world):
 
 @pytest.mark.parametrize("where", ("event", "start"))
 @pytest.mark.parametrize("how", TROUBLES)
-def test_a_failure_in_the_page_ends_the_run(world, how, where):
+def test_failing_request_ends_its_attached_run(world, how, where):
     """In the callback for events, or right after the start."""
     answer, run = trouble(world, how, where)
     must(answer.status in TROUBLES[how], f"{how} answered {answer}")
@@ -27,7 +27,7 @@ def test_a_failure_in_the_page_ends_the_run(world, how, where):
     settled(world, run)
 
 
-def test_a_killed_worker_takes_its_run_along(world):
+def test_killed_worker_ends_its_attached_run_and_saves_changes(world):
     before = world.runs()
     thread, worker, answers = waiting(world, "kill", lambda: world.run(f"echo x >x.txt; {SLEEP}", headers={"X-Test-Tag": "kill"}))
     world.guest_is_up()
@@ -42,7 +42,7 @@ def test_a_killed_worker_takes_its_run_along(world):
     must("x.txt" in patch, f"the work so far is lost: {os.listdir(os.path.join(world.site_directory(), 'artifacts'))}")
 
 
-def test_a_request_that_takes_too_long_is_ended_by_php_fpm(world):
+def test_request_terminate_timeout_ends_the_attached_run(world):
     before = world.runs()
     answer = world.run(SLEEP, port=world.short_port)
     must(answer.status in (502, 504) and answer.seconds < 60, answer)
@@ -52,7 +52,7 @@ def test_a_request_that_takes_too_long_is_ended_by_php_fpm(world):
     world.run("sleep 0.1", port=world.short_port).expect(200)
 
 
-def test_the_time_limit_of_php_does_not_count_waiting(world):
+def test_max_execution_time_does_not_count_waiting(world):
     """max_execution_time counts processor time on Linux: a request that waits uses none."""
     answer, _run = trouble(world, "nothing", "event", "echo begun; sleep 3")
     answer.expect(200)

@@ -16,7 +16,7 @@ def begin(world, tag, script=f"echo x >x.txt; {SLEEP}"):
     return thread, worker, answers, newest(world, before)
 
 
-def test_ports_are_free_after_php_fpm_stops(world):
+def test_ports_are_free_after_php_fpm_stops_during_a_run(world):
     must(not can_listen(world.pool_port), "positive control: php-fpm holds its port")
     thread, _worker, answers, run = begin(world, "stop")
     took = world.fpm.stop(signal.SIGTERM)
@@ -32,7 +32,7 @@ def test_ports_are_free_after_php_fpm_stops(world):
     settled(world, run)
 
 
-def test_a_killed_master_leaves_no_run(world):
+def test_killed_php_fpm_master_leaves_no_run(world):
     thread, _worker, answers, run = begin(world, "master")
     workers = children(world.fpm.pid)
     world.fpm.send(signal.SIGKILL)
@@ -50,7 +50,7 @@ def test_a_killed_master_leaves_no_run(world):
     settled(world, run)
 
 
-def test_a_graceful_reload_lets_the_request_end(world):
+def test_graceful_reload_leaves_no_attached_run(world):
     thread, worker, answers, run = begin(world, "reload", f"echo x >x.txt; {SLEEP} & sleep 3")
     world.fpm.send(signal.SIGUSR2)
     thread.join()
@@ -65,7 +65,7 @@ def test_a_graceful_reload_lets_the_request_end(world):
     world.run("true").expect(200)
 
 
-def test_nginx_may_stop(world):
+def test_nginx_stop_ends_the_attached_run(world):
     thread, _worker, answers, run = begin(world, "nginx")
     world.nginx.stop(signal.SIGTERM)
     try:
@@ -77,7 +77,7 @@ def test_nginx_may_stop(world):
     settled(world, run)
 
 
-def test_a_client_that_leaves_cancels(world):
+def test_disconnected_http_client_cancels_the_run(world):
     before = world.runs()
     connection = world.connect()
     import json

@@ -13,7 +13,7 @@ from harness.detectors import parent
 from harness.servers import children, wait_until
 
 
-def test_what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
+def test_leak_detectors_find_a_running_run(world):
     """Positive control of every case that says that nothing is left."""
     before, answers = world.runs(), []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP)))
@@ -31,7 +31,7 @@ def test_what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
     world.gone([run])
 
 
-def test_an_administrator_gets_the_change(world):
+def test_administrator_run_returns_changed_files_and_bundle(world):
     answer = world.run("echo new >new.txt", checks=["test -f new.txt"]).expect(200).json
     must(answer["success"] is True and answer["schema"] == "wp-codebox/agent-task-run/v1", answer)
     must([row["path"] for row in answer["changed_files"]] == ["/wordpress/wp-content/plugins/sample/new.txt"], answer["changed_files"])
@@ -43,12 +43,12 @@ def test_an_administrator_gets_the_change(world):
     bundle.expect(200)
 
 
-def test_a_failed_run_is_an_answer(world):
+def test_failed_run_returns_200_with_success_false(world):
     answer = world.run("exit 7").expect(200).json
     must(answer["success"] is False and answer["run"]["outcome"] == "failed", answer)
 
 
-def test_four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
+def test_fifth_request_waits_for_one_of_four_workers(world):
     before, answers = world.runs(), []
     calls = [lambda user=user: world.run(f"{SLEEP}; echo x >x.txt", user) for user in ("admin", "second", "admin", "second", "admin")]
     asking = threading.Thread(target=lambda: answers.extend(together(*calls)))
@@ -72,7 +72,7 @@ def test_four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
     world.gone()
 
 
-def test_open_batches_of_one_user_leave_workers_for_others(world):
+def test_batches_of_one_user_leave_workers_for_others(world):
     """A batch holds its worker for as long as its tasks take; with four of one user the site would answer nobody."""
     def batch(script, user="admin", headers=None):
         return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)
@@ -108,7 +108,7 @@ def test_open_batches_of_one_user_leave_workers_for_others(world):
     world.gone()
 
 
-def test_large_input_and_output_pass(world):
+def test_large_input_and_output_pass_through_http(world):
     context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
     script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
     answer = world.run(script, context=context).expect(200).json
@@ -127,7 +127,7 @@ def test_large_input_and_output_pass(world):
     must(refused == 413, f"too long a body was answered {refused}")
 
 
-def test_no_process_of_a_run_has_a_socket_of_the_web_server(world):
+def test_no_run_process_inherits_a_socket_of_the_web_server(world):
     """A child of a worker would otherwise keep its listener and its client's connection open."""
     answers = []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP, headers={"X-Test-Tag": "sockets"})))

@@ -22,7 +22,7 @@ def messages(text):
     return found
 
 
-def test_events_come_as_lines_and_as_server_sent_events(bench):
+def test_events_stream_as_json_lines_and_server_sent_events(bench):
     run = bench.sandbox()
     bench.exec(run, "--", "echo", "for the journal")
     # A client is told of the end before it is written down.
@@ -45,7 +45,7 @@ def test_events_come_as_lines_and_as_server_sent_events(bench):
     assert len(ids) == 1 and {e["type"] for e in bus if e.get("executionId") == ids[0]} == {"AGENT_EXEC_CMD", "RUNTIME_OUTPUT", "RUNTIME_EXIT"}
 
 
-def test_a_follower_hears_the_run_to_its_end(bench):
+def test_event_stream_ends_with_the_run(bench):
     run = bench.start()
     with bench.connect(run) as client:
         client.sendall(b"GET /events?projection=journal HTTP/1.1\r\nHost: sandbox\r\n\r\n")
@@ -59,7 +59,7 @@ def test_a_follower_hears_the_run_to_its_end(bench):
     assert heard[-1] == "runtime.artifacts.collected"
 
 
-def test_nothing_else_is_served(bench):
+def test_other_http_requests_on_the_control_socket_are_refused(bench):
     run = bench.sandbox()
     for request, status in [
         ("GET / HTTP/1.1\r\nHost: sandbox", 404),

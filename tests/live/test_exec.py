@@ -13,7 +13,7 @@ import time
 from house import SECRET, guest_processes, open_exec, sleep, until
 
 
-def test_streams_status_directory_and_environment_are_the_programs(bench):
+def test_exec_passes_streams_status_directory_and_environment(bench):
     run = bench.sandbox()
     done = bench.exec(run, "--env", "ONE=1", "--env", "TWO", "--", "sh", "-c",
                       "pwd; cat; echo $ONE-$TWO; echo err >&2; exit 7", input="in\n", env={"TWO": "2"})
@@ -31,7 +31,7 @@ def test_streams_status_directory_and_environment_are_the_programs(bench):
     assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
 
 
-def test_what_cannot_be_run_says_why(bench):
+def test_exec_that_cannot_start_returns_a_stable_code(bench):
     run = bench.sandbox()
     for args, code, status in [
         (["--", "no-such-program"], "wp_codebox_agent_program_missing", 125),
@@ -55,7 +55,7 @@ def test_what_cannot_be_run_says_why(bench):
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
 
 
-def test_its_own_time_ends_a_program_and_not_the_sandbox(bench):
+def test_exec_timeout_ends_the_program_and_not_the_sandbox(bench):
     run = bench.sandbox()
     started = time.monotonic()
     done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
@@ -65,7 +65,7 @@ def test_its_own_time_ends_a_program_and_not_the_sandbox(bench):
     assert bench.exec(run, "--", "true").returncode == 0
 
 
-def test_a_terminal_is_the_users(bench):
+def test_exec_tty_forwards_input_size_and_signals(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
@@ -102,7 +102,7 @@ def test_a_terminal_is_the_users(bench):
         os.close(fd)
 
 
-def test_only_a_program_with_a_terminal_steers_the_users(bench):
+def test_terminal_escapes_are_filtered_without_tty(bench):
     """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
     run = bench.sandbox()
     hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
@@ -147,7 +147,7 @@ def on_a_terminal(argv):
     return shown.decode()
 
 
-def test_a_signal_puts_the_terminal_back(bench):
+def test_sigterm_restores_terminal_settings(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
@@ -164,7 +164,7 @@ def test_a_signal_puts_the_terminal_back(bench):
         os.close(fd)
 
 
-def test_two_clients_at_once_and_one_that_is_killed(bench):
+def test_killed_exec_client_ends_only_its_own_program(bench):
     run = bench.sandbox()
     one = open_exec(bench, run, "--", "sh", "-c", f"read a; echo one $a; {sleep(72)}")
     two = open_exec(bench, run, "--", "sh", "-c", "read a; echo two $a; read b; echo $b; exit 3")
@@ -185,7 +185,7 @@ def test_two_clients_at_once_and_one_that_is_killed(bench):
     assert two.stdout.readline() == "still\n" and two.wait() == 3
 
 
-def test_a_client_may_leave_its_program(bench):
+def test_exec_leave_keeps_the_program_after_client_death(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
     assert client.stdout.readline() == "up\n"
@@ -195,7 +195,7 @@ def test_a_client_may_leave_its_program(bench):
     until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
 
 
-def test_signals_of_a_client_reach_its_program(bench):
+def test_sigint_to_exec_client_reaches_the_program(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.1; done")
     assert client.stdout.readline() == "up\n"
@@ -203,7 +203,7 @@ def test_signals_of_a_client_reach_its_program(bench):
     assert client.stdout.readline() == "caught\n" and client.wait() == 5
 
 
-def test_secrets_are_replaced_on_every_way_out(bench):
+def test_exec_output_and_journal_redact_secrets(bench):
     run = bench.start("--policy", policy(bench), "--secret-env", "API_KEY", env={"API_KEY": SECRET})
     # The guest has the value only because the policy exposes it: the control.
     done = bench.exec(run, "--", "sh", "-c", "echo ${#API_KEY}; echo $API_KEY; printf %s $API_KEY; sleep 0.2; echo")
@@ -218,7 +218,7 @@ def test_secrets_are_replaced_on_every_way_out(bench):
     bench.ask(run, {"type": "close"})
 
 
-def test_a_slow_reader_holds_up_nobody(bench):
+def test_slow_exec_client_does_not_delay_others(bench):
     run = bench.sandbox()
     call = {"live": 1, "actor": "slow", "request": {"type": "exec", "argv": ["sh", "-c", "yes | head -c 30000000"]}}
     with bench.connect(run) as slow:
@@ -231,7 +231,7 @@ def test_a_slow_reader_holds_up_nobody(bench):
     until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
 
 
-def test_readers_that_halt_lose_nothing(bench):
+def test_pausing_readers_lose_no_output(bench):
     """The last words of a program lie in its pipe when it has ended, and its client takes them one by one."""
     run = bench.start(hold="5m")
     assert bench.exec(run, "--", "true").returncode == 0
@@ -261,7 +261,7 @@ def test_readers_that_halt_lose_nothing(bench):
     bench.ask(run, {"type": "close"})
 
 
-def test_output_beyond_the_limit_keeps_both_ends_in_the_record(bench):
+def test_output_over_the_limit_is_truncated_only_in_the_record(bench):
     run = bench.start("--output-limit", "4K")
     script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
     done = bench.exec(run, "--", "sh", "-c", script)

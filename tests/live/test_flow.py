@@ -129,7 +129,7 @@ def stdin(data):
     return {"type": "stdin", "base64": base64.b64encode(data).decode()}
 
 
-def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
+def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
     """Side by side: a program that reads late and a client that does; with CODEBOX_FULL=1 also both in turn."""
     run = bench.start("--hold-max", "120m", hold="120m") if FULL else bench.sandbox()
     wanted = digest(pattern(SIZE))
@@ -195,7 +195,7 @@ def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
     assert not failures, failures
 
 
-def test_a_signal_passes_a_full_input(bench):
+def test_signal_reaches_a_program_with_full_stdin(bench):
     run = bench.sandbox()
     script = 'trap "exit 5" INT; echo up; while :; do sleep 0.1; done'
     with client(bench, run, "--", "sh", "-c", script) as full:
@@ -206,7 +206,7 @@ def test_a_signal_passes_a_full_input(bench):
         assert full.wait(60) == 5, full.stderr.read()
 
 
-def test_a_signal_and_input_pass_a_full_output(bench):
+def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
     """A client that does not read holds up its program's output, and nothing of what it says."""
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
@@ -230,7 +230,7 @@ def full(reader):
     return seen[0] > 0 and len(set(seen)) == 1
 
 
-def test_a_client_that_dies_gives_no_end_of_input(bench):
+def test_killed_client_does_not_signal_end_of_input(bench):
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-got flow-whole")
     script = "cat >flow-got; echo whole >flow-whole"
@@ -247,7 +247,7 @@ def test_a_client_that_dies_gives_no_end_of_input(bench):
     assert shell(bench, run, "cat flow-got flow-whole") == "allwhole\n"
 
 
-def test_a_line_that_is_no_input_ends_the_program(bench):
+def test_malformed_stdin_message_ends_the_program(bench):
     run = bench.sandbox()
     cut = json.dumps(stdin(b"lost")).encode()[:-9]
     for bad in ({"type": "stdin", "base64": "!!"}, b'"x"\n', cut + json.dumps(stdin(b"next")).encode() + b"\n", {"type": "stdin"}):
@@ -268,7 +268,7 @@ def test_a_line_that_is_no_input_ends_the_program(bench):
     assert bench.exec(run, "--", "cat", input="alive").stdout == "alive"
 
 
-def test_clients_with_and_without_credit_get_the_same_bytes(bench):
+def test_stdin_with_and_without_credit_delivers_equal_bytes(bench):
     """The plain one in lines that are cut at every byte."""
     run = bench.sandbox()
     words = [bytes([n]) * (n + 1) + b"\n" for n in range(64)]
@@ -283,7 +283,7 @@ def test_clients_with_and_without_credit_get_the_same_bytes(bench):
         assert b"".join(printed(r) for r in replies if r["type"] == "output") == b"".join(words) and replies[-1]["code"] == 0
 
 
-def test_a_program_that_closes_its_input_stops_the_producer(bench):
+def test_closed_program_stdin_stops_the_producer(bench):
     run = bench.sandbox()
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as producer:
         argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")
@@ -299,7 +299,7 @@ def test_a_program_that_closes_its_input_stops_the_producer(bench):
             assert consumer.wait(60) == 128 + signal.SIGTERM
 
 
-def test_input_that_cannot_be_read_kills_the_program(bench):
+def test_unreadable_stdin_kills_the_program(bench):
     """A directory as standard input: the read fails, and a failed read is no end of input."""
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-whole")

@@ -12,7 +12,7 @@ def states(bench, run):
     return [change["to"] for change in changes], changes
 
 
-def test_its_time_ends_it_and_its_work_is_kept(bench):
+def test_expired_hold_ends_the_sandbox_with_a_bundle(bench):
     run = bench.start(hold="12s")
     assert bench.exec(run, "--", "sh", "-c", "echo made >made.txt").returncode == 0
     client = open_exec(bench, run, "--", *sleep(73).split())
@@ -27,7 +27,7 @@ def test_its_time_ends_it_and_its_work_is_kept(bench):
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_sandbox_not_held", done
 
 
-def test_nobody_uses_it_and_it_ends(bench):
+def test_idle_sandbox_ends_after_hold_idle(bench):
     run = bench.start("--hold-idle", "15s", hold="5m")
     # A program that runs is use, however silent.
     assert bench.exec(run, "--", "sleep", "17").returncode == 0
@@ -36,7 +36,7 @@ def test_nobody_uses_it_and_it_ends(bench):
     assert states(bench, run)[1][3]["reason"] == "nobody used it"
 
 
-def test_a_request_with_an_unknown_member_is_refused(bench):
+def test_request_with_an_unknown_member_is_refused(bench):
     run = bench.start(hold="5m")
     assert bench.ask(run, {"type": "status"})["type"] == "answer", "the control"
     for request, member in (
@@ -49,7 +49,7 @@ def test_a_request_with_an_unknown_member_is_refused(bench):
         assert f"`{member}`" in refused["error"]["message"], refused
 
 
-def test_it_lives_longer_when_asked_and_never_too_long(bench):
+def test_extend_ttl_is_bounded_by_hold_max(bench):
     run = bench.start("--hold-max", "45s", hold="10s")
     first = bench.ask(run, {"type": "status"})["answer"]
     refused = bench.ask(run, {"type": "extend_ttl", "ttl_ms": 60_000})
@@ -65,7 +65,7 @@ def test_it_lives_longer_when_asked_and_never_too_long(bench):
     assert any(c["actor"] == "cli:extender" for c in changes) and shown["outcome"] == "succeeded", changes
 
 
-def test_a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
+def test_stopped_guest_sync_fails_when_the_hold_expires(bench):
     """Its program that carries files is stopped: whoever asks for some waits, but not longer than the sandbox lives."""
     run = bench.start(hold="5m")
     tree = {"type": "sync_out", "path": "/workspace/plugin", "everything": True}
@@ -77,7 +77,7 @@ def test_a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
     assert bench.until_ended(run, patience=60)["outcome"] == "succeeded"
 
 
-def test_who_closes_it_says_why(bench):
+def test_close_records_actor_and_reason(bench):
     run = bench.start()
     answer = bench.ask(run, {"type": "close", "reason": "enough for today"}, actor="cli:closer")
     assert answer["type"] == "answer", answer
@@ -86,7 +86,7 @@ def test_who_closes_it_says_why(bench):
     assert (last["actor"], last["reason"]) == ("cli:closer", "enough for today"), last
 
 
-def test_a_cancellation_ends_it_and_everybody_in_it(bench):
+def test_cancellation_ends_the_sandbox_and_its_programs(bench):
     run = bench.start()
     client = open_exec(bench, run, "--", "sh", "-c", f"echo up; {sleep(74)}")
     assert client.stdout.readline() == "up\n"
@@ -96,7 +96,7 @@ def test_a_cancellation_ends_it_and_everybody_in_it(bench):
     assert shown["outcome"] == "cancelled" and not guest_processes(sleep(74)), shown
 
 
-def test_nothing_survives_its_supervisor(bench):
+def test_guest_dies_with_its_killed_supervisor(bench):
     run = bench.start()
     client = open_exec(bench, run, "--", "sh", "-c", f"echo up; {sleep(75)}")
     assert client.stdout.readline() == "up\n"
@@ -109,7 +109,7 @@ def test_nothing_survives_its_supervisor(bench):
     assert "its process was ended by a signal that it could not answer" in shown["error"]["message"], shown
 
 
-def test_a_guest_that_dies_is_a_failure(bench):
+def test_guest_ended_by_memory_limit_is_failed(bench):
     run = bench.start("--memory", "200M")
     done = bench.exec(run, "--", "php", "-d", "memory_limit=-1", "-r",
                       "$a = []; while (true) { $a[] = str_repeat('x', 1 << 20); }")
@@ -121,7 +121,7 @@ def test_a_guest_that_dies_is_a_failure(bench):
     assert states(bench, run)[0][-3:] == ["failed", "destroying", "destroyed"]
 
 
-def test_a_guest_that_is_killed_says_which_process_and_by_what(bench):
+def test_killed_guest_names_the_process_and_signal(bench):
     """Its first process, its launcher and what started that, each in a sandbox of its own."""
     started = []
     for seconds in (83, 84, 85):
@@ -162,7 +162,7 @@ def is_first(pid):
         return next(line for line in file if line.startswith("NSpid:")).split()[-1] == "1"
 
 
-def test_requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
+def test_requests_wait_until_ready_or_fail_with_the_command(bench):
     run = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(8); echo 1;")
     assert bench.ask(run, {"type": "status"})["answer"]["state"] in ("requested", "provisioning")
     assert bench.exec(run, "--", "echo", "waited").stdout == "waited\n"
@@ -174,7 +174,7 @@ def test_requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
     assert bench.until_ended(plain)["outcome"] == "failed"
 
 
-def test_hostile_lines_change_nothing(bench):
+def test_malformed_requests_do_not_disturb_the_sandbox(bench):
     run = bench.sandbox()
     call = {"live": 1, "actor": "x", "request": {"type": "status"}}
     for data in [

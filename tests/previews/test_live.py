@@ -34,7 +34,7 @@ def title(port):
     return re.search(r"<title>(.*?)</title>", page.body.decode(), re.S).group(1)
 
 
-def test_visitors_are_answered_while_a_command_runs(bench):
+def test_preview_answers_visitors_while_a_command_runs(bench):
     """Silent and talkative commands, which end only when three visitors were answered meanwhile."""
     port = shared(bench)[0].port
     place = "/wp-content/plugins/sample/lib"
@@ -57,7 +57,7 @@ def test_visitors_are_answered_while_a_command_runs(bench):
         must(results and results[0]["status"] == "ok", f"visitors waited for the command: {str(results)[:600]}")
 
 
-def test_the_same_address_shows_the_site_that_was_restored(bench):
+def test_preview_address_shows_the_restored_site(bench):
     port = shared(bench)[0].port
     command(bench, "wordpress.wp-cli", "command=option update blogname Kept")
     must(title(port).startswith("Kept"), title(port))
@@ -73,7 +73,7 @@ def test_the_same_address_shows_the_site_that_was_restored(bench):
     must(preview["status"] == "open" and preview["localUrl"] == f"http://127.0.0.1:{port}", str(preview))
 
 
-def test_at_level_reduced_there_is_no_preview_and_no_browser(bench):
+def test_preview_and_browser_are_refused_at_level_reduced(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (

@@ -20,7 +20,7 @@ def shared(bench):
     return held
 
 
-def test_a_site_is_served_as_by_a_web_server(bench):
+def test_preview_serves_pages_assets_and_hides_private_files(bench):
     held = shared(bench)
     port = held.port
     must(port == previews.shared("port", free_port), held.said)
@@ -45,7 +45,7 @@ def test_a_site_is_served_as_by_a_web_server(bench):
     must(b"a.txt" not in listing.body, f"a directory was listed: {listing}")
 
 
-def test_names_of_hidden_files_that_are_not_there_are_wordpresss(bench):
+def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
     """A slug may look like one. Who answers is seen by the body: ours for a hidden file is plain text."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
@@ -77,7 +77,7 @@ def _logged_in(bench, port):
     return "; ".join(cookies), done
 
 
-def test_a_visitor_logs_in(bench):
+def test_preview_visitor_can_log_in(bench):
     port = shared(bench).port
     cookies, done = _logged_in(bench, port)
     must(not any("domain" in c.lower() for c in done.header("set-cookie")), str(done))
@@ -87,7 +87,7 @@ def test_a_visitor_logs_in(bench):
     must(outside.status == 302, f"the control: {outside}")
 
 
-def test_a_rest_client_that_overrides_the_method_deletes(bench):
+def test_rest_method_override_header_deletes_a_post(bench):
     """As the block editor does: DELETE is a POST that names the method in a header. Without the header it is an update."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)
@@ -102,7 +102,7 @@ def test_a_rest_client_that_overrides_the_method_deletes(bench):
     must(trashed["status"] == "trash", json.dumps(trashed)[:600])
 
 
-def test_a_login_link_opens_the_admin_area_once(bench):
+def test_preview_login_link_works_once(bench):
     held = shared(bench)
     port, origin = held.port, f"http://127.0.0.1:{held.port}"
     command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
@@ -124,7 +124,7 @@ def test_a_login_link_opens_the_admin_area_once(bench):
     must(nobody.status == 404 and not nobody.header("set-cookie"), str(nobody))
 
 
-def test_a_visitor_cannot_ask_for_the_login_itself(bench):
+def test_preview_visitor_cannot_request_the_login_endpoint(bench):
     port = shared(bench).port
     for headers in ({}, {"X-Codebox-Login": ""}, {"X-Codebox-Login": "admin"}, {"x_codebox_login": "admin"}, {"x.codebox.login": "admin"}):
         page = forced(ask(port, "/.codebox/login", headers=headers))
@@ -139,7 +139,7 @@ def _login_name(bench):
     return "".join(e["data"].get("text", "") for e in answer.json["events"] if e["data"].get("stream") == "stdout").strip()
 
 
-def test_nobody_else_is_answered(bench):
+def test_preview_refuses_foreign_hosts_upgrades_and_tunnels(bench):
     port = shared(bench).port
     must(forced(ask(port, "/", host=f"rebound.example:{port}")).status == 421, "a name that was rebound")
     must(forced(ask(port, "/", host=f"localhost:{port}")).status == 200, "the control")
@@ -154,7 +154,7 @@ def test_nobody_else_is_answered(bench):
         must(b" 400 " in raw.makefile("rb").readline(), "two lengths")
 
 
-def test_a_flood_of_slow_connections_is_survived(bench):
+def test_preview_survives_a_flood_of_slow_connections(bench):
     port = shared(bench).port
     slow = []
     for _ in range(300):
@@ -177,7 +177,7 @@ def _answers(port):
         return False
 
 
-def test_a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
+def test_taken_preview_port_refuses_the_run_at_once(bench):
     port = shared(bench).port
     began = time.monotonic()
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180s", "--preview-port", str(port),
@@ -191,7 +191,7 @@ def test_a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
                   ).expect(1, "wp_codebox_preview_unavailable")
 
 
-def test_a_token_opens_and_nothing_else(bench):
+def test_preview_opens_only_with_its_token(bench):
     """A second preview beside the first; its supervisor is killed at the end."""
     held = Held(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
                 "https://preview.example.org", seconds=600)
@@ -227,7 +227,7 @@ def test_a_token_opens_and_nothing_else(bench):
     held.end()
 
 
-def test_a_preview_ends_in_time_and_its_port_is_free(bench):
+def test_expired_preview_frees_its_port(bench):
     port = free_port()
     held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
                 "--command", "wordpress.run-php", "--arg", f"code=passthru('{sleeper(66)}');", "--check", "true", seconds=25)
@@ -255,7 +255,7 @@ def test_a_preview_ends_in_time_and_its_port_is_free(bench):
     bench.call("artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"], "--state", bench.state, "--json").expect(0)
 
 
-def test_a_cancelled_run_closes_its_preview(bench):
+def test_cancelled_run_closes_its_preview(bench):
     held = shared(bench)
     port = held.port
     answer = held.cancel()

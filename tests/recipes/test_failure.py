@@ -10,7 +10,7 @@ from harness import must
 from recipes import honest, php, wp
 
 
-def test_a_step_that_fails_stops_the_run(bench):
+def test_failed_step_skips_later_steps_and_runs_after(bench):
     path = recipes.write(bench, "stop", {
         "before": [php("echo 'prepared';")],
         "steps": [wp("option get no_such_option"), php("echo 'not reached';")],
@@ -27,7 +27,7 @@ def test_a_step_that_fails_stops_the_run(bench):
     recipes.verified(bench, answer)
 
 
-def test_a_step_that_may_fail_does_not(bench):
+def test_failure_of_allowed_or_advisory_step_is_tolerated(bench):
     """The control of the case before: the same step, allowed and as advice."""
     for name in ("allowFailure", "advisory"):
         path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
@@ -35,7 +35,7 @@ def test_a_step_that_may_fail_does_not(bench):
         must(answer.json["executions"][-1]["stdout"] == "reached", str(answer))
 
 
-def test_a_probe_that_fails_fails_the_run_unless_it_may(bench):
+def test_failed_probe_fails_the_run_unless_allowed(bench):
     for allowed, status in ((False, 1), (True, 0)):
         probe = {"name": "shape", "step": php("echo 'no json';"), "expectJson": True, "allowFailure": allowed}
         answer = recipes.run(bench, recipes.write(bench, f"probe-{status}", [php("echo 1;")], probes=[probe])).expect(status)
@@ -44,7 +44,7 @@ def test_a_probe_that_fails_fails_the_run_unless_it_may(bench):
             must(honest(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
 
 
-def test_a_step_has_its_own_time(bench):
+def test_step_timeout_fails_the_step_and_not_the_guest(bench):
     path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 120 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
     began = time.monotonic()
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
@@ -54,7 +54,7 @@ def test_a_step_has_its_own_time(bench):
     must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
 
 
-def test_the_run_has_its_time(bench):
+def test_recipe_run_timeout_keeps_the_changes(bench):
     source = bench.source("timed")
     path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
@@ -84,7 +84,7 @@ def runs(bench):
     return listed["runs"]
 
 
-def test_an_interrupt_ends_the_run_and_keeps_the_work(bench):
+def test_sigint_ends_the_recipe_run_and_keeps_changes(bench):
     arguments, process = started(bench, "interrupt")
     process.send_signal(signal.SIGINT)
     answer = bench.finish(arguments, process)
@@ -92,7 +92,7 @@ def test_an_interrupt_ends_the_run_and_keeps_the_work(bench):
     must("made.txt" in answer.stderr, f"the work is lost\n{answer}")
 
 
-def test_a_caller_that_dies_ends_the_run(bench):
+def test_killed_caller_cancels_the_recipe_run(bench):
     _, process = started(bench, "killed")
     process.kill()
     process.wait()
@@ -109,7 +109,7 @@ def test_a_caller_that_dies_ends_the_run(bench):
     must("cancelled" in json.dumps(newest), f"it came to {newest}")
 
 
-def test_a_loop_that_does_not_end_fails(bench):
+def test_continuation_past_max_iterations_fails(bench):
     arguments = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
     step = {"command": "command-agent-run", "args": ["command=php", arguments, "parse-json=1"],
             "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},
@@ -121,7 +121,7 @@ def test_a_loop_that_does_not_end_fails(bench):
     must("max-iterations-exhausted" in document["error"]["message"], str(document["error"]))
 
 
-def test_declared_files_are_there_or_the_run_fails(bench):
+def test_missing_or_invalid_declared_artifact_fails_the_run(bench):
     secret = "sk-" + "A1b2C3d4" * 6
     step = php(f"file_put_contents( '/tmp/a.json', '{{\"schema\":\"x/v1\"}}' ); file_put_contents( '/tmp/b.json', 'no json' ); file_put_contents( '/tmp/c.txt', 'OPENAI_API_KEY={secret}' );")
     good = [{"name": "a", "type": "report", "path": "/tmp/a.json", "payloadSchema": "x/v1"}]

@@ -29,7 +29,7 @@ def events(bench, run_id):
     return bench.call("runs", "events", run_id, "--limit", "1000", "--state", bench.state, "--site", bench.site, "--json").expect(0).json["events"]
 
 
-def test_a_snapshot_keeps_files_and_database_and_the_patch_stays_whole(bench):
+def test_snapshot_restores_files_and_database_with_a_complete_patch(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh(CHANGE)
@@ -72,7 +72,7 @@ def test_a_snapshot_keeps_files_and_database_and_the_patch_stays_whole(bench):
     must(found == CHANGED, f"{found}")
 
 
-def test_what_was_changed_on_disk_is_refused_and_the_sandbox_goes_on(bench):
+def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh("echo first > plugin.php")
@@ -101,7 +101,7 @@ def test_what_was_changed_on_disk_is_refused_and_the_sandbox_goes_on(bench):
     box.do("destroy").expect(0)
 
 
-def test_a_program_that_runs_is_in_the_way_and_two_snapshots_take_turns(bench):
+def test_running_program_blocks_snapshot_and_snapshots_serialize(bench):
     forget(bench)
     box = Sandbox(bench)
     here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
@@ -127,7 +127,7 @@ def test_a_program_that_runs_is_in_the_way_and_two_snapshots_take_turns(bench):
     box.do("destroy").expect(0)
 
 
-def test_killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
+def test_kill_during_snapshot_leaves_none_or_a_complete_one(bench):
     forget(bench)
     whole = none = 0
     # More of them only while none came early enough.
@@ -159,7 +159,7 @@ def test_killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
     must(none > 0, f"no kill came early enough: {whole} whole")
 
 
-def test_without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
+def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system")
     forget(bench)
@@ -186,7 +186,7 @@ def test_without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
         subprocess.run(["umount", snapshots(bench)], check=False)
 
 
-def test_a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
+def test_sandbox_expires_by_idle_and_ttl_and_leaves_a_tombstone(bench):
     idle = Sandbox(bench, None, "10m", "15s")
     short = Sandbox(bench, idle.source, "15s")
     long = Sandbox(bench, idle.source, "20s")
@@ -214,7 +214,7 @@ def test_a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
     must(all(actor for _, actor in changes) and ("destroying", "test:suite") in changes, f"{changes}")
 
 
-def test_a_reset_sets_up_again_what_the_profile_says(bench):
+def test_reset_repeats_the_profile_setup(bench):
     setup = "setup:\n  commands:\n    - { command: wordpress.wp-cli, args: [command=option add set_up yes] }\n"
     made = call(bench, "create", "--profile", profile(bench, "9m", more=setup), "--source", bench.source("sandbox-plugin")).expect(0).json
     box = Sandbox.of(bench, made["id"])
@@ -227,7 +227,7 @@ def test_a_reset_sets_up_again_what_the_profile_says(bench):
     box.end()
 
 
-def test_profiles_are_judged_and_costs_are_estimated(bench):
+def test_profile_validation_and_cost_estimate(bench):
     path = profile(bench)
     judged = bench.call("profile", "validate", path, "--json").expect(0).json
     must(judged["valid"] and judged["id"] == "profile.test", f"{judged}")
@@ -245,7 +245,7 @@ def test_profiles_are_judged_and_costs_are_estimated(bench):
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
 
 
-def test_each_guest_that_replaces_another_has_an_identity_of_its_own(bench):
+def test_guest_after_restore_or_reset_keeps_its_identity_choice(bench):
     """The outer number in a guest's uid map is the spawner's own number for the guest, or the owner's kernel uid."""
     if os.geteuid() != 0:
         skip_unless_root("a kernel uid of its own")

@@ -33,7 +33,7 @@ def foreign(bench, *names):
     return found
 
 
-def test_a_sandbox_is_not_ended_when_it_cannot_be_made_again(bench):
+def test_recreate_that_cannot_succeed_does_not_end_the_sandbox(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh("echo kept > plugin.php")
@@ -58,7 +58,7 @@ def test_a_sandbox_is_not_ended_when_it_cannot_be_made_again(bench):
         call(bench, "destroy", name).expect(0)
 
 
-def test_whoever_recreates_as_root_leaves_nothing_of_root_s(bench):
+def test_recreate_as_root_leaves_no_files_owned_by_root(bench):
     if os.geteuid() != 0:
         skip_unless_root("to be root")
     box = Sandbox(bench)
@@ -84,7 +84,7 @@ def audited(bench):
         return []
 
 
-def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom(bench):
+def test_unused_snapshot_is_removed_and_audited(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh("echo one > plugin.php")
@@ -125,7 +125,7 @@ def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_w
     must(kept(bench) == [], f"{kept(bench)}")
 
 
-def test_costs_are_told_of_the_profile_first(bench):
+def test_cost_estimate_prefers_samples_of_the_profile(bench):
     path = profile(bench)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -153,7 +153,7 @@ def lines(path, *names):
         return [json.loads(line) for line in file]
 
 
-def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
+def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh("echo before the reset")
@@ -201,7 +201,7 @@ def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
 
 
-def test_whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
+def test_state_is_reported_during_start_and_right_after_death(bench):
     forget(bench)
     setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
     making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
@@ -248,7 +248,7 @@ def locks_of(bench, box):
     return copies
 
 
-def test_a_journal_that_cannot_be_written_any_more_loses_no_work(bench):
+def test_unwritable_journal_fails_the_run_and_keeps_changes(bench):
     forget(bench)
     words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
     # What stands for a full disk is a limit on the size of files: with this signal ignored, writing beyond it is an error.
@@ -317,7 +317,7 @@ def whole(bench, source, snapshot, file, content):
     again.do("destroy").expect(0)
 
 
-def test_destroyed_while_its_state_is_kept_it_ends_after_that(bench):
+def test_destroy_during_snapshot_waits_for_the_snapshot(bench):
     forget(bench)
     box = Sandbox(bench)
     box.sh(MANY)
@@ -330,7 +330,7 @@ def test_destroyed_while_its_state_is_kept_it_ends_after_that(bench):
     whole(bench, box.source, made["id"], "many/1199", "1199\n")
 
 
-def test_its_time_is_up_while_its_state_is_kept(bench):
+def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
     """The snapshot is finished. Whoever asked for more time meanwhile gets it: he did not ask too late."""
     forget(bench)
     for more in (False, True):
@@ -367,7 +367,7 @@ def test_its_time_is_up_while_its_state_is_kept(bench):
         longer.close()
 
 
-def test_several_keep_remove_collect_and_destroy_at_once(bench):
+def test_concurrent_snapshot_remove_gc_and_destroy_stay_consistent(bench):
     forget(bench)
     box, other = Sandbox(bench), Sandbox(bench)
     for one in (box, other):
@@ -392,7 +392,7 @@ def test_several_keep_remove_collect_and_destroy_at_once(bench):
     other.do("destroy").expect(0)
 
 
-def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
+def test_kill_during_restore_leaves_the_snapshot_intact(bench):
     forget(bench)
     source = bench.source("sandbox-plugin")
     ended = 0
@@ -420,7 +420,7 @@ def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench
     must(ended < tries, "no kill came early enough")
 
 
-def test_without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
+def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system")
     name = f"{bench.site}-full"
@@ -486,7 +486,7 @@ def full(path):
             pass
 
 
-def test_at_level_reduced_states_are_refused_with_a_reason(bench):
+def test_snapshot_at_level_reduced_is_refused(bench):
     forget(bench)
     path = os.path.join(bench.directory, "profile-reduced.yaml")
     with open(profile(bench), encoding="utf-8") as file:
@@ -518,7 +518,7 @@ def test_at_level_reduced_states_are_refused_with_a_reason(bench):
         call(bench, "destroy", name).expect(0)
 
 
-def test_what_is_no_state_is_kept_nowhere(bench):
+def test_snapshot_contains_only_workspace_and_wp_content(bench):
     """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
     forget(bench)
     box = Sandbox(bench)
@@ -548,7 +548,7 @@ echo marker-inside > /wordpress/wp-content/inside.txt; echo marker-inside > insi
     box.do("destroy").expect(0)
 
 
-def test_whoever_makes_one_is_told_of_its_preview(bench):
+def test_sandbox_create_returns_its_preview_url(bench):
     path = os.path.join(bench.directory, "profile-preview.yaml")
     with open(profile(bench), encoding="utf-8") as file:
         text = file.read()
@@ -564,7 +564,7 @@ def test_whoever_makes_one_is_told_of_its_preview(bench):
     box.do("destroy").expect(0)
 
 
-def test_a_restored_state_hides_git_as_its_first_guest_did(bench):
+def test_restored_snapshot_hides_git_directories(bench):
     forget(bench)
     source = repository(bench)
     box = Sandbox(bench, source)
@@ -579,7 +579,7 @@ def test_a_restored_state_hides_git_as_its_first_guest_did(bench):
         guest.do("destroy").expect(0)
 
 
-def test_a_profile_chooses_the_repository_of_its_workspace(bench):
+def test_profile_git_setting_selects_the_workspace_repository(bench):
     forget(bench)
     work_tree, plain = real(bench, "profile-real"), bench.source("profile-plain")
     with open(profile(bench), encoding="utf-8") as file:
