@@ -40,7 +40,7 @@ def test_slow_stream_or_single_document_response_works(bench):
     good_run(bench, ANTHROPIC, pace={"bytes": 41, "milliseconds": 1})
 
 
-def temporary(bench, faults, api, tries):
+def run_with_temporary_fault(bench, faults, api, tries):
     """The faults happen after an edit; the same turn is asked again and nothing is done twice."""
     append = call("terminal.run", command="echo once >> lib/a.txt")
     answer = bench.play([append, *faults, finish()], api=api)
@@ -55,17 +55,17 @@ def temporary(bench, faults, api, tries):
 def test_status_429_waits_for_retry_after(bench):
     limited = {"fault": "status", "status": 429, "headers": {"Retry-After": "1"}, "times": 2}
     for api in (OPENAI, ANTHROPIC):
-        answer = temporary(bench, [limited], api, 4)
+        answer = run_with_temporary_fault(bench, [limited], api, 4)
         times = [row["time"] for row in answer.requests]
         must(times[2] - times[1] >= 0.99 and times[3] - times[2] >= 0.99, f"retry-after was not honoured: {times}")
 
 
 def test_temporary_provider_faults_are_retried(bench):
-    temporary(bench, [{"fault": "status", "status": 500}, {"fault": "status", "status": 503}], OPENAI, 4)
-    temporary(bench, [{"fault": "status", "status": 529, "message": "Overloaded"}], ANTHROPIC, 3)
+    run_with_temporary_fault(bench, [{"fault": "status", "status": 500}, {"fault": "status", "status": 503}], OPENAI, 4)
+    run_with_temporary_fault(bench, [{"fault": "status", "status": 529, "message": "Overloaded"}], ANTHROPIC, 3)
     for api in (OPENAI, ANTHROPIC):
-        temporary(bench, [{"cut": 2, "text": "half an answ"}], api, 3)
-        temporary(bench, [{"fault": "error-event", "message": "overloaded"}], api, 3)
+        run_with_temporary_fault(bench, [{"cut": 2, "text": "half an answ"}], api, 3)
+        run_with_temporary_fault(bench, [{"fault": "error-event", "message": "overloaded"}], api, 3)
 
 
 def test_failed_tool_call_prints_its_reason_in_agent_output(bench):
@@ -79,7 +79,7 @@ def test_failed_tool_call_prints_its_reason_in_agent_output(bench):
     must("[task.finish: ok]" in words, f"the call that went well: {words}")
 
 
-def gone(bench, fault, api=OPENAI):
+def run_with_lasting_fault(bench, fault, api=OPENAI):
     """An edit, then a provider that never gets well: failed, with the edit saved."""
     answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
@@ -91,28 +91,28 @@ def gone(bench, fault, api=OPENAI):
 
 
 def test_provider_that_stays_down_fails_the_run_and_saves_changes(bench):
-    gone(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
+    run_with_lasting_fault(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
 
 
 def test_stream_that_is_always_cut_fails_the_run(bench):
-    gone(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
+    run_with_lasting_fault(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
 
 
 def test_malformed_stream_fails_the_run(bench):
-    gone(bench, {"fault": "malformed"})
+    run_with_lasting_fault(bench, {"fault": "malformed"})
 
 
 def test_truncated_document_fails_the_run(bench):
-    gone(bench, {"fault": "malformed", "whole": True})
+    run_with_lasting_fault(bench, {"fault": "malformed", "whole": True})
 
 
 def test_empty_response_fails_the_run(bench):
-    gone(bench, {"fault": "empty"}, ANTHROPIC)
+    run_with_lasting_fault(bench, {"fault": "empty"}, ANTHROPIC)
 
 
 def test_oversized_response_is_not_read_to_its_end(bench):
     for api in (OPENAI, ANTHROPIC):
-        gone(bench, {"fault": "oversized", "bytes": 256 << 20}, api)
+        run_with_lasting_fault(bench, {"fault": "oversized", "bytes": 256 << 20}, api)
 
 
 def test_unreachable_provider_fails_the_run(bench):

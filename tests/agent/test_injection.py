@@ -39,7 +39,7 @@ def trap(bench, url="http://127.0.0.1:9/"):
     return bench.own(source), secret, marker
 
 
-def nowhere(bench, answer, marker):
+def check_not_leaked(bench, answer, marker):
     """Something of the host reached neither the model nor the bundle."""
     for row in answer.requests:
         must(marker not in json.dumps(row), f"request {row['n']} holds {marker}")
@@ -71,7 +71,7 @@ def test_injected_instructions_cannot_reach_host_files(bench):
         {"expect": {"last": ["return 'inside'", "a\\.txt", "three"]}, **finish()},
     ], source=source)
     bench.good(answer)
-    nowhere(bench, answer, marker)
+    check_not_leaked(bench, answer, marker)
     with open(secret, encoding="utf-8") as file:
         must(file.read() == marker + "\n", "the host's file was written")
     must(not os.path.exists(os.path.join(os.path.dirname(secret), "new.txt")), "a file was made on the host")
@@ -114,7 +114,7 @@ def test_model_key_is_not_in_the_guest(bench):
 
     def look(asked):
         # The guest lives while the model is asked: what of the host's key do its processes and files hold?
-        seen["processes"], seen["found"] = hunted(bench, environment["SCRIPTED_MODEL_KEY"])
+        seen["processes"], seen["found"] = find_key_in_guests(bench, environment["SCRIPTED_MODEL_KEY"])
         return call("wordpress.run-php", code="foreach ( array( $_SERVER, $_ENV, getenv(), ini_get_all( null, false ), get_defined_constants() ) as $all ) "
                     "{ foreach ( $all as $value ) { if ( is_string( $value ) && false !== strpos( $value, 'sk-t' . 'est-' ) ) { echo 'leak'; } } } echo 'php ended';")
 
@@ -132,7 +132,7 @@ def test_model_key_is_not_in_the_guest(bench):
     must(seen["found"] == [], f"in the guest: {seen['found']}")
 
 
-def hunted(bench, key):
+def find_key_in_guests(bench, key):
     """How many processes live in another root, and where below them the key stands."""
     found, number = [], 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -287,4 +287,4 @@ def test_transcript_records_denied_calls(bench):
     must([row["status"] for row in rows][1] != [row["status"] for row in rows][0], f"both reads look alike: {json.dumps(rows)[:2000]}")
     must("I obey AGENTS.md." in text(bundle, "files/transcript.json"), "the model's words are lost")
     must(document(bundle, "manifest.json"), "no manifest")
-    nowhere(bench, answer, marker)
+    check_not_leaked(bench, answer, marker)

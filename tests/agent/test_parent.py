@@ -7,13 +7,13 @@ import time
 
 from loop import MODEL, OPENAI, call, calls, finish, must
 
-from harness.frames import Conversation, task
+from harness.frames import SupervisorClient, task
 
 TICKET = {"id": "host.read-ticket", "description": "Reads a ticket.",
           "input_schema": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}}
 
 
-class Asked(Conversation):
+class ParentToolRun(SupervisorClient):
     """A run of the built-in loop whose caller answers for tools."""
 
     def __init__(self, bench, steps, timeout_ms=20000, **changes):
@@ -55,7 +55,7 @@ def rows(result):
 
 
 def test_parent_tool_request_is_answered_by_the_caller(bench):
-    run = Asked(bench, [
+    run = ParentToolRun(bench, [
         {"expect": {"tools": ["host_read_ticket"]}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings are not saved"}, **finish()},
     ]).spawn().accepted()
@@ -83,7 +83,7 @@ def test_each_parent_tool_status_reaches_the_model(bench):
     for number, (_, told, _) in enumerate(answers[:-1]):
         steps.append({"expect": {"last": told}, **call("host.read-ticket", id=number + 2)})
     steps.append({"expect": {"last": answers[-1][1]}, **finish()})
-    run = Asked(bench, steps).spawn().accepted()
+    run = ParentToolRun(bench, steps).spawn().accepted()
     for members, _, _ in answers:
         run.answer(run.request_of_tool(), **members)
     must([row[2] for row in rows(run.result())] == [status for _, _, status in answers] + ["ok"], "the transcript")
@@ -91,7 +91,7 @@ def test_each_parent_tool_status_reaches_the_model(bench):
 
 def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "timeout"}, **finish()}]
-    run = Asked(bench, steps, timeout_ms=700).spawn().accepted()
+    run = ParentToolRun(bench, steps, timeout_ms=700).spawn().accepted()
     request = run.request_of_tool()
     began = time.monotonic()
     run.result()
@@ -99,7 +99,7 @@ def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     must(time.monotonic() - began < 45, "it waited for longer than it should")
     must(request["input"] == {"id": 4}, json.dumps(request))
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "unavailable"}, **finish()}]
-    run = Asked(bench, steps, timeout_ms=60000, mode="detached").spawn().accepted()
+    run = ParentToolRun(bench, steps, timeout_ms=60000, mode="detached").spawn().accepted()
     began = time.monotonic()
     frames = []
     while (frame := run.frame()) and frame["type"] != "result":
@@ -111,7 +111,7 @@ def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
 
 
 def test_unlisted_parent_tool_is_never_requested(bench):
-    run = Asked(bench, [
+    run = ParentToolRun(bench, [
         {"expect": {"no_tools": ["host_delete_site"]}, **call("host.delete-site", id=1)},
         {"expect": {"last": "wp_codebox_tool_not_allowed"}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings"}, **finish()},
@@ -123,7 +123,7 @@ def test_unlisted_parent_tool_is_never_requested(bench):
 
 
 def test_invalid_frame_from_the_caller_cancels_an_attached_run(bench):
-    run = Asked(bench, [call("host.read-ticket", id=4), finish()]).spawn().accepted()
+    run = ParentToolRun(bench, [call("host.read-ticket", id=4), finish()]).spawn().accepted()
     run.request_of_tool()
     run.send({"type": "tool_request", "request": {}})
     frame = run.last()

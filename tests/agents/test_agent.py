@@ -49,7 +49,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
 
     rows = bench.asked(session)
     answered = [row for row in rows if row["status"] == 200]
-    bench.key_arrived(rows)
+    bench.check_key_arrived(rows)
     must(len(answered) >= 2, f"{len(rows)} requests, {len(answered)} answered")
     must(any(GOAL in message["text"] for row in answered for message in row["messages"]), "the goal did not arrive as it was given")
     results = [message["text"] for row in answered for message in row["messages"] if message["role"] == "tool"]
@@ -71,7 +71,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
         must("return $a + $b;" in file.read(), "the patch does not hold the change")
     with open(os.path.join(source, "plugin.php"), encoding="utf-8") as file:
         must("return $a - $b;" in file.read(), "the parent's file was changed")
-    bench.key_nowhere(answer)
+    bench.check_key_not_stored(answer)
     return answer
 
 

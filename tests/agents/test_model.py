@@ -64,9 +64,9 @@ def test_model_preset_opens_only_the_model_endpoints(bench):
         must(found[name] == wanted, f"{name}: {found[name]!r}, expected {wanted!r}")
     rows = bench.asked(session)
     must(len(rows) == 4, f"{[(row['method'], row['path']) for row in rows]}")
-    bench.key_arrived(rows)
+    bench.check_key_arrived(rows)
     must(not any("foreign" in json.dumps(row) for row in rows), "a key of the program's own arrived")
-    bench.key_nowhere(answer)
+    bench.check_key_not_stored(answer)
     log = os.path.join(answer.json["artifacts"]["directory"], "files", "runtime-evidence", "egress.jsonl")
     with open(log, encoding="utf-8") as file:
         text = file.read()

@@ -9,7 +9,7 @@ import signal
 import time
 
 from harness import await_count, must, sleeper
-from harness.frames import Conversation, runs
+from harness.frames import SupervisorClient, runs
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 
@@ -99,7 +99,7 @@ def test_every_batch_task_has_a_row_in_order(bench):
 
 def test_batch_waits_while_the_host_is_at_max_runs(bench):
     """Two places, one of them taken by a stranger for a while: three tasks still come through."""
-    stranger = Conversation(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
+    stranger = SupervisorClient(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
     batch = {"agent_command": "sleep 0.3", "mounts": mounts(bench, "full"), "tasks": ["a", "b", "c"]}
     doc = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3", "--max-runs", "2").expect(0).json
     must(doc["completed"] == 3, json.dumps(doc)[:600])

@@ -16,7 +16,7 @@ import urllib.parse
 import zlib
 
 from harness import Failed, must
-from harness.previews import ask, converse
+from harness.previews import control_request, http_request
 
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
@@ -135,7 +135,7 @@ def steps(listener):
     }
 
 
-class Shown:
+class RecipeRun:
     """The run of all steps, made once; what each answered, and the bundle."""
 
     made = None
@@ -176,10 +176,10 @@ class Shown:
             return file.read()
 
 
-def shown(bench):
-    if Shown.made is None:
-        Shown.made = Shown(bench)
-    return Shown.made
+def recipe_run(bench):
+    if RecipeRun.made is None:
+        RecipeRun.made = RecipeRun(bench)
+    return RecipeRun.made
 
 
 def bundle(bench):
@@ -229,7 +229,7 @@ def picture(data):
 
 
 def test_browser_probe_captures_screenshot_html_and_accessibility(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     front = run.step("front")
     must(front["httpStatus"] == 200 and front["title"], str(front)[:800])
     must([row["status"] for row in front["assertions"]] == ["passed", "passed", "passed", "advisory-failed"], str(front["assertions"]))
@@ -242,7 +242,7 @@ def test_browser_probe_captures_screenshot_html_and_accessibility(bench):
 
 
 def test_browser_actions_submit_a_settings_form(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     form = run.step("form")
     must(len(form["steps"]) == 8 and all(row["status"] == "passed" for row in form["steps"]), str(form["steps"]))
     must([a for a in form["artifacts"] if a["path"].endswith("step-7-saved.png")], str(form["artifacts"]))
@@ -250,7 +250,7 @@ def test_browser_actions_submit_a_settings_form(bench):
 
 
 def test_browser_probe_records_console_and_errors(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     seen = run.step("errors")
     must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
     must(any("nobody catches this" in row["text"] for row in seen["errors"]), str(seen["errors"]))
@@ -259,13 +259,13 @@ def test_browser_probe_records_console_and_errors(bench):
 
 
 def test_failed_browser_assertion_fails_the_step(bench):
-    failing = shown(bench).step("failing", 1)
+    failing = recipe_run(bench).step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
 
 
 def test_evaluate_assertion_decides_the_action_result(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     rows = run.step("holds")["steps"]
     must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
@@ -278,7 +278,7 @@ def test_evaluate_assertion_decides_the_action_result(bench):
 
 
 def test_page_reaches_only_its_site_and_allowed_hosts(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     reach = run.step("reach")
     wanted = targets(run.listener)
     # A refusal of the bridge is an answer of a proxy: a page without CORS sees only that there is one.
@@ -297,7 +297,7 @@ def test_page_reaches_only_its_site_and_allowed_hosts(bench):
 
 
 def test_block_host_argument_narrows_the_policy(bench):
-    narrowed = shown(bench).step("narrowed")
+    narrowed = recipe_run(bench).step("narrowed")
     must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
 
@@ -319,21 +319,21 @@ def test_secret_returned_by_another_host_does_not_reach_a_page(bench):
 
 
 def test_page_that_never_loads_times_out(bench):
-    forever = shown(bench).step("forever", 1)
+    forever = recipe_run(bench).step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
     must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
 def test_hostile_page_output_is_bounded(bench):
-    hostile = shown(bench).step("hostile")
+    hostile = recipe_run(bench).step("hostile")
     must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
     must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
     must(hostile["windowsClosed"] >= 1 and hostile["downloadsRefused"] <= 1, f"{hostile['windowsClosed']} {hostile['downloadsRefused']}")
-    must(len(shown(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
+    must(len(recipe_run(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
 
 
 def test_named_storage_state_logs_a_browser_in(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     exported = run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
     must(run.step("named")["status"] == "ok", "the session was not taken")
@@ -344,23 +344,23 @@ def test_named_storage_state_logs_a_browser_in(bench):
 
 
 def test_device_timezone_and_locale_are_emulated(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     mobile = run.step("mobile")
     must(mobile["script"] == [412, "Asia/Tokyo", "de-DE", True], str(mobile["script"]))
     must(picture(run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
 
 
 def test_page_over_the_memory_limit_ends_only_its_browser_guest(bench):
-    hungry = shown(bench).step("hungry", 1)
+    hungry = recipe_run(bench).step("hungry", 1)
     must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
     print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
     # The control: the working guest went on.
-    must(shown(bench).rows["after"]["exitCode"] == 0, str(shown(bench).rows["after"])[:600])
+    must(recipe_run(bench).rows["after"]["exitCode"] == 0, str(recipe_run(bench).rows["after"])[:600])
 
 
 def test_browser_bundle_verifies(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     verified = bench.call("artifacts", "verify", "--bundle", run.directory, "--state", bench.state, "--json")
     must(verified.exit == 0, str(verified))
 
@@ -419,7 +419,7 @@ def test_browser_result_is_an_episode_observation(bench):
     elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
     must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
     must(len(bench.world.requests) == before, "the host was asked")
-    live = lambda request: converse(bench, begun["id"], request)  # noqa: E731
+    live = lambda request: control_request(bench, begun["id"], request)  # noqa: E731
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
     # A page that keeps its browser busy, and the browser asks the site for nothing more.
@@ -428,7 +428,7 @@ def test_browser_result_is_an_episode_observation(bench):
     looking.start()
     while looking.is_alive():
         began = time.monotonic()
-        must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
+        must(http_request(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
     # One that waits for the browser is answered once or twice in the twenty seconds of its look.
@@ -456,7 +456,7 @@ def test_missing_browser_names_the_package_to_install(bench):
 
 
 def test_no_mount_or_browser_process_is_left(bench):
-    run = shown(bench)
+    run = recipe_run(bench)
     must(leftovers() == run.before, "a mount is left")
     mine = [pid for pid, _ in browsers() if descends(pid, os.getpid())]
     must(not mine, f"browsers are left: {mine}")

@@ -14,7 +14,7 @@ import threading
 import time
 
 from harness import must, tree
-from harness.bundles import left_out
+from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
 SECONDS = 60
@@ -143,7 +143,7 @@ os.symlink("/etc/passwd", "abs"); os.symlink("../../etc/passwd", "up")
     must(changed(answer) == ["ok.txt"], str(changed(answer)))
     expected = [("abs", "symlink-absolute"), ("fifo", "special-file"), ("lib/a.txt", "special-file"),
                 ("socket", "special-file"), ("up", "symlink-leaves-mount")]
-    must(left_out(answer) == expected, str(left_out(answer)))
+    must(omitted_entries(answer) == expected, str(omitted_entries(answer)))
 
 
 # What the guest itself sees at the end, files only.
@@ -226,7 +226,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
 """, source=source)
     answer.expect(0)
     must(len(changed(answer)) == 12, str(changed(answer)))
-    must(left_out(answer) == [(".GIT", "artifact-excluded"), (".git", "artifact-excluded")], str(left_out(answer)))
+    must(omitted_entries(answer) == [(".GIT", "artifact-excluded"), (".git", "artifact-excluded")], str(omitted_entries(answer)))
     applied(answer, source)
     names = {os.fsdecode(name): name for name in os.listdir(os.fsencode(source))}
     for name, raw in names.items():

@@ -18,12 +18,12 @@ import zipfile
 import pytest
 
 from harness import alive, await_count, kill_and_wait, must, running, skip_unless_root, sleeper
-from harness.bundles import view_of
-from harness.frames import PROTOCOL, Conversation
+from harness.bundles import mount_views
+from harness.frames import PROTOCOL, SupervisorClient
 from harness.idmaps import FIRST, without_idmapped_mounts
 from harness.processes import ancestor
-from harness.service import Activator, said
-from harness.users import NEWUIDMAP, PATH, users_bench
+from harness.service import Activator, first_reply
+from harness.users import NEWUIDMAP, PATH, unprivileged_bench
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
           "approvals": "never"}
@@ -162,7 +162,7 @@ def test_source_readable_only_by_root_is_mounted_as_overlay_unchanged(bench):
     before = {path: os.stat(os.path.join(source, path)) for path in ("plugin.php", "lib/a.txt", "lib")}
     script = "test $(stat -c %u:%a lib) = 1000:700 && grep -q two lib/a.txt && echo four >> lib/a.txt"
     answer = bench.agent(script, "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["overlay"], str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["overlay"], str(mount_views(bench, answer)))
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
     for path, was in before.items():
         now = os.stat(os.path.join(source, path))
@@ -176,17 +176,17 @@ def test_source_with_several_owners_is_copied(bench):
     source = bench.source("mixed")
     os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
     answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["copy"], str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["copy"], str(mount_views(bench, answer)))
     must(os.stat(os.path.join(source, "lib", "a.txt")).st_uid == 64_998, "the source changed")
     one = bench.source("one-owner")
-    must(view_of(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
+    must(mount_views(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
 
 
 def test_source_on_file_system_without_idmapped_mounts_is_copied(bench):
     root_only()
     with without_idmapped_mounts(bench, bench.source("lower")) as source:
         answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(mount_views(bench, answer)))
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
 
 
@@ -448,9 +448,9 @@ def test_root_service_opens_paths_with_rights_of_the_peer(bench):
     os.chmod(os.path.join(roots, "key.php"), 0o600)
     with Activator(bench) as service:
         def ask(change):
-            run = Conversation(bench, "true")
+            run = SupervisorClient(bench, "true")
             change(run.request)
-            frame = said(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, bench.owner)
+            frame = first_reply(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, bench.owner)
             return frame.get("error", {}).get("code", frame["type"]), run
 
         def mount(source):
@@ -499,7 +499,7 @@ def test_root_service_opens_paths_with_rights_of_the_peer(bench):
         os.chmod(os.path.join(grouped, "key.php"), 0o640)
         code, run = ask(mount(grouped))
         must(code != "accepted" or run.await_end()["outcome"] == "failed", "a file of a foreign group was read")
-        run = Conversation(bench, "id > id.txt").connect(service.address)
+        run = SupervisorClient(bench, "id > id.txt").connect(service.address)
         last = run.accepted().last()
         must(last["type"] == "result", json.dumps(last)[:400])
 
@@ -508,7 +508,7 @@ def test_root_service_gives_guests_their_own_uids(bench):
     root_only()
     script = sleeper(330)
     with Activator(bench) as service:
-        run = Conversation(bench, "true")
+        run = SupervisorClient(bench, "true")
         run.request["agent"] = {"kind": "command", "argv": script.split(), "env": {}, "success_codes": [0]} \
             if run.request.get("agent", {}).get("kind") == "command" else {**run.request["agent"], "argv": script.split()}
         frame_of = subprocess.Popen(
@@ -528,7 +528,7 @@ def test_root_service_gives_guests_their_own_uids(bench):
 
 
 def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("private")
         os.chmod(os.path.join(source, "lib"), 0o700)
         os.chmod(os.path.join(source, "lib", "a.txt"), 0o600)
@@ -554,7 +554,7 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
                             source=source).expect(0)
         rows = attested(user, answer)
         must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), str(rows))
-        must(view_of(user, answer) == ["copy"], str(view_of(user, answer)))
+        must(mount_views(user, answer) == ["copy"], str(mount_views(user, answer)))
         must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
         with open(os.path.join(source, "lib", "a.txt"), encoding="utf-8") as file:
             must(file.read() == "one\ntwo\nthree\n", "the source changed")
@@ -569,11 +569,11 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
         finally:
             shutil.rmtree(runtime)
         control = user.agent(script, "--identity", "shared", source=source).expect(0)
-        must(view_of(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
+        must(mount_views(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
 
 
 def test_unprivileged_guest_reads_private_programs_and_archives(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         # A preset's program in the place of its own: what comes out is a text of the preset's format.
         agents = os.path.join(user.directory, "agents")
         programs = os.path.join(agents, "opencode", "node_modules", ".bin")
@@ -611,7 +611,7 @@ def test_unprivileged_guest_reads_private_programs_and_archives(bench):
 
 
 def test_auto_identity_copies_at_most_5000_files(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("many")
         # With the two directories and files that are there already: one more than is copied.
         for number in range(4_998):
@@ -629,7 +629,7 @@ def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
     nothing = "no ids are this user's"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
-        with users_bench(bench, ids, covered) as user:
+        with unprivileged_bench(bench, ids, covered) as user:
             row = identity(user.agent("true", *option).expect(0))
             must(row["enforced"] == "best-effort" and why in row["evidence"], str(row))
             refused = user.agent("true", *option, "--identity", "own").expect(125, "wp_codebox_isolation_unavailable")
@@ -647,5 +647,5 @@ def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
     test_guest_can_open_its_output_pipes_by_path,
 ), ids=lambda case: case.__name__.removeprefix("test_"))
 def test_identity_cases_hold_for_a_user_with_subordinate_ids(bench, case):
-    with users_bench(bench, (FIRST, 64)) as user:
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         case(user)

@@ -6,9 +6,9 @@ import pwd
 import subprocess
 
 from harness import await_count, kill_and_wait, must, skip_unless_root, sleeper, wake
-from harness.frames import awaited
+from harness.frames import poll_until
 from harness.processes import ancestor
-from harness.users import users_bench
+from harness.users import unprivileged_bench
 
 
 def axis(answer, name):
@@ -57,7 +57,7 @@ def own_group(controller):
     return None
 
 
-def grouped(bench):
+def require_memory_cgroup(bench):
     """Root can make groups wherever a memory hierarchy is mounted."""
     if os.geteuid() != 0:
         skip_unless_root("groups of its own need root or a delegated group")
@@ -65,7 +65,7 @@ def grouped(bench):
 
 
 def test_run_memory_is_limited_by_its_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     answer = bench.agent("echo x > x.txt; cat /proc/self/cgroup", "--memory", "300M", "--disk", "100M").expect(0)
     memory, pids = axis(answer, "memory"), axis(answer, "pids")
     must(memory["enforced"] == "enforced" and str(400 << 20) in memory["evidence"], json.dumps(memory))
@@ -77,7 +77,7 @@ def test_run_memory_is_limited_by_its_cgroup(bench):
 
 
 def test_cgroup_stops_memory_growth_faster_than_polling(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
     hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
     answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
@@ -87,7 +87,7 @@ def test_cgroup_stops_memory_growth_faster_than_polling(bench):
 
 
 def test_doctor_creates_and_removes_its_own_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     before = groups()
     for more, word in (([], "ok"), (["--cgroup", "/nonexistent"], "warning")):
         answer = bench.call("doctor", *bench.paths(), *more, "--json").expect(0)
@@ -95,11 +95,11 @@ def test_doctor_creates_and_removes_its_own_cgroup(bench):
         must((rows["cgroups"], rows["axis-memory"]) == (word, word), f"{more}: {rows}")
     # Those of runs of other suites go with their runs; one that is left stays.
     new = groups() - before
-    awaited(lambda: sorted(groups() & new), lambda left: not left, 120)
+    poll_until(lambda: sorted(groups() & new), lambda left: not left, 120)
 
 
 def test_unix_socket_buffers_count_against_the_memory_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # No process maps it, no file holds it: only the group sees what lies in socket buffers.
     source = bench.source()
     with open(os.path.join(source, "flood.php"), "w", encoding="ascii") as file:
@@ -130,7 +130,7 @@ def script(bench, name, text):
 
 
 def test_tcp_buffers_count_against_the_memory_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # Nobody reads: what is sent stays in the buffers of loopback connections.
     source = script(bench, "flood.py", """
 import socket, sys
@@ -175,7 +175,7 @@ assert total == 200 << 20, total
 
 
 def test_epoll_watches_count_against_the_memory_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # 450 descriptors watched by as many instances, in each process: kernel memory that the host counts per user.
     source = script(bench, "watch.py", """
 import os, select, sys
@@ -197,7 +197,7 @@ sys.stdin.readline()
 
 
 def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # 60,000 files that were made, read and removed, and many looked up: caches, which the kernel gives back.
     many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
            "find /usr / -xdev > /dev/null; cat */* > /dev/null; cd .. && rm -r d && echo x > x.txt"
@@ -205,14 +205,14 @@ def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
 
 
 def test_files_up_to_the_disk_limit_do_not_hit_the_memory_limit(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # As many bytes of files as the disk limit allows do not make the memory limit bite.
     answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
     answer.expect(0)
 
 
 def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     # A read-only cgroup file system, in a mount namespace of the test's own.
     inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
     source = bench.source()
@@ -228,7 +228,7 @@ def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
 
 
 def test_cgroup_directory_of_the_operator_is_used(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"operator-{os.getpid()}")
     os.mkdir(parent)
     try:
@@ -242,7 +242,7 @@ def test_cgroup_directory_of_the_operator_is_used(bench):
 
 
 def test_unprivileged_runner_uses_its_delegated_cgroup(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     owner = pwd.getpwnam(bench.owner)
     parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
     os.mkdir(parent)
@@ -266,9 +266,9 @@ def test_unprivileged_runner_uses_its_delegated_cgroup(bench):
 
 def test_guest_with_subordinate_id_joins_the_delegated_cgroup(bench):
     """Version 1 lets a user move its own processes only, and the guest is none of them."""
-    grouped(bench)
+    require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
-    with users_bench(bench, (1_912_348_000, 64)) as user:
+    with unprivileged_bench(bench, (1_912_348_000, 64)) as user:
         os.mkdir(parent)
         try:
             os.chown(parent, user.owner, user.owner)
@@ -281,7 +281,7 @@ def test_guest_with_subordinate_id_joins_the_delegated_cgroup(bench):
 
 
 def test_cgroup_left_by_killed_processes_is_removed_by_gc(bench):
-    grouped(bench)
+    require_memory_cgroup(bench)
     before = own_groups(bench)
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", f"sh -c '{sleeper(63)}'")
     process = bench.start(arguments)
@@ -292,7 +292,7 @@ def test_cgroup_left_by_killed_processes_is_removed_by_gc(bench):
     kill_and_wait(*keepers, *supervisors)
     process.communicate()
     await_count(0, sleeper(63))
-    awaited(lambda: inhabited(made), lambda left: not left)
+    poll_until(lambda: inhabited(made), lambda left: not left)
     must(groups() & made, "the control: without its keeper the group stays")
     bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
     must(not groups() & made, f"still there: {groups() & made}")

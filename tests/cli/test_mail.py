@@ -9,7 +9,7 @@ import os
 from test_hostile import hostile
 
 from harness import must
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 
 SECRET = "hunter2-hunter2-hunter2"
 # A client that says what it is told to, and answers what it hears.
@@ -221,7 +221,7 @@ def test_secret_in_mail_is_redacted_or_withheld(bench):
 printf 'Subject: s hunter2-hunter2-hunter2\n\nkey hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
 printf 'Subject: t\n\n\344 hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
 """
-    run = Conversation(bench, script, redact=[SECRET]).spawn().accepted()
+    run = SupervisorClient(bench, script, redact=[SECRET]).spawn().accepted()
     end = run.await_end()
     must(end["result"]["outcome"] == "no_op", str(end["result"]))
     directory = end["result"]["artifacts"]["path"]

@@ -16,8 +16,8 @@ sys.path.append(CONFORMANCE)
 import verify_bundle
 
 from harness import await_count, must, running, skip_unless_root, sleeper, tree, wake
-from harness.bundles import bundle_of, changed, kept
-from harness.frames import Conversation
+from harness.bundles import bundle_of, changed, verified_bundle
+from harness.frames import SupervisorClient
 
 VECTORS = os.path.join(CONFORMANCE, "vectors")
 
@@ -29,7 +29,7 @@ def test_successful_run_bundles_a_patch_that_applies(bench):
     must(answer.result["outcome"] == "succeeded", str(answer))
     base = "/workspace/plugin/"
     must(changed(answer) == [base + "added.txt", base + "lib/a.txt", base + "plugin.php"], str(changed(answer)))
-    path = kept(bench, answer, "succeeded", "promote")
+    path = verified_bundle(bench, answer, "succeeded", "promote")
     must(tree(source) == before, "the host directory was written")
     # The patch makes of the baseline exactly what the guest left.
     with open(os.path.join(path, "files", "patch.diff"), "rb") as patch:
@@ -83,19 +83,19 @@ def test_text_mode_passes_agent_stdout_and_stderr_through(bench):
 def test_run_without_changes_is_no_op(bench):
     answer = bench.agent("true").expect(0)
     must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
     must(answer.result["agent_result"]["actionable"] is False, str(answer.result["agent_result"]))
 
 
 def test_failing_agent_with_changes_gives_a_partial_bundle(bench):
     answer = bench.agent("echo half > half.txt; exit 7").expect(1)
     must(answer.result["outcome"] == "failed" and changed(answer) == ["/workspace/plugin/half.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
 def test_failing_agent_without_changes_is_failed(bench):
     answer = bench.agent("exit 7").expect(1)
-    kept(bench, answer, "failed", "retry")
+    verified_bundle(bench, answer, "failed", "retry")
 
 
 def test_agent_success_codes_accept_the_listed_exit_status(bench):
@@ -115,7 +115,7 @@ def test_changes_before_a_missing_agent_program_are_bundled(bench):
                        "--arg", f"code={written}", "--agent-command", "no-such-program --x")
     answer.expect(1, "wp_codebox_agent_program_missing")
     must(changed(answer) == ["/workspace/plugin/before.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
 def test_checks_run_in_a_fresh_guest(bench):
@@ -124,7 +124,7 @@ def test_checks_run_in_a_fresh_guest(bench):
     must([c["status"] for c in answer.result["checks"]] == ["passed", "passed"], str(answer.result["checks"]))
     answer = bench.agent("echo done > done.txt", "--check", "test -f absent.txt").expect(3)
     must(answer.result["outcome"] == "partial" and answer.result["checks"][0]["status"] == "failed", str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
 def test_run_past_its_timeout_ends_with_its_changes_bundled(bench):
@@ -132,7 +132,7 @@ def test_run_past_its_timeout_ends_with_its_changes_bundled(bench):
     answer = bench.agent("echo early > early.txt; sleep 120", "--timeout", "25s").expect(124, "wp_codebox_run_timeout")
     must(time.monotonic() - began < 100, "it took far too long")
     must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
 # PHP leaves half of what it maps for such strings untouched; the limit is on what is used.
@@ -213,7 +213,7 @@ def test_change_set_past_the_entry_limit_is_refused(bench):
     many = "for ($i = 0; $i < 50100; $i++) { touch(\"f$i\"); }"
     answer = bench.agent(f"php -r '{many}'").expect(1, "wp_codebox_capture_limit")
     must(changed(answer) == [], str(answer))
-    kept(bench, answer, "failed", "retry")
+    verified_bundle(bench, answer, "failed", "retry")
     bench.agent(f"php -r '{many.replace('50100', '400')}'").expect(0)
 
 
@@ -245,7 +245,7 @@ def test_source_changed_during_run_makes_it_not_approvable(bench):
 def test_wall_time_counts_from_asked_ns(bench):
     began = time.monotonic()
     for minutes, least in [(0, 0), (10, 600000), (-10, 0)]:
-        run = Conversation(bench, "true")
+        run = SupervisorClient(bench, "true")
         run.first = {"asked_ns": time.monotonic_ns() - minutes * 60 * 10**9}
         frame = run.spawn().accepted().last()
         must(frame["type"] == "result", f"{frame}")
@@ -266,7 +266,7 @@ def test_mount_copy_is_removed_before_cost_is_measured(bench):
             file.write("one\n")
     os.chown(os.path.join(source, "file-0.txt"), 64_998, 64_998)
     waits = sleeper(60)
-    run = Conversation(bench, f"echo x > x.txt; {waits}; true", mounts=[
+    run = SupervisorClient(bench, f"echo x > x.txt; {waits}; true", mounts=[
         {"source": source, "target": "/workspace/large", "mode": "readwrite"}])
     copy = os.path.join(run.directory, "scratch", "mount-0")
     view = run.spawn().accepted().until("runtime.mounted")["data"]["view"]
@@ -385,11 +385,11 @@ def test_full_disk_while_writing_the_bundle_names_what_is_saved(bench):
         skip_unless_root("a small file system needs root to mount")
     # 24 MiB are free: the smaller change still fits beside the bundle that does not, the larger one no more.
     for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
-        answer = written_with(bench, size)
+        answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
     # One bundle fits, but not beside the one for the case that the supervisor dies.
-    written_with(bench, 5_000_000).expect(0)
+    run_on_small_disk(bench, 5_000_000).expect(0)
 
 
 def test_state_directory_inside_wordpress_is_refused(bench):
@@ -410,7 +410,7 @@ def test_state_directory_inside_wordpress_is_refused(bench):
     bench.agent("true").expect(0)
 
 
-def written_with(bench, size_of_change):
+def run_on_small_disk(bench, size_of_change):
     state = os.path.join(bench.directory, f"small-state-{size_of_change}")
     os.mkdir(state)
     template = os.path.join(bench.state, "templates")
@@ -513,7 +513,7 @@ def test_equal_changes_have_equal_bundle_ids(bench):
     must(first["id"] == "artifact-bundle-sha256-" + hashlib.sha256(content).hexdigest(), "the id is not the digest")
 
 
-def rows(answer):
+def sandbox_audits(answer):
     """What was put around each guest's launcher, from the bundle; the result says the same."""
     with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
         found = json.load(file)["sandboxAudits"]
@@ -522,7 +522,7 @@ def rows(answer):
 
 
 def test_audit_without_process_wrapper_lists_kind_none(bench):
-    found = rows(bench.agent("echo x > a", "--check", "test -f a").expect(0))
+    found = sandbox_audits(bench.agent("echo x > a", "--check", "test -f a").expect(0))
     must([row["kind"] for row in found] == ["none", "none"], json.dumps(found))
     must(all(row["wrappedArgs"] == [] and row["wrappedCmd"] == "wp-codebox-launch" for row in found), json.dumps(found))
 
@@ -531,9 +531,9 @@ def test_run_inside_bubblewrap_reports_equal_isolation(bench):
     bare = bench.agent("echo x > a", "--check", "test -f a").expect(0)
     source = bench.source()
     answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
-    path = kept(bench, answer, "succeeded", "promote")
+    path = verified_bundle(bench, answer, "succeeded", "promote")
     must(answer.result["isolation"] == bare.result["isolation"], "the guest inside reports something else")
-    found = rows(answer)
+    found = sandbox_audits(answer)
     must([row["kind"] for row in found] == ["bubblewrap"] * 2, json.dumps(found))
     for row in found:
         must(row["wrapperName"] == "bwrap" and "/workspace/plugin" in row["mounts"], json.dumps(row))
@@ -549,7 +549,7 @@ def test_missing_process_wrapper_is_refused_unless_optional(bench):
     must(refused.json["error"].get("hints"), str(refused))
     answer = bench.agent("echo x > a", *missing, "--outer-sandbox-optional").expect(0)
     must(any("without it" in notice for notice in answer.result["notices"]), str(answer))
-    (row,) = rows(answer)
+    (row,) = sandbox_audits(answer)
     must(row["kind"] == "none" and "bubblewrap" in row["reason"], json.dumps(row))
 
 

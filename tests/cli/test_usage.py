@@ -15,8 +15,8 @@ import time
 import unicodedata
 
 from harness import must
-from harness.frames import awaited
-from harness.processes import heard
+from harness.frames import poll_until
+from harness.processes import read_until
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
@@ -28,7 +28,7 @@ def shell(bench, script, *arguments, environment=None, **options):
                           stdin=subprocess.DEVNULL, env={**ENVIRONMENT, **(environment or {})}, **options)
 
 
-def held(bench, state=None):
+def hold_sandbox(bench, state=None):
     """A sandbox that is held; answers its id and what finds it."""
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                                     "--arg", "code=1;", "--hold", "2m", "--detach", state=state)
@@ -140,7 +140,7 @@ def test_bash_completion_covers_every_level(bench):
 
 
 def test_exec_passes_program_arguments_unchanged(bench):
-    run, place = held(bench)
+    run, place = hold_sandbox(bench)
     for theirs in ("--json", "--format=json"):
         answer = bench.call("exec", run, *place, "--", "echo", theirs)
         must(answer.exit == 0 and answer.stdout == theirs + "\n", str(answer))
@@ -151,7 +151,7 @@ def test_exec_passes_program_arguments_unchanged(bench):
     done = shell(bench, 'codebox exec "$@" -- yes wp-codebox-yes | head -n 1; echo ${PIPESTATUS[0]}', run, *place)
     must(done.stdout.split() == ["wp-codebox-yes", "141"] and time.monotonic() - began < 50, str(done))
     count = "grep -slx '[w]p-codebox-yes' /proc/[0-9]*/cmdline -z | wc -l"
-    awaited(lambda: bench.call("exec", run, *place, "--", "sh", "-c", count).stdout.strip(), lambda left: left == "0")
+    poll_until(lambda: bench.call("exec", run, *place, "--", "sh", "-c", count).stdout.strip(), lambda left: left == "0")
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
@@ -163,7 +163,7 @@ def test_ignored_sighup_stays_ignored(bench):
     def hear():
         # Whoever runs the suite may ignore it as well.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    run, place = held(bench)
+    run, place = hold_sandbox(bench)
     arguments = [bench.environment["CODEBOX"], "runs", "events", run, *place, "--follow"]
     for prepare, hears in ((ignore, False), (hear, True)):
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, preexec_fn=prepare)
@@ -179,11 +179,11 @@ def test_ignored_sighup_stays_ignored(bench):
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-def curled(path, *texts):
+def curl_events(path, *texts):
     """The events that curl prints, until these are among them: the stream has no end of its own."""
     process = subprocess.Popen(["curl", "-sN", "--unix-socket", path, "http://sandbox/events"], stdout=subprocess.PIPE, env=ENVIRONMENT)
     try:
-        return heard(process, *texts)
+        return read_until(process, *texts)
     finally:
         process.kill()
         process.communicate()
@@ -196,14 +196,14 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
     os.makedirs(deep)
     bench.own(os.path.join(bench.directory, "a-directory-with-a-long-name"))
     os.chmod(deep, 0o700)
-    run, place = held(bench, state=deep)
+    run, place = hold_sandbox(bench, state=deep)
     answer = bench.call("runs", "socket", run, *place, "--json").expect(0).json
     path = answer["path"]
     must(len(path) <= 107 and bench.call("runs", "socket", run, *place).stdout == path + "\n", str(answer))
     must(os.path.realpath(path) == os.path.join(os.path.realpath(deep), "sites", bench.site, "runs", run, "control.sock"), path)
     folder = os.lstat(os.path.dirname(path))
     must(folder.st_mode & 0o777 == 0o700 and folder.st_uid == os.stat(deep).st_uid, str(folder))
-    curled(path, b"data: ", b"runtime.created")
+    curl_events(path, b"data: ", b"runtime.created")
     # The control: the real path is one that no program can use.
     real = subprocess.run(["curl", "-sN", "-m", "30", "--unix-socket", os.path.realpath(path), "http://sandbox/events"], capture_output=True, env=ENVIRONMENT)
     must(real.returncode != 0 and not real.stdout, str(real))
@@ -218,11 +218,11 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
 
 
 def test_short_control_socket_path_is_printed_without_link(bench):
-    run, place = held(bench)
+    run, place = hold_sandbox(bench)
     path = bench.call("runs", "socket", run, *place).expect(0).stdout.strip()
     own = os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock")
     must(path == own if len(own) <= 107 else path != own, path)
-    curled(path, b"data: ", b"runtime.created")
+    curl_events(path, b"data: ", b"runtime.created")
     bench.call("runs", "cancel", run, *place).expect(0)
 
 

@@ -106,7 +106,7 @@ def test_component_target_that_overlaps_a_mount_is_refused(bench):
 
 def test_component_source_follows_mount_rules(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
-    paths = run.__globals__["Conversation"](bench, "true").request["paths"]
+    paths = run.__globals__["SupervisorClient"](bench, "true").request["paths"]
     inside = {**paths, "allowed_roots": [bench.directory]}
     run(bench, shell("true"), [one], paths=inside).expect("no_op")
     elsewhere = {**paths, "allowed_roots": [os.path.join(bench.directory, "other")]}

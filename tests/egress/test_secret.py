@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.parse
 
-from clients import bundle, policy, rows, run, said, start_arguments
+from clients import bundle, policy, rows, run, output_lines, start_arguments
 
 from harness import kill_and_wait, must
 
@@ -22,7 +22,7 @@ VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
 
 
-def forms(value):
+def encodings(value):
     """Every spelling looked for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
@@ -37,7 +37,7 @@ def forms(value):
 
 def find(value, places):
     """Where a spelling of the value stands: `place: form`. A place is a name and bytes."""
-    return [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
+    return [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
 
 
 def files(*roots, since=0.0):
@@ -56,7 +56,7 @@ def files(*roots, since=0.0):
                     continue
 
 
-def family(pid):
+def process_tree(pid):
     """The process and everything below it."""
     children = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -73,7 +73,7 @@ def family(pid):
     return found
 
 
-def elsewhere(pid):
+def has_other_root(pid):
     """Whether a process has another root than this one; one that has ended meanwhile has none."""
     try:
         return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
@@ -91,7 +91,7 @@ def processes(pids):
                 continue
 
 
-def during(bench, script, look, *arguments, environment=None, user=()):
+def run_while_held(bench, script, look, *arguments, environment=None, user=()):
     """Runs a script that asks for /hold, and looks around while the host keeps it waiting."""
     bench.world.held.clear()
     bench.world.release.clear()
@@ -125,24 +125,24 @@ def test_secret_reaches_only_its_allowed_host(bench):
     began = time.time() - 1
 
     def look(process):
-        pids = family(process.pid)
+        pids = process_tree(process.pid)
         must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
         control = find(VALUE, processes([process.pid]))
         # The caller's own process was given the value in its environment by whoever started it.
         written = list(files(os.path.join(bench.state, "sites"), since=began))
         must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
         places = list(processes(pid for pid in pids if pid != process.pid)) + written
-        inside = [pid for pid in pids if elsewhere(pid)]
+        inside = [pid for pid in pids if has_other_root(pid)]
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
         must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the guest was not seen")
         return find(VALUE, places), control
 
-    answer, (found, control) = during(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
+    answer, (found, control) = run_while_held(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
     answer.expect(0)
     must(len(control) == 1 and "environ: raw" in control[0], f"control: the search finds what is there: {control}")
     must(found == [], f"while it ran: {found}")
-    lines = said(answer)
+    lines = output_lines(answer)
     must(lines["env"] == "codebox_", str(lines))
     for path in ("/auth", "/wp-auth", "/echo", "/echo-json"):
         requests = bench.world.seen(path=path)
@@ -175,7 +175,7 @@ def test_secret_returned_by_another_host_is_redacted(bench):
     def written(text):
         # The search looks for the middle of base64 only; a host sends all of it.
         whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
-        return list({**forms(text), **whole}.values())
+        return list({**encodings(text), **whole}.values())
 
     bench.world.stored = written
     answer, lines = run(bench, STORED, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
@@ -209,9 +209,9 @@ printf '%s' "$API_KEY" | head -c 10; sleep 0.3; printf '%s\n' "$API_KEY" | tail 
 say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 """
     def look(process):
-        return find(VALUE, processes(pid for pid in family(process.pid) if pid != process.pid))
+        return find(VALUE, processes(pid for pid in process_tree(process.pid) if pid != process.pid))
 
-    answer, seen = during(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
+    answer, seen = run_while_held(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
     answer.expect(0)
     must(any("environ" in place for place in seen), f"control: the guest's environment holds it: {seen}")
     kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
@@ -239,7 +239,7 @@ def test_same_user_cannot_read_runner_memory_or_core_file(bench):
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
 
     def look(process):
-        runner = next(pid for pid in family(process.pid) if b"supervise" in dict(processes([pid])).get(f"/proc/{pid}/cmdline", b""))
+        runner = next(pid for pid in process_tree(process.pid) if b"supervise" in dict(processes([pid])).get(f"/proc/{pid}/cmdline", b""))
         answers = {}
         for name, pid in (("runner", runner), ("command", process.pid), ("control", control.pid)):
             for file in ("environ", "mem", "maps"):
@@ -262,7 +262,7 @@ def test_same_user_cannot_read_runner_memory_or_core_file(bench):
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     try:
-        _, (answers, left) = during(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
+        _, (answers, left) = run_while_held(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
                                      "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE}, user=user)
         # Control: the same signal makes a core file of an ordinary process of the same user here.
         subprocess.run([*user, "sh", "-c", "kill -ABRT $$"], check=False)

@@ -16,7 +16,7 @@ def bundle_of(answer):
     return path
 
 
-def kept(bench, answer, status, action):
+def verified_bundle(bench, answer, status, action):
     """The bundle is there, verifies, and says what the run came to."""
     path = bundle_of(answer)
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
@@ -25,14 +25,14 @@ def kept(bench, answer, status, action):
     return path
 
 
-def left_out(answer):
+def omitted_entries(answer):
     """Path and reason of what the bundle says was omitted."""
     with open(os.path.join(bundle_of(answer), "files", "mounts.jsonl"), encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     return sorted((row["path"], row["reason"]) for mount in rows for row in mount.get("omitted", []))
 
 
-def view_of(bench, answer):
+def mount_views(bench, answer):
     path = os.path.join(bench.state, "sites", bench.site, "artifacts", answer.result["run_id"], "files/mounts.jsonl")
     with open(path, encoding="utf-8") as file:
         return [json.loads(line)["view"] for line in file]

@@ -33,13 +33,13 @@ def parent(pid):
     return int(stat.rsplit(")", 1)[1].split()[1]) if ")" in stat else 0
 
 
-def started(pid):
+def start_time(pid):
     """Seconds from the host's start to the process's."""
     stat = read(f"/proc/{pid}/stat")
     return int(stat.rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK") if ")" in stat else float("inf")
 
 
-def dead(pid):
+def has_exited(pid):
     """Whether nothing of a process runs any more. Its first thread may be gone before the others are, and they
     hold its descriptors and locks."""
     stat = read(f"/proc/{pid}/stat")
@@ -47,7 +47,7 @@ def dead(pid):
         return True
     if stat.rsplit(")", 1)[1].split()[0] != "Z":
         return False
-    return len(list_of(f"/proc/{pid}/task")) <= 1
+    return len(list_directory(f"/proc/{pid}/task")) <= 1
 
 
 def command(pid):
@@ -61,12 +61,12 @@ def program(pid):
         return ""
 
 
-def asleep(token):
+def sleeping_commands(token):
     """Every `sleep` that a shell with this word in its command waits for: once one is ended, its shell goes on."""
     return [pid for pid in pids() if command(pid).startswith("sleep ") and token in command(parent(pid))]
 
 
-def below(root):
+def process_tree(root):
     """`root` and every process below it."""
     children = {}
     for pid in pids():
@@ -97,10 +97,10 @@ class Host:
         self.own = namespaces(os.getpid())
         self.mounts = set(read("/proc/self/mountinfo").splitlines())
         self.guests = set()
-        self._kept = contextlib.ExitStack()
+        self._open_namespaces = contextlib.ExitStack()
         self.seen_runs = set()
 
-    def saw_guest(self, pid):
+    def record_guest(self, pid):
         """Remembers the namespaces of a guest, so that they can be looked for afterwards; answers whether it is in
         one. The kernel gives the numbers of namespaces that are gone to those of a later guest, whosever it is: not
         while one is open. That of processes keeps nothing else alive."""
@@ -114,16 +114,16 @@ class Host:
                 return False
             if seen not in self.guests:
                 self.guests.add(seen)
-                self._kept.push(opened.pop_all())
+                self._open_namespaces.push(opened.pop_all())
             return True
 
-    def forget(self):
+    def forget_guests(self):
         """The guests so far are no matter any more."""
         self.guests.clear()
-        self._kept.close()
+        self._open_namespaces.close()
 
     def pids(self):
-        return [pid for pid in pids() if pid != os.getpid() and not dead(pid)
+        return [pid for pid in pids() if pid != os.getpid() and not has_exited(pid)
                 and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid))]
 
     def processes(self):
@@ -156,24 +156,24 @@ class Host:
     def files(self):
         """Everything in the state directory that only a living run may have."""
         found = []
-        for name in list_of(self.path("active")):
+        for name in list_directory(self.path("active")):
             found.append(f"marker active/{name}")
-        for run in list_of(self.path("runs")):
+        for run in list_directory(self.path("runs")):
             if not re.fullmatch(r"run_[0-9a-f]{32}", run):
                 found.append(f"runs/{run}")
                 continue
-            found += [f"runs/{run}/{name}" for name in list_of(self.path("runs", run)) if name not in RUN_FILES]
-        found += [f"artifacts/{name}" for name in list_of(self.path("artifacts")) if name.startswith(".")]
+            found += [f"runs/{run}/{name}" for name in list_directory(self.path("runs", run)) if name not in RUN_FILES]
+        found += [f"artifacts/{name}" for name in list_directory(self.path("artifacts")) if name.startswith(".")]
         templates = os.path.join(self.state, "templates")
-        found += [f"templates/{name}" for name in list_of(templates) if name.startswith(".tmp-")]
+        found += [f"templates/{name}" for name in list_directory(templates) if name.startswith(".tmp-")]
         mine = self.seen_runs | self.runs()
-        found += [f"cgroups/{name}" for name in list_of(os.path.join(self.state, "cgroups")) if name in mine]
+        found += [f"cgroups/{name}" for name in list_directory(os.path.join(self.state, "cgroups")) if name in mine]
         return found
 
     def records(self):
         """Runs whose record does not say what they came to and why, and how many came to what."""
         bad, outcomes = [], {}
-        for run in list_of(self.path("runs")):
+        for run in list_directory(self.path("runs")):
             try:
                 record = json.loads(read(self.path("runs", run, "run.json")) or "{}")
             except ValueError:
@@ -196,7 +196,7 @@ def reason_class(reason):
     return reason[:70]
 
 
-def list_of(path):
+def list_directory(path):
     try:
         return sorted(os.listdir(path))
     except (FileNotFoundError, ProcessLookupError):

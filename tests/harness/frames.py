@@ -16,7 +16,7 @@ def task(goal):
     return {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": goal}
 
 
-class Conversation:
+class SupervisorClient:
     """A supervisor and the caller's end of its frame socket."""
 
     def __init__(self, bench, agent, **changes):
@@ -119,10 +119,10 @@ class Conversation:
 
     def await_end(self, seconds=120):
         """What is known of the run once it has ended."""
-        return awaited(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
+        return poll_until(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
 
 
-def awaited(look, holds, seconds=120):
+def poll_until(look, holds, seconds=120):
     deadline = time.monotonic() + seconds
     while True:
         seen = look()

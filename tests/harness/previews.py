@@ -45,32 +45,32 @@ def free_port():
     raise Failed("no port is free")
 
 
-class Held:
+class HeldPreview:
     """A run in the background whose talk is read as it comes."""
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench
         self.arguments = bench.run_arguments("--preview-hold", f"{seconds}s", *arguments)
         self.process = bench.start(self.arguments)
-        self.said = ""
-        self.told = threading.Condition()
+        self.stderr = ""
+        self.changed = threading.Condition()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
         for line in self.process.stderr:
-            with self.told:
-                self.said += line.decode("utf-8", "replace")
-                self.told.notify_all()
-        with self.told:
-            self.said += "\0"
-            self.told.notify_all()
+            with self.changed:
+                self.stderr += line.decode("utf-8", "replace")
+                self.changed.notify_all()
+        with self.changed:
+            self.stderr += "\0"
+            self.changed.notify_all()
 
     def address(self, seconds=150):
         """The printed link."""
-        found = lambda: re.search(r"^preview (\S+) until ", self.said, re.M)  # noqa: E731
-        with self.told:
-            self.told.wait_for(lambda: found() or "\0" in self.said, seconds)
-        must(found(), f"no address was printed: {self.said!r}")
+        found = lambda: re.search(r"^preview (\S+) until ", self.stderr, re.M)  # noqa: E731
+        with self.changed:
+            self.changed.wait_for(lambda: found() or "\0" in self.stderr, seconds)
+        must(found(), f"no address was printed: {self.stderr!r}")
         return found().group(1)
 
     @property
@@ -111,7 +111,7 @@ class Held:
         """Waits for the end; the answer."""
         output = self.process.stdout.read()
         self.process.wait(timeout=seconds)
-        return Answer(self.arguments, self.process, output, self.said.encode())
+        return Answer(self.arguments, self.process, output, self.stderr.encode())
 
     def cancel(self):
         if self.process.poll() is None:
@@ -119,7 +119,7 @@ class Held:
         return self.end()
 
 
-def converse(bench, run, request):
+def control_request(bench, run, request):
     """Asks the supervisor of a run; its last frame."""
     return live.ask(os.path.join(bench.state, "sites", bench.site, "runs", run), request)
 
@@ -139,7 +139,7 @@ class Page:
         return f"{self.status} {self.headers} {self.body[:300]!r}"
 
 
-def ask(port, path, method="GET", host=None, headers=None, body=None, address="127.0.0.1"):
+def http_request(port, path, method="GET", host=None, headers=None, body=None, address="127.0.0.1"):
     connection = http.client.HTTPConnection(address, port, timeout=30)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -156,7 +156,7 @@ def ask(port, path, method="GET", host=None, headers=None, body=None, address="1
         connection.close()
 
 
-FORCED = {
+SECURITY_HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -165,15 +165,15 @@ FORCED = {
 }
 
 
-def forced(page):
-    for name, value in FORCED.items():
+def check_security_headers(page):
+    for name, value in SECURITY_HEADERS.items():
         must(page.header(name) == [value], f"{name} is {page.header(name)} in {page}")
     policies = page.header("content-security-policy")
     must(any(p.startswith("sandbox allow-scripts allow-forms allow-same-origin; default-src 'self'") for p in policies), str(page))
     return page
 
 
-def refused(port, address="127.0.0.1"):
+def connection_refused(port, address="127.0.0.1"):
     """Whether nobody listens there."""
     try:
         socket.create_connection((address, port), timeout=60).close()
@@ -182,7 +182,7 @@ def refused(port, address="127.0.0.1"):
         return True
 
 
-def soon(condition, seconds=60.0):
+def holds_within(condition, seconds=60.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():
@@ -211,5 +211,5 @@ def shared(name, make):
 def close_shared():
     """Ends the shared sandboxes of this process."""
     for made in _SHARED.values():
-        if isinstance(made, Held) and made.process.poll() is None:
+        if isinstance(made, HeldPreview) and made.process.poll() is None:
             made.cancel()

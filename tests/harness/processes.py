@@ -71,7 +71,7 @@ def ancestor(pid, wanted):
     return False
 
 
-def heard(process, *texts):
+def read_until(process, *texts):
     """Reads what a program prints until it has said these; all of it."""
     said = b""
     while not all(text in said for text in texts):

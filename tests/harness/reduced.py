@@ -43,7 +43,7 @@ def forbid_user_namespaces():
         os._exit(99)
 
 
-def forbidden(bench, *arguments):
+def run_without_userns(bench, *arguments):
     arguments = bench.run_arguments(*arguments)
     process = subprocess.Popen([bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}, preexec_fn=forbid_user_namespaces)

@@ -39,7 +39,7 @@ def git(directory, *arguments):
                           cwd=directory, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}).stdout
 
 
-def real(bench, name="real"):
+def history_repository(bench, name="real"):
     """A repository with three commits, a packed part, a tag, a stash, and what nobody else may read in its settings."""
     source = bench.source(name)
     git(source, "init", "-q", "-b", "trunk")
@@ -58,10 +58,10 @@ def real(bench, name="real"):
         os.makedirs(os.path.dirname(os.path.join(source, ".git", path)), exist_ok=True)
         with open(os.path.join(source, ".git", path), "a", encoding="utf-8") as file:
             file.write(f"{TOKEN}\n")
-    return of_its_owner(bench, source)
+    return chown_to_state_owner(bench, source)
 
 
-def of_its_owner(bench, source):
+def chown_to_state_owner(bench, source):
     of = os.stat(bench.state)
     for at, directories, files in os.walk(source):
         for name in [at, *(os.path.join(at, name) for name in directories + files)]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from .checks import must, skip_unless_root
-from .frames import awaited
+from .frames import poll_until
 
 
 class Activator:
@@ -31,7 +31,7 @@ class Activator:
             user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"},
             start_new_session=True)
         # It has its name before it listens: who connects in between is refused.
-        awaited(lambda: listens(self.address), bool)
+        poll_until(lambda: listens(self.address), bool)
         os.chmod(self.address, 0o777)
 
     def __enter__(self):
@@ -49,7 +49,7 @@ def listens(path):
     return any(len(row) > 7 and row[7] == path and int(row[3], 16) & 0x10000 for row in rows[1:])
 
 
-def said(address, frame, user):
+def first_reply(address, frame, user):
     """The first frame that a user is answered."""
     program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n"
                "try: s.sendall(sys.stdin.buffer.read())\nexcept BrokenPipeError: pass\nsys.stdout.write(s.makefile().readline())\n")

@@ -15,7 +15,7 @@ NEWUIDMAP, NEWGIDMAP = "/usr/bin/newuidmap", "/usr/bin/newgidmap"
 
 
 @contextlib.contextmanager
-def known_as(uid, ids, directory, covered=""):
+def temporary_user(uid, ids, directory, covered=""):
     """A prefix that runs a command as this user, in a mount namespace whose tables of users know it. `ids`: the
     user's first subordinate id and how many there are, or nothing. `covered`: a program that only fails there."""
     tables = {"passwd": f"{NAME}:x:{uid}:{uid}::/nonexistent:/bin/sh\n", "group": f"{NAME}:x:{uid}:\n"}
@@ -42,7 +42,7 @@ def known_as(uid, ids, directory, covered=""):
         holder.stdout.close()
 
 
-class UsersBench(Bench):
+class UnprivilegedBench(Bench):
     """A workplace of a user who is not root; what a bench does, it does as that user."""
 
     def __init__(self, bench, uid, prefix):
@@ -64,7 +64,7 @@ class UsersBench(Bench):
 
 
 @contextlib.contextmanager
-def users_bench(bench, ids, covered=""):
+def unprivileged_bench(bench, ids, covered=""):
     """The bench of a user with these subordinate ids. The template that takes seconds is built once."""
     if os.geteuid() != 0:
         skip_unless_root("another user")
@@ -74,5 +74,5 @@ def users_bench(bench, ids, covered=""):
     tables = os.path.join(bench.directory, "tables")
     shutil.rmtree(tables, ignore_errors=True)
     os.mkdir(tables)
-    with known_as(uid, ids, tables, covered) as prefix:
-        yield UsersBench(bench, uid, prefix)
+    with temporary_user(uid, ids, tables, covered) as prefix:
+        yield UnprivilegedBench(bench, uid, prefix)

@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from house import read_all, until
+from held_sandbox import read_all, wait_until
 
 
 def curl(bench, run, target, *args, timeout=90):
@@ -27,7 +27,7 @@ def test_events_stream_as_json_lines_and_server_sent_events(bench):
     bench.exec(run, "--", "echo", "for the journal")
     # A client is told of the end before it is written down.
     kinds = lambda: [event["type"] for event in bench.events(run)]  # noqa: E731
-    until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
+    wait_until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
     journal = bench.events(run)
     call = {"live": 1, "actor": "x", "request": {"type": "events", "follow": "now"}}
     lines = [json.loads(line) for line in bench.raw(run, json.dumps(call).encode() + b"\n").splitlines()]
@@ -53,7 +53,7 @@ def test_event_stream_ends_with_the_run(bench):
         bench.ask(run, {"type": "close"})
         text = read_all(client).decode()
     assert text.startswith("HTTP/1.1 200 OK\r\n") and "Access-Control" not in text
-    bench.until_ended(run)
+    bench.await_end(run)
     heard = [m["event"] for m in messages(text) if "event" in m]
     assert heard == [e["type"] for e in bench.events(run)], heard
     assert heard[-1] == "runtime.artifacts.collected"

@@ -10,7 +10,7 @@ import struct
 import termios
 import time
 
-from house import SECRET, guest_processes, open_exec, sleep, until
+from held_sandbox import SECRET, guest_processes, open_exec, sleep, wait_until
 
 
 def test_exec_passes_streams_status_directory_and_environment(bench):
@@ -61,7 +61,7 @@ def test_exec_timeout_ends_the_program_and_not_the_sandbox(bench):
     done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
     assert time.monotonic() - started < 60
-    until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
+    wait_until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
     assert bench.exec(run, "--", "true").returncode == 0
 
 
@@ -75,23 +75,23 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
         size(fd, 100, 30)
         screen = Screen(fd)
         screen.type("PS1='$ '; test -t 0 && test -t 1 && echo is-$((1+1))\r")
-        screen.until("is-2")
+        screen.wait_for("is-2")
         # A prompt has no line end, and comes all the same.
         screen.type("read -p 'name''> ' x\r")
-        screen.until("name> ")
+        screen.wait_for("name> ")
         screen.type("carl\recho got-$x\r")
-        screen.until("got-carl")
+        screen.wait_for("got-carl")
         size(fd, 132, 43)
         os.kill(pid, signal.SIGWINCH)
         screen.type("until [ \"$(stty size)\" = '43 132' ]; do sleep 0.05; done; echo seen-$((1+3))\r")
-        screen.until("seen-4")
+        screen.wait_for("seen-4")
         # The key is a byte to us and a signal to the program.
         screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
-        screen.until("begin-4")
-        until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
+        screen.wait_for("begin-4")
+        wait_until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
         screen.type("\x03")
         screen.type("echo status-$?-\r")
-        screen.until("status-130-")
+        screen.wait_for("status-130-")
         raw = termios.tcgetattr(fd)
         screen.type("exit 9\r")
         _, status = os.waitpid(pid, 0)
@@ -153,13 +153,13 @@ def test_sigterm_restores_terminal_settings(bench):
     if pid == 0:
         os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", f"echo up; {sleep(71)}"))
     try:
-        Screen(fd).until("up")
+        Screen(fd).wait_for("up")
         assert not termios.tcgetattr(fd)[3] & termios.ICANON
         os.kill(pid, signal.SIGTERM)
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 128 + 15, status
         assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
-        until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
+        wait_until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
     finally:
         os.close(fd)
 
@@ -176,10 +176,10 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
     # What the cases before had started may still be written off.
-    until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
+    wait_until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
     one.send_signal(signal.SIGKILL)
     one.wait()
-    until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
+    wait_until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
     two.stdin.write("still\n")
     two.stdin.flush()
     assert two.stdout.readline() == "still\n" and two.wait() == 3
@@ -191,8 +191,8 @@ def test_exec_leave_keeps_the_program_after_client_death(bench):
     assert client.stdout.readline() == "up\n"
     client.send_signal(signal.SIGKILL)
     client.wait()
-    until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
-    until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
+    wait_until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
+    wait_until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
 
 
 def test_sigint_to_exec_client_reaches_the_program(bench):
@@ -228,7 +228,7 @@ def test_slow_exec_client_does_not_delay_others(bench):
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
         assert time.monotonic() - started < 60, "others waited for the one who does not read"
-    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
 
 
 def test_pausing_readers_lose_no_output(bench):
@@ -269,7 +269,7 @@ def test_output_over_the_limit_is_truncated_only_in_the_record(bench):
     assert len(done.stdout) == 200012 and done.stdout.endswith("\nlast\n"), len(done.stdout)
     bench.exec(run, "--", "echo", "short")
     bench.ask(run, {"type": "close"})
-    bench.until_ended(run)
+    bench.await_end(run)
     ends = [event["data"] for event in bench.events(run) if event["type"].endswith(".command.finished")]
     long = [data for data in ends if data.get("outputTruncated")]
     assert [(data["stdoutTruncated"], data["stdoutBytes"], "stderrTruncated" in data) for data in long] == [(True, 200012, False)], ends
@@ -302,8 +302,8 @@ class Screen:
     def type(self, text):
         os.write(self.fd, text.encode())
 
-    def until(self, text, patience=30):
-        end = time.monotonic() + patience
+    def wait_for(self, text, seconds=30):
+        end = time.monotonic() + seconds
         while text not in self.seen:
             left = end - time.monotonic()
             assert left > 0, f"no {text!r}: {self.seen!r}"

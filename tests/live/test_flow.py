@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 
-from house import guest_processes, sleep, until
+from held_sandbox import guest_processes, sleep, wait_until
 
 FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
@@ -23,7 +23,7 @@ MIB = 1 << 20
 SIZE = 1024 * MIB if FULL else 4 * MIB
 # Longer than the 20 s for which one side once waited for the other.
 PAUSE = 150 if FULL else 25
-PATIENCE = 3600 if FULL else 300
+TIMEOUT_SECONDS = 3600 if FULL else 300
 
 
 def pattern(size):
@@ -96,7 +96,7 @@ class Raw:
 
     def __init__(self, bench, run, argv, **request):
         self.socket = bench.connect(run)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(TIMEOUT_SECONDS)
         self.file = self.socket.makefile("rb")
         self.say({"live": 1, "actor": "flow", "request": {"type": "exec", "argv": argv, **request}})
 
@@ -141,7 +141,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
         with subprocess.Popen(argv, stdin=feeder_in, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
             os.close(feeder_in)
             fill(feeder_out, pattern(SIZE))
-            out, err = reader.communicate(timeout=PATIENCE)
+            out, err = reader.communicate(timeout=TIMEOUT_SECONDS)
         assert (reader.returncode, out.split()[:1]) == (0, [wanted]), (reader.returncode, out, err)
 
     def late_client():
@@ -149,7 +149,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
         count = SIZE // MIB
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
-            until(lambda: full(raw.socket), what="a full socket")
+            wait_until(lambda: full(raw.socket), what="a full socket")
             # No event tells that the time is up for a sandbox that counts it.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
@@ -175,7 +175,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
                     paused = True
                     time.sleep(PAUSE)
             feeder.join()
-            assert (both.wait(PATIENCE), whole.hexdigest()) == (0, wanted), (both.returncode, seen, both.stderr.read())
+            assert (both.wait(TIMEOUT_SECONDS), whole.hexdigest()) == (0, wanted), (both.returncode, seen, both.stderr.read())
 
     def guarded(side):
         try:
@@ -211,12 +211,12 @@ def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
     with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
-        until(lambda: full(silent.socket), what="a full socket")
+        wait_until(lambda: full(silent.socket), what="a full socket")
         silent.say(stdin(b"words"))
-        until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
+        wait_until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
         silent.say({"type": "signal", "signal": "USR1"})
         # The program is over, and its status says so, before anybody reads its output.
-        until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+        wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
         *_, last = silent.replies()
     assert last["type"] == "exited" and last.get("code") == 6, last
 
@@ -237,10 +237,10 @@ def test_killed_client_does_not_signal_end_of_input(bench):
     with client(bench, run, "--", "sh", "-c", script) as dying:
         dying.stdin.write(b"x" * MIB)
         dying.stdin.flush()
-        until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
+        wait_until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
         dying.kill()
         dying.wait(60)
-    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
     assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took a part for the whole"
     # The control: an end that is one.
     assert bench.exec(run, "--", "sh", "-c", script, input="all").returncode == 0

@@ -6,12 +6,12 @@ import threading
 import time
 
 from harness import must, previews, tree
-from harness.previews import Held, converse
+from harness.previews import HeldPreview, control_request
 
 
 def shared(bench):
     """One held sandbox, and the directory it was mounted from."""
-    held = previews.shared("synced", lambda: Held(bench, "--mount", f"{bench.source('synced')}:/workspace/plugin", seconds=3000))
+    held = previews.shared("synced", lambda: HeldPreview(bench, "--mount", f"{bench.source('synced')}:/workspace/plugin", seconds=3000))
     held.address()
     return held, previews.shared("synced run", held.run_id)
 
@@ -24,7 +24,7 @@ def sync(bench, action, directory, *flags):
 
 def live(bench, request):
     """One conversation with the supervisor."""
-    return converse(bench, shared(bench)[1], request)
+    return control_request(bench, shared(bench)[1], request)
 
 
 def php(bench, code):
@@ -176,13 +176,13 @@ def test_sync_before_ready_waits_for_the_run_command(bench):
         return {row.get("run_id") or row["runId"] for row in rows}
 
     before = running()
-    slow = Held(bench, "--mount", f"{bench.source('early')}:/workspace/plugin", "--command", "wordpress.run-php",
+    slow = HeldPreview(bench, "--mount", f"{bench.source('early')}:/workspace/plugin", "--command", "wordpress.run-php",
                 "--arg", "code=sleep(3); echo file_exists('/workspace/plugin/early.txt') ? 'there' : 'not yet';", seconds=300)
     directory = os.path.join(bench.directory, "early-push")
     write(f"{directory}/early.txt", "early")
     run = None
     while run is None:
-        must(slow.process.poll() is None, slow.said)
+        must(slow.process.poll() is None, slow.stderr)
         run = next((run for run in running() - before
                     if os.path.exists(os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock"))), None)
     answer = bench.call("sync", run, "push", directory, "--site", bench.site, "--state", bench.state, "--json")

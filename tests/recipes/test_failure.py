@@ -7,7 +7,7 @@ import time
 
 import recipes
 from harness import must
-from recipes import honest, php, wp
+from recipes import check_failed_document, php, wp
 
 
 def test_failed_step_skips_later_steps_and_runs_after(bench):
@@ -17,7 +17,7 @@ def test_failed_step_skips_later_steps_and_runs_after(bench):
         "after": [php("echo 'cleaned up';")],
     }, probes=[{"name": "late", "step": php("echo '{}';")}])
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     printed = [row["stdout"] for row in document["executions"]]
     must(printed == ["prepared", "", "cleaned up"], f"printed {printed}")
     must(document["stepFailures"][0]["classification"] == "error", str(document["stepFailures"]))
@@ -41,14 +41,14 @@ def test_failed_probe_fails_the_run_unless_allowed(bench):
         answer = recipes.run(bench, recipes.write(bench, f"probe-{status}", [php("echo 1;")], probes=[probe])).expect(status)
         must(answer.json["probes"][0]["status"] == "failed", str(answer.json["probes"]))
         if not allowed:
-            must(honest(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
+            must(check_failed_document(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
 
 
 def test_step_timeout_fails_the_step_and_not_the_guest(bench):
     path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 120 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
     began = time.monotonic()
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     must(time.monotonic() - began < 100, "it took its time")
     must(document["stepFailures"][0]["classification"] == "timeout", str(document["stepFailures"]))
     must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
@@ -59,7 +59,7 @@ def test_recipe_run_timeout_keeps_the_changes(bench):
     path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
     answer = recipes.run(bench, path, "--timeout", "20s").expect(124, "wp_codebox_run_timeout")
-    document = honest(answer)
+    document = check_failed_document(answer)
     must(document["result"]["status"] == "timeout", str(document["result"]["status"]))
     must([row["path"] for row in document["changedFiles"]] == ["/workspace/w/made.txt"], "the work is lost")
 
@@ -115,7 +115,7 @@ def test_continuation_past_max_iterations_fails(bench):
             "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},
                              "inputMappings": [{"from": "/result/n", "to": {"arg": "args-json", "pointer": "/2"}}]}}
     answer = recipes.run(bench, recipes.write(bench, "endless", [step])).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     evidence = document["executions"][-1]["continuationEvidence"]
     must(evidence["status"] == "exhausted" and evidence["iterations"] == 3, str(evidence))
     must("max-iterations-exhausted" in document["error"]["message"], str(document["error"]))
@@ -136,4 +136,4 @@ def test_missing_or_invalid_declared_artifact_fails_the_run(bench):
     for name, artifact in (("missing", {"name": "m", "path": "/tmp/nothing"}), ("invalid", {"name": "b", "path": "/tmp/b.json", "parseJson": True})):
         answer = recipes.run(bench, recipes.write(bench, f"collect-{name}", [step], artifacts={"paths": [artifact]}))
         answer.expect(1, "wp_codebox_collection_failed")
-        must(honest(answer)["declaredArtifacts"][0]["status"] == name, str(answer))
+        must(check_failed_document(answer)["declaredArtifacts"][0]["status"] == name, str(answer))

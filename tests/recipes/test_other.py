@@ -9,7 +9,7 @@ import urllib.request
 
 import recipes
 from harness import must
-from recipes import honest, php
+from recipes import check_failed_document, php
 
 
 def test_recipe_validate_and_dry_run_report_issues_and_plan(bench):
@@ -21,14 +21,14 @@ def test_recipe_validate_and_dry_run_report_issues_and_plan(bench):
     bad = recipes.write(bench, "bad", [{"command": "wordpress.no-such", "args": []}], inputs={"mounts": [{"source": "./missing", "target": "/etc"}]})
     answer = bench.call("recipe", "validate", "--recipe", bad, *bench.paths(), "--json")
     must(answer.exit == 1 and [row["code"] for row in answer.json["issues"]] == ["unsupported-command", "missing-source"], str(answer))
-    document = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
     must(len(document["validation"]["issues"]) == 2 and document["executions"] == [], str(document))
 
 
 def test_caller_policy_restricts_recipe_commands(bench):
     recipe = recipes.write(bench, "policy", [php("echo 1;")])
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.wp-cli"], "secrets": "none", "approvals": "never"}
-    document = honest(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
     must(document["validation"]["issues"][0]["code"] == "runtime-policy-missing-command", str(document["validation"]))
     policy["commands"].append("wordpress.run-php")
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
@@ -68,7 +68,7 @@ def test_change_outside_writable_roots_is_reported_or_fails(bench):
         if not passed:
             must([row["path"] for row in result["violations"]] == ["/workspace/work/other.txt"], str(result))
         if status:
-            must(honest(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
+            must(check_failed_document(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
 
 
 def test_workspace_policy_check_reports_violations(bench):

@@ -9,7 +9,7 @@ import zipfile
 
 import recipes
 from harness import must
-from recipes import honest, php, wp
+from recipes import check_failed_document, php, wp
 
 PLUGIN = "<?php\n/* Plugin Name: Packed */\nadd_shortcode( 'packed', fn() => 'from the archive' );\n"
 
@@ -61,7 +61,7 @@ def test_recipe_git_setting_selects_mount_repositories(bench):
     must(found == expected, f"{found}")
     # What cannot be had is refused by its path, before anything runs.
     bad = recipes.write(bench, "git", steps, inputs={"mounts": [{**mounts[0], "git": "clone"}]})
-    issues = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
+    issues = check_failed_document(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
     must([(row["code"], row["path"]) for row in issues] == [("invalid-recipe", "$.inputs.mounts[0].git")], f"{issues}")
 
 
@@ -73,7 +73,7 @@ def test_zip_archive_is_installed_as_plugin(bench):
     answer = recipes.run(bench, recipe).expect(0)
     must(answer.json["executions"][-1]["stdout"] == "from the archive", str(answer))
     recipe = recipes.write(bench, "zip", [php("echo 1;")], inputs=plugin(sha256="0" * 64))
-    document = honest(recipes.run(bench, recipe).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe).expect(1, "wp_codebox_recipe_invalid"))
     must(document["validation"]["issues"][0]["code"] == "invalid-source-sha256", str(document["validation"]))
 
 
@@ -83,7 +83,7 @@ def test_archive_without_required_digest_is_refused(bench):
         sha256 = hashlib.sha256(file.read()).hexdigest()
     required = {"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "1"}
     recipe = recipes.write(bench, "digest", [php("echo 1;")], inputs=plugin())
-    document = honest(recipes.run(bench, recipe, environment=required).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe, environment=required).expect(1, "wp_codebox_recipe_invalid"))
     issues = [(row["code"], row["path"]) for row in document["validation"]["issues"]]
     must(issues == [("missing-source-sha256", "$.inputs.extra_plugins[0].sha256")], str(issues))
     recipes.run(bench, recipe, environment={"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "0"}).expect(0)
@@ -104,7 +104,7 @@ def test_archive_with_escaping_paths_links_or_bomb_is_refused(bench):
     for name, rows in hostile.items():
         archive(bench, name, rows)
         answer = recipes.run(bench, recipes.write(bench, name, [php("echo 1;")], inputs=plugin())).expect(1, "wp_codebox_recipe_invalid")
-        issue = honest(answer)["validation"]["issues"][0]
+        issue = check_failed_document(answer)["validation"]["issues"][0]
         must(issue["code"] == "invalid-source" and issue["path"] == "$.inputs.extra_plugins[0].source", f"{name}: {issue}")
     must(not os.path.exists("/tmp/codebox-recipe-slip.php"), "an archive wrote outside")
 
@@ -127,13 +127,13 @@ def test_plugin_that_fails_activation_fails_the_run(bench):
     with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
         file.write("<?php\n/* Plugin Name: Broken */\nthrow new Exception( 'never' );\n")
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
-    document = honest(answer.expect(1, "wp_codebox_step_failed"))
+    document = check_failed_document(answer.expect(1, "wp_codebox_step_failed"))
     must(document["result"]["failed_phase"] == "activate_plugins", str(document["result"]))
     # One that ends PHP with an answer of its own, and success, is not believed.
     with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
         file.write("<?php\n/* Plugin Name: Broken */\nregister_activation_hook( __FILE__, fn() => wp_send_json_success() );\n")
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
-    honest(answer.expect(1, "wp_codebox_step_failed"))
+    check_failed_document(answer.expect(1, "wp_codebox_step_failed"))
     must("PHP was ended while the plugin broken/broken.php was activated" in answer.stdout, str(answer))
 
 

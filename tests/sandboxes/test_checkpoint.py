@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from harness import must, tree
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 from sandbox import CHANGE, HARM
 
 
@@ -24,7 +24,7 @@ def checkpoint(operation, *args):
 
 def commands(bench, *calls, **changes):
     """Runs registry commands in one guest; answers the conversation and its result."""
-    talk = Conversation(bench, "true", task=None, commands=list(calls), **changes)
+    talk = SupervisorClient(bench, "true", task=None, commands=list(calls), **changes)
     talk.request["agent"] = None
     talk.spawn().accepted()
     last = talk.last()
