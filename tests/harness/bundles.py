@@ -1,4 +1,4 @@
-"""What the bundle of a run says."""
+"""Reads the artifact bundle of a run."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def bundle_of(answer):
 
 
 def verified_bundle(bench, answer, status, action):
-    """The bundle is there, verifies, and says what the run came to."""
+    """Checks that the bundle verifies and has this completion status and next action; returns its path."""
     path = bundle_of(answer)
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
     outcome = answer.result["completion_outcome"]
@@ -26,7 +26,7 @@ def verified_bundle(bench, answer, status, action):
 
 
 def omitted_entries(answer):
-    """Path and reason of what the bundle says was omitted."""
+    """Returns path and reason of each change that the bundle lists as omitted."""
     with open(os.path.join(bundle_of(answer), "files", "mounts.jsonl"), encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     return sorted((row["path"], row["reason"]) for mount in rows for row in mount.get("omitted", []))

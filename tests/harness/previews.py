@@ -1,4 +1,4 @@
-"""A run that holds its sandbox, as a test sees it: its address, its id, its end."""
+"""Starts runs that are held for a preview, and sends HTTP requests to the preview."""
 
 import contextlib
 import http.client
@@ -32,7 +32,7 @@ echo $user->user_login;
 
 
 def free_port():
-    """One that is free and stays so: the kernel gives it to nobody who asks for any."""
+    """Returns a free port below the ephemeral range, which the kernel does not hand out for port 0."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         lowest = int(file.read().split()[0])
     for port in random.sample(range(lowest // 2, lowest), 200):
@@ -46,7 +46,7 @@ def free_port():
 
 
 class HeldPreview:
-    """A run in the background whose talk is read as it comes."""
+    """A held run in the background. A thread collects its standard error."""
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench
@@ -66,11 +66,11 @@ class HeldPreview:
             self.changed.notify_all()
 
     def address(self, seconds=150):
-        """The printed link."""
+        """Waits for the printed preview link and returns it."""
         found = lambda: re.search(r"^preview (\S+) until ", self.stderr, re.M)  # noqa: E731
         with self.changed:
             self.changed.wait_for(lambda: found() or "\0" in self.stderr, seconds)
-        must(found(), f"no address was printed: {self.stderr!r}")
+        must(found(), f"the run printed no preview link: {self.stderr!r}")
         return found().group(1)
 
     @property
@@ -78,7 +78,7 @@ class HeldPreview:
         return int(re.search(r":(\d+)/", self.address()).group(1))
 
     def run_id(self):
-        """Of the run of this site whose preview is here."""
+        """Returns the id of the run whose preview has this port."""
         answer = self.bench.call("runs", "list", "--state", self.bench.state, "--site", self.bench.site, "--status", "running", "--json")
         for row in answer.json["runs"]:
             events = self.bench.call("runs", "events", (row.get("run_id") or row["runId"]), "--state", self.bench.state, "--site", self.bench.site, "--json").json["events"]
@@ -87,7 +87,7 @@ class HeldPreview:
         raise Failed("no run has this preview")
 
     def supervisor(self):
-        """The process that listens."""
+        """Returns the pid of the process that listens on the preview's port."""
         wanted = f"{self.port:04X}"
         inodes = set()
         with open("/proc/net/tcp", encoding="ascii") as table:
@@ -101,14 +101,14 @@ class HeldPreview:
             except OSError:
                 continue
             for name in names:
-                # It closes some while this looks.
+                # The process may close a descriptor during the scan.
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{pid}/fd/{name}") in inodes:
                         return int(pid)
-        raise Failed("nobody listens")
+        raise Failed("no process listens on the preview's port")
 
     def end(self, seconds=120):
-        """Waits for the end; the answer."""
+        """Waits for the command to end and returns its output."""
         output = self.process.stdout.read()
         self.process.wait(timeout=seconds)
         return Answer(self.arguments, self.process, output, self.stderr.encode())
@@ -120,12 +120,12 @@ class HeldPreview:
 
 
 def control_request(bench, run, request):
-    """Asks the supervisor of a run; its last frame."""
+    """Sends a request to a run's control socket and returns the final frame."""
     return live.ask(os.path.join(bench.state, "sites", bench.site, "runs", run), request)
 
 
 class Page:
-    """One answer."""
+    """One HTTP response."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -174,7 +174,7 @@ def check_security_headers(page):
 
 
 def connection_refused(port, address="127.0.0.1"):
-    """Whether nobody listens there."""
+    """Whether the kernel refuses connections to the port because no process listens."""
     try:
         socket.create_connection((address, port), timeout=60).close()
         return False
@@ -192,17 +192,17 @@ def holds_within(condition, seconds=60.0):
 
 
 def document(answer, name):
-    """A document of the bundle."""
+    """Reads a JSON document of the bundle."""
     with open(os.path.join(answer.json["artifacts"]["directory"], name), encoding="utf-8") as file:
         return json.load(file)
 
 
-#: Sandboxes and facts that several cases share, by name.
+#: Held sandboxes and other values that several cases share, by name.
 _SHARED = {}
 
 
 def shared(name, make):
-    """What `make` made at the first call with this name."""
+    """Returns the value that `make` returned at the first call with this name."""
     if name not in _SHARED:
         _SHARED[name] = make()
     return _SHARED[name]
