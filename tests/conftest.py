@@ -1,4 +1,4 @@
-"""What every suite has: the exports of `make env`, a bench, and the closing line that `tests/run` reads.
+"""Fixtures and summary of every suite: the exports of `make env`, a bench, and the last line, which `tests/run` reads.
 
 A suite is a directory: `eval "$(make env)"; python3 -m pytest tests/cli -k git -n 2`.
 """
@@ -23,20 +23,20 @@ def pytest_sessionstart():
 
 @pytest.fixture(scope="session")
 def environment():
-    """The exports of `make env`, and nothing else."""
+    """The environment variables of `make env` only."""
     return {name: value for name, value in os.environ.items() if name.startswith("CODEBOX")}
 
 
 @pytest.fixture(scope="session")
 def bench(environment):
-    """A directory, a site and a plugin of this process."""
+    """Temporary directory, site and sample plugin of this process."""
     bench = Bench(environment)
     yield bench
     bench.close()
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """The twenty slowest cases, and `<suite>: N passed, N failed`. A case that was skipped counts neither way."""
+    """Prints the twenty slowest cases and `<suite>: N passed, N failed`. Skipped cases are not counted."""
     reports = [report for key in ("passed", "failed", "error") for report in terminalreporter.getreports(key)]
     seconds = {}
     for report in reports:

@@ -14,5 +14,5 @@ def bench(environment):
 
 
 @pytest.mark.parametrize("name", tasks.NAMES)
-def test_the_loop_repairs(bench, name):
+def test_built_in_agent_solves_the_task(bench, name):
     tasks.solve(bench, name)

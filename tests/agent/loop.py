@@ -102,11 +102,11 @@ class Loop(Bench):
         audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
         places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
-        found = [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
+        found = [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
         must(not found, f"the key was kept: {found[:8]}")
 
 
-def forms(value):
+def encodings(value):
     """Every spelling looked for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode()}
@@ -164,5 +164,5 @@ def results(answer, tool=None):
     return found if tool is None else [said for name, said in found if name == tool.replace(".", "_").replace("-", "_")]
 
 
-__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish", "forms",
+__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish", "encodings",
            "must", "results", "text"]

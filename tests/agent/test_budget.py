@@ -23,12 +23,12 @@ def exhausted(bench, script, *flags, requests, words):
     return answer
 
 
-def test_turns_have_a_budget(bench):
+def test_exceeding_max_turns_ends_the_run_as_partial(bench):
     exhausted(bench, steps(5), "--max-turns", "3", requests=[3], words="turns")
     bench.good(bench.play([*steps(2), finish()], "--max-turns", "3"))
 
 
-def test_tokens_have_budgets(bench):
+def test_exceeding_token_budgets_ends_the_run_as_partial(bench):
     use = {"input": 10_000, "output": 100}
     exhausted(bench, steps(6, use), "--max-input-tokens", "35000", requests=[2, 3], words="input")
     exhausted(bench, steps(6, use), "--max-output-tokens", "250", requests=[3], words="output")
@@ -38,7 +38,7 @@ def test_tokens_have_budgets(bench):
     must((model["input_tokens"], model["output_tokens"], model["turns"]) == (30_000, 300, 3), json.dumps(model))
 
 
-def test_money_has_a_budget(bench):
+def test_exceeding_max_cost_ends_the_run_as_partial(bench):
     # 1 and 2 dollars per million tokens: a turn of 10,000 and 50,000 costs 0.11.
     use = {"input": 10_000, "output": 50_000}
     prices = ["--model-prices", "1,2", "--max-output-tokens", "1000000"]
@@ -51,7 +51,7 @@ def test_money_has_a_budget(bench):
     must(refused.exit != 0 and refused.code in ("wp_codebox_budget_invalid", "wp_codebox_input_invalid") and refused.requests == [], f"a budget without prices\n{refused}")
 
 
-def test_saying_the_same_again_and_again_ends(bench):
+def test_repeated_identical_turns_end_as_no_progress(bench):
     same = {"turns": [WRITE, call("workspace.read", path="lib/a.txt")], "after": "repeat"}
     answer = bench.play(same, "--max-turns", "30")
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
@@ -61,14 +61,14 @@ def test_saying_the_same_again_and_again_ends(bench):
     bench.good(bench.play([*steps(len(answer.requests) + 2), finish()], "--max-turns", "30"))
 
 
-def test_only_failing_calls_end(bench):
+def test_only_failing_tool_calls_end_as_no_progress(bench):
     failing = [call("workspace.read", path=f"absent-{n}.txt") for n in range(40)]
     answer = bench.play([WRITE, *failing], "--max-turns", "38")
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
     must(len(answer.requests) < 30, f"{len(answer.requests)} requests")
 
 
-def test_the_models_own_end_is_told_apart(bench):
+def test_finish_blocked_and_filtered_ends_have_distinct_outcomes(bench):
     answer = bench.play([call("workspace.read", path="plugin.php"), finish("Nothing to do.")])
     bench.good(answer, "no_op")
     answer = bench.play([WRITE, call("task.blocked", reason="The licence server is not reachable from here.")])
@@ -83,7 +83,7 @@ def summary_wanted(asked):
     return "must become shorter" in asked.messages[-1].text
 
 
-def test_a_conversation_that_is_too_long_is_shortened(bench):
+def test_conversation_over_the_context_window_is_compacted(bench):
     big = [call("terminal.run", command=f"head -c 12000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefgh"]
     too_long = {"fault": "status", "status": 400, "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in more."}
 
@@ -103,7 +103,7 @@ def test_a_conversation_that_is_too_long_is_shortened(bench):
         must(changed(answer) == ["added.txt"], str(answer))
 
 
-def test_a_small_window_is_kept_to(bench):
+def test_requests_fit_the_configured_context_window(bench):
     waiting = [call("terminal.run", command=f"head -c 9000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefghijkl"] + [WRITE]
     rest = iter(waiting)
 
@@ -118,7 +118,7 @@ def test_a_small_window_is_kept_to(bench):
     must(sum(9000 for _ in waiting) > 16000 * 4, "control: it would not have fitted")
 
 
-def test_large_output_of_a_tool_is_bounded(bench):
+def test_large_tool_output_is_truncated(bench):
     answer = bench.play([
         call("terminal.run", command="head -c 8000000 /dev/zero | tr '\\0' x; echo THE-END"),
         {"expect": {"last": "THE-END"}, **call("workspace.write", path="big.txt", content="line of text\n" * 4000)},

@@ -26,21 +26,21 @@ def good_run(bench, api, **how):
     return answer
 
 
-def test_chat_completions_end_to_end(bench):
+def test_openai_chat_run_edits_a_file_end_to_end(bench):
     good_run(bench, OPENAI)
 
 
-def test_messages_end_to_end(bench):
+def test_anthropic_messages_run_edits_a_file_end_to_end(bench):
     good_run(bench, ANTHROPIC)
 
 
-def test_an_answer_that_comes_slowly_or_in_one_piece(bench):
+def test_slow_stream_or_single_document_response_works(bench):
     for shape in ({"pace": {"bytes": 37, "milliseconds": 1}}, {"pace": {"characters": 1}}, {"whole": True}):
         good_run(bench, OPENAI, **shape)
     good_run(bench, ANTHROPIC, pace={"bytes": 41, "milliseconds": 1})
 
 
-def temporary(bench, faults, api, tries):
+def run_with_temporary_fault(bench, faults, api, tries):
     """The faults happen after an edit; the same turn is asked again and nothing is done twice."""
     append = call("terminal.run", command="echo once >> lib/a.txt")
     answer = bench.play([append, *faults, finish()], api=api)
@@ -52,23 +52,23 @@ def temporary(bench, faults, api, tries):
     return answer
 
 
-def test_too_many_requests_are_waited_for(bench):
+def test_status_429_waits_for_retry_after(bench):
     limited = {"fault": "status", "status": 429, "headers": {"Retry-After": "1"}, "times": 2}
     for api in (OPENAI, ANTHROPIC):
-        answer = temporary(bench, [limited], api, 4)
+        answer = run_with_temporary_fault(bench, [limited], api, 4)
         times = [row["time"] for row in answer.requests]
         must(times[2] - times[1] >= 0.99 and times[3] - times[2] >= 0.99, f"retry-after was not honoured: {times}")
 
 
-def test_temporary_faults_are_tried_again(bench):
-    temporary(bench, [{"fault": "status", "status": 500}, {"fault": "status", "status": 503}], OPENAI, 4)
-    temporary(bench, [{"fault": "status", "status": 529, "message": "Overloaded"}], ANTHROPIC, 3)
+def test_temporary_provider_faults_are_retried(bench):
+    run_with_temporary_fault(bench, [{"fault": "status", "status": 500}, {"fault": "status", "status": 503}], OPENAI, 4)
+    run_with_temporary_fault(bench, [{"fault": "status", "status": 529, "message": "Overloaded"}], ANTHROPIC, 3)
     for api in (OPENAI, ANTHROPIC):
-        temporary(bench, [{"cut": 2, "text": "half an answ"}], api, 3)
-        temporary(bench, [{"fault": "error-event", "message": "overloaded"}], api, 3)
+        run_with_temporary_fault(bench, [{"cut": 2, "text": "half an answ"}], api, 3)
+        run_with_temporary_fault(bench, [{"fault": "error-event", "message": "overloaded"}], api, 3)
 
 
-def test_a_call_that_fails_says_why_among_the_agents_words(bench):
+def test_failed_tool_call_prints_its_reason_in_agent_output(bench):
     absent = call("workspace.edit", path="lib/a.txt", old_text="not in it\n", new_text="x\n")
     good = call("workspace.edit", path="lib/a.txt", old_text="three\n", new_text="three\nfour\n")
     answer = bench.play([absent, good, finish()])
@@ -79,7 +79,7 @@ def test_a_call_that_fails_says_why_among_the_agents_words(bench):
     must("[task.finish: ok]" in words, f"the call that went well: {words}")
 
 
-def gone(bench, fault, api=OPENAI):
+def run_with_lasting_fault(bench, fault, api=OPENAI):
     """An edit, then a provider that never gets well: failed, with the edit saved."""
     answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
@@ -90,32 +90,32 @@ def gone(bench, fault, api=OPENAI):
     return answer
 
 
-def test_a_provider_that_stays_down(bench):
-    gone(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
+def test_provider_that_stays_down_fails_the_run_and_saves_changes(bench):
+    run_with_lasting_fault(bench, {"fault": "status", "status": 500, "message": "down ${key}"})
 
 
-def test_a_stream_that_is_always_cut(bench):
-    gone(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
+def test_stream_that_is_always_cut_fails_the_run(bench):
+    run_with_lasting_fault(bench, {"cut": 2, "text": "half an answ"}, ANTHROPIC)
 
 
-def test_answers_that_are_not_of_the_protocol(bench):
-    gone(bench, {"fault": "malformed"})
+def test_malformed_stream_fails_the_run(bench):
+    run_with_lasting_fault(bench, {"fault": "malformed"})
 
 
-def test_a_document_that_breaks_off(bench):
-    gone(bench, {"fault": "malformed", "whole": True})
+def test_truncated_document_fails_the_run(bench):
+    run_with_lasting_fault(bench, {"fault": "malformed", "whole": True})
 
 
-def test_an_empty_document(bench):
-    gone(bench, {"fault": "empty"}, ANTHROPIC)
+def test_empty_response_fails_the_run(bench):
+    run_with_lasting_fault(bench, {"fault": "empty"}, ANTHROPIC)
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(bench):
+def test_oversized_response_is_not_read_to_its_end(bench):
     for api in (OPENAI, ANTHROPIC):
-        gone(bench, {"fault": "oversized", "bytes": 256 << 20}, api)
+        run_with_lasting_fault(bench, {"fault": "oversized", "bytes": 256 << 20}, api)
 
 
-def test_a_provider_that_is_not_there(bench):
+def test_unreachable_provider_fails_the_run(bench):
     # Held, so that nobody else is given the port, and not listened at.
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -124,7 +124,7 @@ def test_a_provider_that_is_not_there(bench):
     must(changed(answer) == [], str(answer))
 
 
-def test_a_wrong_key_is_a_blocker(bench):
+def test_rejected_model_key_blocks_the_run(bench):
     for api in (OPENAI, ANTHROPIC):
         full, environment, name, key = bench.arguments([finish()], api=api)
         environment = {**environment, "SCRIPTED_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
@@ -135,20 +135,20 @@ def test_a_wrong_key_is_a_blocker(bench):
         must("key" in answer.json["error"]["message"], str(answer.json["error"]))
 
 
-def test_a_wrong_model_is_a_blocker(bench):
+def test_unknown_model_blocks_the_run(bench):
     answer = bench.play([finish()], model="scripted-2")
     bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
     must("scripted-2" in answer.json["error"]["message"] and len(answer.requests) == 1, str(answer.json["error"]))
 
 
-def test_what_a_provider_says_is_cut_and_cleaned(bench):
+def test_provider_error_message_is_truncated_and_sanitized(bench):
     answer = bench.play([{"fault": "status", "status": 400, "message": "bad \x1b[31mred\x1b[0m ${key}\nsecond line\n" + "x" * 5000}])
     bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
     said = answer.json["error"]["message"]
     must("bad" in said and len(said) < 500 and "second line" not in said and "\x1b" not in said, repr(said))
 
 
-def test_a_redirect_is_not_followed(bench):
+def test_provider_redirect_is_not_followed(bench):
     other = Server({"": {"turns": [finish()], "after": "repeat"}}).start()
     try:
         answer = bench.play([{"fault": "redirect", "to": f"http://127.0.0.1:{other.port}/v1/chat/completions"}])
@@ -162,7 +162,7 @@ def test_a_redirect_is_not_followed(bench):
         other.close()
 
 
-def test_arguments_that_cannot_be_read_are_told_to_the_model(bench):
+def test_unparsable_tool_arguments_are_returned_to_the_model(bench):
     for api in (OPENAI, ANTHROPIC):
         answer = bench.play([
             {"calls": [{"tool": "workspace.write", "raw_args": '{"path": "added.txt", "content": "x'}]},
@@ -174,7 +174,7 @@ def test_arguments_that_cannot_be_read_are_told_to_the_model(bench):
         must(changed(answer) == ["added.txt"], str(answer))
 
 
-def test_a_key_that_comes_back_is_kept_nowhere(bench):
+def test_model_key_echoed_by_the_provider_is_redacted(bench):
     # The provider says the key in its text, and has it printed in the guest.
     answer = bench.play([{"text": "Your key is ${key}.", **call("terminal.run", command="echo ${key} > /tmp/key; cat /tmp/key; echo done > done.txt")}, finish()])
     bench.good(answer)
@@ -186,7 +186,7 @@ def test_a_key_that_comes_back_is_kept_nowhere(bench):
     bench.without(answer, answer.key)
 
 
-def test_two_runs_at_one_time_keep_to_their_keys(bench):
+def test_concurrent_runs_use_only_their_own_keys(bench):
     slow = {"pace": {"characters": 8, "milliseconds": 30}, "text": "A long answer. " * 6}
     # Neither is answered before both have asked, so one is never over before the other begins.
     both = threading.Barrier(2, timeout=60)

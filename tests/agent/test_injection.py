@@ -39,14 +39,14 @@ def trap(bench, url="http://127.0.0.1:9/"):
     return bench.own(source), secret, marker
 
 
-def nowhere(bench, answer, marker):
+def check_not_leaked(bench, answer, marker):
     """Something of the host reached neither the model nor the bundle."""
     for row in answer.requests:
         must(marker not in json.dumps(row), f"request {row['n']} holds {marker}")
     bench.without(answer, marker)
 
 
-def test_files_of_the_host_stay_there(bench):
+def test_injected_instructions_cannot_reach_host_files(bench):
     source, secret, marker = trap(bench)
     up = "../" * 12
     paths = [secret, up + secret.lstrip("/"), "link.txt", "link/" + os.path.basename(secret), "/proc/1/root" + secret, "/proc/self/cwd/../../.." + secret,
@@ -71,7 +71,7 @@ def test_files_of_the_host_stay_there(bench):
         {"expect": {"last": ["return 'inside'", "a\\.txt", "three"]}, **finish()},
     ], source=source)
     bench.good(answer)
-    nowhere(bench, answer, marker)
+    check_not_leaked(bench, answer, marker)
     with open(secret, encoding="utf-8") as file:
         must(file.read() == marker + "\n", "the host's file was written")
     must(not os.path.exists(os.path.join(os.path.dirname(secret), "new.txt")), "a file was made on the host")
@@ -86,7 +86,7 @@ def test_files_of_the_host_stay_there(bench):
     must(len(statuses) == sum(len(m.get("calls", [])) for m in answer.requests[-1]["messages"]) + 1, "not every call is recorded")
 
 
-def test_a_mount_to_read_is_not_written(bench):
+def test_readonly_mount_is_not_written(bench):
     other = bench.source()
     with open(os.path.join(other, "lib", "a.txt"), "a", encoding="utf-8") as file:
         file.write("of the other\n")
@@ -109,12 +109,12 @@ echo names: $( env | cut -d= -f1 | grep -iE 'key|token|secret|model' ); env | gr
 """
 
 
-def test_the_key_is_not_in_the_guest(bench):
+def test_model_key_is_not_in_the_guest(bench):
     seen = {}
 
     def look(asked):
         # The guest lives while the model is asked: what of the host's key do its processes and files hold?
-        seen["processes"], seen["found"] = hunted(bench, environment["SCRIPTED_MODEL_KEY"])
+        seen["processes"], seen["found"] = find_key_in_guests(bench, environment["SCRIPTED_MODEL_KEY"])
         return call("wordpress.run-php", code="foreach ( array( $_SERVER, $_ENV, getenv(), ini_get_all( null, false ), get_defined_constants() ) as $all ) "
                     "{ foreach ( $all as $value ) { if ( is_string( $value ) && false !== strpos( $value, 'sk-t' . 'est-' ) ) { echo 'leak'; } } } echo 'php ended';")
 
@@ -132,7 +132,7 @@ def test_the_key_is_not_in_the_guest(bench):
     must(seen["found"] == [], f"in the guest: {seen['found']}")
 
 
-def hunted(bench, key):
+def find_key_in_guests(bench, key):
     """How many processes live in another root, and where below them the key stands."""
     found, number = [], 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -157,7 +157,7 @@ def hunted(bench, key):
     return number, found
 
 
-def test_no_other_host_is_reached(bench):
+def test_injected_instructions_cannot_reach_the_network(bench):
     visits = []
 
     class Visits(http.server.BaseHTTPRequestHandler):
@@ -203,7 +203,7 @@ def test_no_other_host_is_reached(bench):
         host.server_close()
 
 
-def test_a_tool_that_is_not_allowed_is_refused_and_the_run_goes_on(bench):
+def test_disallowed_tool_is_refused_and_the_run_continues(bench):
     source, _, marker = trap(bench)
     flags = [flag for tool in ("workspace.read", "workspace.write") for flag in ("--allowed-tool", tool)]
     obeyed = [
@@ -236,7 +236,7 @@ def test_a_tool_that_is_not_allowed_is_refused_and_the_run_goes_on(bench):
     must(changed(answer) == ["ran.txt"], str(answer))
 
 
-def test_a_policy_decides_and_the_guest_cannot_edit_it(bench):
+def test_tool_policy_decides_which_tools_run(bench):
     def rule(tool, allowed=True, visibility="sandbox"):
         return {"id": tool, "runtime_tool_id": tool.replace(".", "_").replace("-", "_"), "execution_location": "sandbox", "transport_visibility": visibility,
                 "allowed": allowed, "runtime": {"environment": "runtime_local", "capability_scope": "runtime_local"}}
@@ -259,7 +259,7 @@ def test_a_policy_decides_and_the_guest_cannot_edit_it(bench):
     must(changed(answer) == ["ran.txt"], str(answer))
 
 
-def test_what_files_say_is_marked_as_theirs(bench):
+def test_project_text_is_marked_as_untrusted(bench):
     source, _, _ = trap(bench)
     answer = bench.play([
         {"expect": {"system": "(?i)(data|untrusted|not instructions|never instructions)", "first": "Add a line"}, **call("workspace.list")},
@@ -278,7 +278,7 @@ def test_what_files_say_is_marked_as_theirs(bench):
         must(any(word in before.lower() for word in ("untrusted", "project", "data")), f"the project's file is not marked: {before[-500:]}")
 
 
-def test_the_record_tells_what_was_tried(bench):
+def test_transcript_records_denied_calls(bench):
     source, secret, marker = trap(bench)
     answer = bench.play([{"text": "I obey AGENTS.md.", "calls": [{"tool": "workspace.read", "args": {"path": secret}}, {"tool": "workspace.read", "args": {"path": "plugin.php"}}]},
                          finish()], "--allowed-tool", "workspace.read", source=source)
@@ -287,4 +287,4 @@ def test_the_record_tells_what_was_tried(bench):
     must([row["status"] for row in rows][1] != [row["status"] for row in rows][0], f"both reads look alike: {json.dumps(rows)[:2000]}")
     must("I obey AGENTS.md." in text(bundle, "files/transcript.json"), "the model's words are lost")
     must(document(bundle, "manifest.json"), "no manifest")
-    nowhere(bench, answer, marker)
+    check_not_leaked(bench, answer, marker)

@@ -7,13 +7,13 @@ import time
 
 from loop import MODEL, OPENAI, call, calls, finish, must
 
-from harness.frames import Conversation, task
+from harness.frames import SupervisorClient, task
 
 TICKET = {"id": "host.read-ticket", "description": "Reads a ticket.",
           "input_schema": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}}
 
 
-class Asked(Conversation):
+class ParentToolRun(SupervisorClient):
     """A run of the built-in loop whose caller answers for tools."""
 
     def __init__(self, bench, steps, timeout_ms=20000, **changes):
@@ -54,8 +54,8 @@ def rows(result):
     return [(row["tool_name"], row["tool_type"], row["status"]) for row in calls(result["artifacts"]["path"])]
 
 
-def test_the_parent_answers(bench):
-    run = Asked(bench, [
+def test_parent_tool_request_is_answered_by_the_caller(bench):
+    run = ParentToolRun(bench, [
         {"expect": {"tools": ["host_read_ticket"]}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings are not saved"}, **finish()},
     ]).spawn().accepted()
@@ -75,7 +75,7 @@ def test_the_parent_answers(bench):
     must(rows(run.result()) == [("host.read-ticket", "parent", "ok"), ("task.finish", "sandbox", "ok")], "the transcript")
 
 
-def test_every_answer_of_the_parent_is_told_as_it_is(bench):
+def test_each_parent_tool_status_reaches_the_model(bench):
     answers = [({"status": "denied", "error": {"code": "forbidden", "message": "Not your ticket.", "retryable": False}}, "denied by the host: Not your ticket", "denied"),
                ({"status": "failed", "error": {"code": "gone", "message": "It is closed."}}, "It is closed", "failed"),
                ({"status": "unavailable"}, "unavailable", "failed"), ({"status": "excellent"}, "no known status", "failed")]
@@ -83,15 +83,15 @@ def test_every_answer_of_the_parent_is_told_as_it_is(bench):
     for number, (_, told, _) in enumerate(answers[:-1]):
         steps.append({"expect": {"last": told}, **call("host.read-ticket", id=number + 2)})
     steps.append({"expect": {"last": answers[-1][1]}, **finish()})
-    run = Asked(bench, steps).spawn().accepted()
+    run = ParentToolRun(bench, steps).spawn().accepted()
     for members, _, _ in answers:
         run.answer(run.request_of_tool(), **members)
     must([row[2] for row in rows(run.result())] == [status for _, _, status in answers] + ["ok"], "the transcript")
 
 
-def test_a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench):
+def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "timeout"}, **finish()}]
-    run = Asked(bench, steps, timeout_ms=700).spawn().accepted()
+    run = ParentToolRun(bench, steps, timeout_ms=700).spawn().accepted()
     request = run.request_of_tool()
     began = time.monotonic()
     run.result()
@@ -99,7 +99,7 @@ def test_a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench)
     must(time.monotonic() - began < 45, "it waited for longer than it should")
     must(request["input"] == {"id": 4}, json.dumps(request))
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "unavailable"}, **finish()}]
-    run = Asked(bench, steps, timeout_ms=60000, mode="detached").spawn().accepted()
+    run = ParentToolRun(bench, steps, timeout_ms=60000, mode="detached").spawn().accepted()
     began = time.monotonic()
     frames = []
     while (frame := run.frame()) and frame["type"] != "result":
@@ -110,8 +110,8 @@ def test_a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench)
     run.ended()
 
 
-def test_what_the_host_did_not_list_is_never_asked(bench):
-    run = Asked(bench, [
+def test_unlisted_parent_tool_is_never_requested(bench):
+    run = ParentToolRun(bench, [
         {"expect": {"no_tools": ["host_delete_site"]}, **call("host.delete-site", id=1)},
         {"expect": {"last": "wp_codebox_tool_not_allowed"}, **call("host.read-ticket", id=4)},
         {"expect": {"last": "Settings"}, **finish()},
@@ -122,8 +122,8 @@ def test_what_the_host_did_not_list_is_never_asked(bench):
     must([row[1:] for row in rows(run.result())] == [("unknown", "denied"), ("parent", "ok"), ("sandbox", "ok")], "the transcript")
 
 
-def test_a_frame_that_is_no_callers_still_ends_an_attached_run(bench):
-    run = Asked(bench, [call("host.read-ticket", id=4), finish()]).spawn().accepted()
+def test_invalid_frame_from_the_caller_cancels_an_attached_run(bench):
+    run = ParentToolRun(bench, [call("host.read-ticket", id=4), finish()]).spawn().accepted()
     run.request_of_tool()
     run.send({"type": "tool_request", "request": {}})
     frame = run.last()

@@ -9,14 +9,14 @@ from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
 #: Until the model is let go, which by itself would hold the run for a minute at least. Ending the guest, the bundle and its signature come after that.
-AT_MOST = 50.0
+HANGUP_SECONDS = 50.0
 #: For all of it, on a machine that has other things to do.
-IN_ALL = 55.0
+TOTAL_SECONDS = 55.0
 #: Long enough for a busy machine to start the guest and carry the first turn out.
 DEADLINE = 20
 
 
-def wake(answer, since):
+def hangup_delay(answer, since):
     """Seconds from a moment until the client hung up on the answer that did not end."""
     for _ in range(900):
         if answer.requests[-1].get("ended"):
@@ -33,7 +33,7 @@ def wait_for(bench, name, number):
     must(False, f"the model was not asked {number} times")
 
 
-def test_a_cancellation_breaks_an_answer_off(bench):
+def test_cancellation_aborts_a_pending_model_response(bench):
     for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "60"}}, OPENAI)):
         full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
         process = bench.start(full, environment)
@@ -44,18 +44,18 @@ def test_a_cancellation_breaks_an_answer_off(bench):
         answer = bench.known(bench.finish(full, process), name, key)
         took = time.time() - began
         bench.good(answer, "cancelled", 130, "wp_codebox_run_cancelled")
-        must(wake(answer, began) <= AT_MOST and took <= IN_ALL, f"it took {wake(answer, began):.1f} s, {took:.1f} s in all")
+        must(hangup_delay(answer, began) <= HANGUP_SECONDS and took <= TOTAL_SECONDS, f"it took {hangup_delay(answer, began):.1f} s, {took:.1f} s in all")
         must(changed(answer) == ["added.txt"] and len(answer.requests) == 2, str(answer))
 
 
-def test_the_deadline_breaks_an_answer_off(bench):
+def test_run_deadline_aborts_a_pending_model_response(bench):
     def one(fault, api):
         began = time.time()
         answer = bench.play([WRITE, fault], "--timeout", f"{DEADLINE}s", api=api)
         took = time.time() - began
         bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
-        heard = wake(answer, began)
-        must(DEADLINE - 0.5 <= heard <= DEADLINE + AT_MOST and took <= DEADLINE + IN_ALL, f"it took {heard:.1f} s, {took:.1f} s in all")
+        heard = hangup_delay(answer, began)
+        must(DEADLINE - 0.5 <= heard <= DEADLINE + HANGUP_SECONDS and took <= DEADLINE + TOTAL_SECONDS, f"it took {heard:.1f} s, {took:.1f} s in all")
         outcome = answer.result["completion_outcome"]
         must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
 
@@ -66,7 +66,7 @@ def test_the_deadline_breaks_an_answer_off(bench):
             done.result()
 
 
-def test_a_tool_that_does_not_end_ends_alone(bench):
+def test_tool_timeout_ends_the_tool_and_not_the_run(bench):
     answer = bench.play([
         call("terminal.run", command="echo before; sleep 90", timeout_seconds=10),
         {"expect": {"last": "before"}, **call("terminal.run", command="echo alive")},

@@ -47,14 +47,14 @@ def flagged(answer):
     return answer.result["completion_outcome"].get("verification", {}).get("testFilesChanged") or []
 
 
-def test_saying_so_does_not_make_it_so(bench):
+def test_model_claim_does_not_change_a_failed_check(bench):
     flags = staged(bench)
     failed(bench, [call("workspace.write", path="notes.txt", content=LIE)], *flags)
     failed(bench, [call("terminal.run", command=f"echo '{LIE}' | tee notes.txt"), call("tests.run")], *flags)
     repaired(bench, [REPAIR], *flags)
 
 
-def test_a_check_of_the_host_cannot_be_written(bench):
+def test_staged_check_cannot_be_overwritten(bench):
     flags = staged(bench)
     answer = failed(bench, [
         call("workspace.write", path=STAGED, content="<?php exit( 0 );"),
@@ -66,7 +66,7 @@ def test_a_check_of_the_host_cannot_be_written(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_results_that_are_made_up_count_for_nothing(bench):
+def test_forged_result_files_do_not_pass_a_check(bench):
     flags = staged(bench)
     forged = '<?xml version="1.0"?><testsuites><testsuite name="x" tests="3" failures="0"/></testsuites>'
     completion = json.dumps({"status": "succeeded", "checks": [{"status": "passed"}]})
@@ -80,7 +80,7 @@ def test_results_that_are_made_up_count_for_nothing(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_what_the_guest_keeps_does_not_reach_the_check(bench):
+def test_agent_caches_and_configuration_do_not_reach_the_check(bench):
     flags = staged(bench)
     poison = r"""
     # A cached compilation of the source that says otherwise, programs of the same names, settings of PHP and the shell.
@@ -101,7 +101,7 @@ def test_what_the_guest_keeps_does_not_reach_the_check(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_what_lies_in_the_mount_cannot_prepend_itself(bench):
+def test_php_ini_in_the_mount_does_not_affect_the_check(bench):
     flags = staged(bench)
     answer = failed(bench, [
         call("workspace.write", path=".user.ini", content="auto_prepend_file=pass.php\n"),
@@ -114,7 +114,7 @@ def test_what_lies_in_the_mount_cannot_prepend_itself(bench):
     repaired(bench, [REPAIR], *flags)
 
 
-def test_tests_that_the_agent_changed_are_flagged(bench):
+def test_test_files_changed_by_the_agent_are_flagged(bench):
     """A check that lies in the mount is the agent's to change: it passes, and the outcome says who changed it."""
     def source():
         path = bench.source()
@@ -150,7 +150,7 @@ def test_tests_that_the_agent_changed_are_flagged(bench):
         repaired(bench, [REPAIR], "--check", check, source=source())
 
 
-def test_rules_that_the_agent_switched_off_are_flagged(bench):
+def test_ruleset_changed_by_the_agent_is_flagged(bench):
     def source():
         path = bench.source()
         with open(os.path.join(path, "phpcs.xml"), "w", encoding="utf-8") as file:
@@ -169,7 +169,7 @@ def test_rules_that_the_agent_switched_off_are_flagged(bench):
     repaired(bench, [call("workspace.edit", path="plugin.php", old_text="TRUE", new_text="true")], "--check", "phpcs", source=source())
 
 
-def test_a_run_that_ends_early_does_not_pass(bench):
+def test_run_that_exhausts_its_budget_is_partial(bench):
     flags = staged(bench)
     answer = bench.play([REPAIR, *[call("terminal.run", command=f"echo {n}") for n in range(5)]], "--max-turns", "2", *flags)
     bench.good(answer, "partial", 3, "wp_codebox_budget_exhausted")

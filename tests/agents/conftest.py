@@ -1,14 +1,14 @@
 """Well-known command-line agents, installed in pinned versions (tests/agents/lock) while the first cases run."""
 
 import pytest
-from workplace import Workplace
+from agent_bench import AgentBench
 
 ORDER = ["mini-swe-agent", "codex", "claude", "opencode"]
 
 
 @pytest.fixture(scope="session")
 def bench(environment, request):
-    bench = Workplace(environment)
+    bench = AgentBench(environment)
     wanted = {mark.args[0] for item in request.session.items for mark in item.iter_markers("agent")}
     bench.begin_installing(sorted(wanted, key=ORDER.index))
     yield bench

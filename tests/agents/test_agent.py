@@ -49,7 +49,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
 
     rows = bench.asked(session)
     answered = [row for row in rows if row["status"] == 200]
-    bench.key_arrived(rows)
+    bench.check_key_arrived(rows)
     must(len(answered) >= 2, f"{len(rows)} requests, {len(answered)} answered")
     must(any(GOAL in message["text"] for row in answered for message in row["messages"]), "the goal did not arrive as it was given")
     results = [message["text"] for row in answered for message in row["messages"] if message["role"] == "tool"]
@@ -71,7 +71,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
         must("return $a + $b;" in file.read(), "the patch does not hold the change")
     with open(os.path.join(source, "plugin.php"), encoding="utf-8") as file:
         must("return $a - $b;" in file.read(), "the parent's file was changed")
-    bench.key_nowhere(answer)
+    bench.check_key_not_stored(answer)
     return answer
 
 
@@ -93,21 +93,21 @@ def shown_as_steps(bench, answer):
 
 
 @pytest.mark.agent("codex")
-def test_codex_by_the_responses_api(bench):
+def test_codex_repairs_through_the_responses_api(bench):
     shown_as_steps(bench, solve(bench, "codex", player("exec_command", "cmd", {}, {"text": LAST})))
 
 
 @pytest.mark.agent("mini-swe-agent")
-def test_mini_swe_agent_by_chat_completions(bench):
+def test_mini_swe_agent_repairs_through_chat_completions(bench):
     last = {"text": LAST, "calls": [{"tool": "bash", "args": {"command": SUBMIT}}]}
     solve(bench, "mini-swe-agent", player("bash", "command", {}, last), message="Saved trajectory")
 
 
 @pytest.mark.agent("claude")
-def test_claude_by_messages(bench):
+def test_claude_repairs_through_the_messages_api(bench):
     shown_as_steps(bench, solve(bench, "claude", player("Bash", "command", {"description": "Mend it"}, {"text": LAST}), api="anthropic-messages"))
 
 
 @pytest.mark.agent("opencode")
-def test_opencode_by_chat_completions(bench):
+def test_opencode_repairs_through_chat_completions(bench):
     shown_as_steps(bench, solve(bench, "opencode", player("bash", "command", {"description": "Mend it"}, {"text": LAST})))

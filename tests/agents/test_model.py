@@ -45,7 +45,7 @@ def probe(bench, session, *arguments):
     return dict(line.partition(" ")[::2] for line in stdout.splitlines()), answer
 
 
-def test_only_the_models_answers_are_open(bench):
+def test_model_preset_opens_only_the_model_endpoints(bench):
     session = bench.script(hello)
     found, answer = probe(bench, session, "--network-preset", "model", *bench.model(session))
     answer.expect(0)
@@ -64,9 +64,9 @@ def test_only_the_models_answers_are_open(bench):
         must(found[name] == wanted, f"{name}: {found[name]!r}, expected {wanted!r}")
     rows = bench.asked(session)
     must(len(rows) == 4, f"{[(row['method'], row['path']) for row in rows]}")
-    bench.key_arrived(rows)
+    bench.check_key_arrived(rows)
     must(not any("foreign" in json.dumps(row) for row in rows), "a key of the program's own arrived")
-    bench.key_nowhere(answer)
+    bench.check_key_not_stored(answer)
     log = os.path.join(answer.json["artifacts"]["directory"], "files", "runtime-evidence", "egress.jsonl")
     with open(log, encoding="utf-8") as file:
         text = file.read()
@@ -75,7 +75,7 @@ def test_only_the_models_answers_are_open(bench):
     must(sum(row["decision"] == "allowed" and row["secrets"] == ["OPENAI_API_KEY"] for row in modes) == 4, f"{modes}")
 
 
-def test_without_the_preset_the_model_is_not_there(bench):
+def test_model_is_unreachable_without_the_preset(bench):
     session = bench.script(hello)
     policy = {"network": {"allowHosts": ["api.example.org"]}, "filesystem": "readwrite-mounts", "commands": ["command-agent-run"],
               "secrets": "none", "approvals": "never"}
@@ -88,7 +88,7 @@ def test_without_the_preset_the_model_is_not_there(bench):
     must(not bench.asked(session), "the model was asked")
 
 
-def test_the_guest_of_the_checks_cannot_ask(bench):
+def test_check_guest_cannot_reach_the_model(bench):
     session = bench.script(hello)
     script = ("base=${CODEBOX_MODEL_BASE_URL:-closed}; echo \"$base ${OPENAI_API_KEY:-no key}\"; "
               "curl -s -d '{}' http://127.0.0.1:3128/model/chat/completions | grep -o '\"reason\":\"[a-z-]*\"'")
@@ -102,7 +102,7 @@ def test_the_guest_of_the_checks_cannot_ask(bench):
 
 
 @pytest.mark.agent("codex")
-def test_what_is_refused_before_anything_starts(bench):
+def test_invalid_agent_and_model_options_refuse_the_run(bench):
     session = bench.script(hello)
     mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Look"]
     model = bench.model(session)
@@ -128,7 +128,7 @@ def test_what_is_refused_before_anything_starts(bench):
     bench.ask(*mount, "--agent-command", "true", "--policy", json.dumps(opened), *model).expect(0)
 
 
-def test_the_presets_are_listed(bench):
+def test_agents_lists_the_presets(bench):
     rows = {row["name"]: row for row in bench.call("agents", "--share", bench.environment["CODEBOX_SHARE"], "--agents-dir", bench.directory, "--json").expect(0).json["agents"]}
     must(sorted(rows) == ["aider", "claude", "codex", "mini-swe-agent", "opencode"], f"{sorted(rows)}")
     must(not any("error" in row or row["installed"] for row in rows.values()), f"{rows}")

@@ -9,7 +9,7 @@ import signal
 import time
 
 from harness import await_count, must, sleeper
-from harness.frames import Conversation, runs
+from harness.frames import SupervisorClient, runs
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 
@@ -34,7 +34,7 @@ def sh(script):
     return f"sh -c '{script}'"
 
 
-def test_one_task_answers_as_the_ability_does(bench):
+def test_agent_sandbox_run_returns_the_agent_task_document(bench):
     result = os.path.join(bench.directory, "answer.json")
     task = {"goal": "Write a file", "agent_command": sh("echo a > a.txt"), "mounts": mounts(bench, "one"), "session_id": "mine",
             "orchestrator": {"id": "o-1"}, "checks": ["true"], "limits": {"wall_clock_ms": 60000}, "metadata": {"ticket": "7"},
@@ -58,7 +58,7 @@ def test_one_task_answers_as_the_ability_does(bench):
     bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
 
 
-def test_tasks_that_are_wrong_are_refused(bench):
+def test_invalid_task_is_refused(bench):
     good = {"goal": "g", "agent_command": "true"}
     for change, code in (({"goal": " "}, "wp_codebox_task_missing"), ({"code": "x"}, "wp_codebox_raw_code_forbidden"),
                          ({"plugin": "x"}, "wp_codebox_input_invalid"), ({"surprise": 1}, "wp_codebox_input_invalid"),
@@ -74,7 +74,7 @@ def test_tasks_that_are_wrong_are_refused(bench):
     call(bench, "agent-sandbox-run", good).expect(0)
 
 
-def test_every_submitted_task_has_a_row(bench):
+def test_every_batch_task_has_a_row_in_order(bench):
     """One good, one that fails, one that is wrong, one with nothing to do; in the order they were given."""
     batch = {"agent_command": sh("echo shared > shared.txt"), "mounts": mounts(bench, "rows"), "session_id": "job-1",
              "tasks": ["First", {"goal": "Second", "agent_command": "false"}, {"goal": ""}, {"goal": "Fourth", "agent_command": "true"}]}
@@ -97,16 +97,16 @@ def test_every_submitted_task_has_a_row(bench):
         call(bench, "agent-sandbox-batch", {"tasks": tasks}).expect(1, code)
 
 
-def test_a_full_host_is_waited_for(bench):
+def test_batch_waits_while_the_host_is_at_max_runs(bench):
     """Two places, one of them taken by a stranger for a while: three tasks still come through."""
-    stranger = Conversation(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
+    stranger = SupervisorClient(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
     batch = {"agent_command": "sleep 0.3", "mounts": mounts(bench, "full"), "tasks": ["a", "b", "c"]}
     doc = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3", "--max-runs", "2").expect(0).json
     must(doc["completed"] == 3, json.dumps(doc)[:600])
     stranger.last()
 
 
-def test_workers_wait_for_what_they_need(bench):
+def test_fanout_workers_wait_for_their_dependencies(bench):
     source = mounts(bench, "fan")
     plan = {"mounts": source, "concurrency": 3, "sandbox_session_id": "plan-1", "workers": [
         {"id": "a", "goal": "A", "agent_command": sh("sleep 0.4; echo a > a.txt")},
@@ -126,7 +126,7 @@ def test_workers_wait_for_what_they_need(bench):
     must(len(doc["failures"]) == 2, json.dumps(doc["failures"]))
 
 
-def test_two_workers_on_one_file_are_a_conflict(bench):
+def test_two_workers_changing_one_file_conflict(bench):
     """The same file of the host under two names; the policy says what that makes of the whole."""
     source = bench.source("clash")
     worker = lambda name, target: {"id": name, "goal": name, "agent_command": sh("echo x > lib/a.txt"),  # noqa: E731
@@ -141,7 +141,7 @@ def test_two_workers_on_one_file_are_a_conflict(bench):
     must(len(doc["aggregate"]["finalArtifactRefs"]) == 2, json.dumps(doc["aggregate"])[:400])
 
 
-def test_a_wrong_plan_starts_nothing(bench):
+def test_invalid_fanout_plan_starts_no_run(bench):
     good = {"id": "a", "goal": "g", "agent_command": "true"}
     before = len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs")))
     for change, code in (({"workers": []}, "workers_missing"), ({"workers": [good, good]}, "worker_id_duplicate"),
@@ -153,7 +153,7 @@ def test_a_wrong_plan_starts_nothing(bench):
     must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "a wrong plan started something")
 
 
-def test_ctrl_c_saves_all_of_it(bench):
+def test_sigint_cancels_the_batch_and_saves_changes(bench):
     """SIGINT to the driver: every run that is alive is cancelled and salvaged, none that waits begins."""
     batch = {"agent_command": sh(f"echo early > early.txt; {sleeper(66)}"), "mounts": mounts(bench, "stop"), "tasks": ["a", "b", "c"]}
     process = start(bench, "agent-sandbox-batch", batch, "--json", "--concurrency", "2")
@@ -168,7 +168,7 @@ def test_ctrl_c_saves_all_of_it(bench):
     must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "something goes on")
 
 
-def test_people_hear_of_each_row(bench):
+def test_batch_text_mode_prints_each_row(bench):
     batch = {"agent_command": "true", "tasks": ["a", {"goal": "b", "agent_command": "false"}]}
     answer = bench.finish(["batch"], start(bench, "agent-sandbox-batch", batch))
     must(answer.exit == 3 and "task 0" in answer.stdout and "task 1" in answer.stdout and "1 of 2 completed" in answer.stderr, str(answer))

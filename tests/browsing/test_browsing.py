@@ -16,7 +16,7 @@ import urllib.parse
 import zlib
 
 from harness import Failed, must
-from harness.previews import ask, converse
+from harness.previews import control_request, http_request
 
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
@@ -135,7 +135,7 @@ def steps(listener):
     }
 
 
-class Shown:
+class RecipeRun:
     """The run of all steps, made once; what each answered, and the bundle."""
 
     made = None
@@ -176,10 +176,10 @@ class Shown:
             return file.read()
 
 
-def shown(bench):
-    if Shown.made is None:
-        Shown.made = Shown(bench)
-    return Shown.made
+def recipe_run(bench):
+    if RecipeRun.made is None:
+        RecipeRun.made = RecipeRun(bench)
+    return RecipeRun.made
 
 
 def bundle(bench):
@@ -228,8 +228,8 @@ def picture(data):
     return width, height, len(set(zlib.decompress(pixels)))
 
 
-def test_a_page_is_shown_and_kept(bench):
-    run = shown(bench)
+def test_browser_probe_captures_screenshot_html_and_accessibility(bench):
+    run = recipe_run(bench)
     front = run.step("front")
     must(front["httpStatus"] == 200 and front["title"], str(front)[:800])
     must([row["status"] for row in front["assertions"]] == ["passed", "passed", "passed", "advisory-failed"], str(front["assertions"]))
@@ -241,16 +241,16 @@ def test_a_page_is_shown_and_kept(bench):
     print(f"  cold start {front['timings']['startMs']} ms, navigation {front['timings']['navigationMs']} ms, peak {front['memory']['peakBytes'] >> 20} MiB")
 
 
-def test_a_form_is_filled_and_the_database_changed(bench):
-    run = shown(bench)
+def test_browser_actions_submit_a_settings_form(bench):
+    run = recipe_run(bench)
     form = run.step("form")
     must(len(form["steps"]) == 8 and all(row["status"] == "passed" for row in form["steps"]), str(form["steps"]))
     must([a for a in form["artifacts"] if a["path"].endswith("step-7-saved.png")], str(form["artifacts"]))
     must(run.rows["option"]["stdout"] == "Changed by a browser\n", str(run.rows["option"]))
 
 
-def test_console_and_errors_are_seen(bench):
-    run = shown(bench)
+def test_browser_probe_records_console_and_errors(bench):
+    run = recipe_run(bench)
     seen = run.step("errors")
     must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
     must(any("nobody catches this" in row["text"] for row in seen["errors"]), str(seen["errors"]))
@@ -258,14 +258,14 @@ def test_console_and_errors_are_seen(bench):
     must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
 
 
-def test_a_failing_assertion_fails_the_step(bench):
-    failing = shown(bench).step("failing", 1)
+def test_failed_browser_assertion_fails_the_step(bench):
+    failing = recipe_run(bench).step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
 
 
-def test_an_assertion_of_a_script_counts(bench):
-    run = shown(bench)
+def test_evaluate_assertion_decides_the_action_result(bench):
+    run = recipe_run(bench)
     rows = run.step("holds")["steps"]
     must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
@@ -277,8 +277,8 @@ def test_an_assertion_of_a_script_counts(bench):
         must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
 
 
-def test_a_page_reaches_its_site_and_what_the_policy_names_only(bench):
-    run = shown(bench)
+def test_page_reaches_only_its_site_and_allowed_hosts(bench):
+    run = recipe_run(bench)
     reach = run.step("reach")
     wanted = targets(run.listener)
     # A refusal of the bridge is an answer of a proxy: a page without CORS sees only that there is one.
@@ -296,13 +296,13 @@ def test_a_page_reaches_its_site_and_what_the_policy_names_only(bench):
     must(any(row["phase"] == "browser" and row["host"] == "other.test" and row["decision"] == "denied" for row in kept), str(kept)[:1500])
 
 
-def test_a_command_narrows_the_policy(bench):
-    narrowed = shown(bench).step("narrowed")
+def test_block_host_argument_narrows_the_policy(bench):
+    narrowed = recipe_run(bench).step("narrowed")
     must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
 
 
-def test_a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
+def test_secret_returned_by_another_host_does_not_reach_a_page(bench):
     """The run's key is bound to allowed.test; other.test, which the policy allows too, sends it to a page."""
     key = f"stored{os.urandom(12).hex()}"
     bench.world.kept, bench.world.stored = key, lambda text: [text.encode(), b"no secret"]
@@ -318,22 +318,22 @@ def test_a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
         must(lines[0] == first if first else lines[0].startswith("form ") and key not in lines[0], f"{bound}: the page saw {lines}")
 
 
-def test_a_page_without_end_is_left(bench):
-    forever = shown(bench).step("forever", 1)
+def test_page_that_never_loads_times_out(bench):
+    forever = recipe_run(bench).step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
     must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
-def test_a_hostile_page_is_bounded_and_cannot_lie(bench):
-    hostile = shown(bench).step("hostile")
+def test_hostile_page_output_is_bounded(bench):
+    hostile = recipe_run(bench).step("hostile")
     must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
     must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
     must(hostile["windowsClosed"] >= 1 and hostile["downloadsRefused"] <= 1, f"{hostile['windowsClosed']} {hostile['downloadsRefused']}")
-    must(len(shown(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
+    must(len(recipe_run(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
 
 
-def test_sessions_are_handed_over_by_name(bench):
-    run = shown(bench)
+def test_named_storage_state_logs_a_browser_in(bench):
+    run = recipe_run(bench)
     exported = run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
     must(run.step("named")["status"] == "ok", "the session was not taken")
@@ -343,29 +343,29 @@ def test_sessions_are_handed_over_by_name(bench):
     must("wordpress_logged_in" in whole and "%7C" not in whole, "a value of a cookie is in the record")
 
 
-def test_a_device_a_place_and_a_language_are_imitated(bench):
-    run = shown(bench)
+def test_device_timezone_and_locale_are_emulated(bench):
+    run = recipe_run(bench)
     mobile = run.step("mobile")
     must(mobile["script"] == [412, "Asia/Tokyo", "de-DE", True], str(mobile["script"]))
     must(picture(run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
 
 
-def test_a_hungry_page_ends_its_own_guest_only(bench):
-    hungry = shown(bench).step("hungry", 1)
+def test_page_over_the_memory_limit_ends_only_its_browser_guest(bench):
+    hungry = recipe_run(bench).step("hungry", 1)
     must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
     print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
     # The control: the working guest went on.
-    must(shown(bench).rows["after"]["exitCode"] == 0, str(shown(bench).rows["after"])[:600])
+    must(recipe_run(bench).rows["after"]["exitCode"] == 0, str(recipe_run(bench).rows["after"])[:600])
 
 
-def test_the_bundle_verifies(bench):
-    run = shown(bench)
+def test_browser_bundle_verifies(bench):
+    run = recipe_run(bench)
     verified = bench.call("artifacts", "verify", "--bundle", run.directory, "--state", bench.state, "--json")
     must(verified.exit == 0, str(verified))
 
 
-def test_a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
+def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     arguments = bench.run_arguments("--command", PROBE, "--arg", "url=/", "--arg", "duration=30s", "--arg", "capture=none")
     known = {pid for pid, _ in browsers()}
     process = bench.start(arguments)
@@ -401,7 +401,7 @@ def descends(pid, ancestor):
     return False
 
 
-def test_a_look_with_the_browser_is_an_observation(bench):
+def test_browser_result_is_an_episode_observation(bench):
     """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
     begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
                        *bench.paths(), "--site", bench.site, "--json").expect(0).json
@@ -419,7 +419,7 @@ def test_a_look_with_the_browser_is_an_observation(bench):
     elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
     must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
     must(len(bench.world.requests) == before, "the host was asked")
-    live = lambda request: converse(bench, begun["id"], request)  # noqa: E731
+    live = lambda request: control_request(bench, begun["id"], request)  # noqa: E731
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
     # A page that keeps its browser busy, and the browser asks the site for nothing more.
@@ -428,7 +428,7 @@ def test_a_look_with_the_browser_is_an_observation(bench):
     looking.start()
     while looking.is_alive():
         began = time.monotonic()
-        must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
+        must(http_request(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
     # One that waits for the browser is answered once or twice in the twenty seconds of its look.
@@ -446,7 +446,7 @@ def test_a_look_with_the_browser_is_an_observation(bench):
     bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
-def test_without_a_browser_the_command_says_what_to_install(bench):
+def test_missing_browser_names_the_package_to_install(bench):
     answer = bench.run("--command", PROBE, "--arg", "url=/", "--browser", "/nonexistent/chromium")
     answer.expect(125, "wp_codebox_browser_unavailable")
     must("apt-get install chromium" in answer.stdout, str(answer))
@@ -455,8 +455,8 @@ def test_without_a_browser_the_command_says_what_to_install(bench):
     must(row["status"] == "warning" and "--browser" in row["fix"], str(row))
 
 
-def test_nothing_is_left(bench):
-    run = shown(bench)
+def test_no_mount_or_browser_process_is_left(bench):
+    run = recipe_run(bench)
     must(leftovers() == run.before, "a mount is left")
     mine = [pid for pid, _ in browsers() if descends(pid, os.getpid())]
     must(not mine, f"browsers are left: {mine}")

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 
 from harness import must, skip_unless_root, tree
-from harness.bundles import bundle_of, changed, left_out, view_of
+from harness.bundles import bundle_of, changed, mount_views, omitted_entries
 from harness.idmaps import FIRST, without_idmapped_mounts
-from harness.reduced import agent, forbidden, policy
-from harness.repositories import HIDDEN, MARKED, TOKEN, git, of_its_owner, real, repository
-from harness.users import users_bench
+from harness.reduced import agent, policy, run_without_userns
+from harness.repositories import HIDDEN, MARKED, TOKEN, chown_to_state_owner, git, history_repository, repository
+from harness.users import unprivileged_bench
 
 
 def plain(bench, source, script, *arguments, mode="rw"):
@@ -21,12 +21,12 @@ def plain(bench, source, script, *arguments, mode="rw"):
 
 @contextlib.contextmanager
 def of_users(bench, choice):
-    with users_bench(bench, (FIRST + 200, 10)) as user:
+    with unprivileged_bench(bench, (FIRST + 200, 10)) as user:
         yield user, repository(user), lambda *given, **named: plain(user, *given, "--identity", choice, **named)
 
 
 @contextlib.contextmanager
-def shown(bench, way):
+def source_in_view(bench, way):
     """The bench, a source, and how a script is run where that source is shown this way."""
     source = repository(bench)
     identity = ("--identity", "shared" if way == "shared" else "own")
@@ -38,7 +38,7 @@ def shown(bench, way):
         with of_users(bench, "own") as row:
             yield row
     elif way == "reduced":
-        yield bench, source, lambda source, script, *more, mode="rw": forbidden(
+        yield bench, source, lambda source, script, *more, mode="rw": run_without_userns(
             bench, "--mount", f"{source}:/workspace/plugin:{mode}", *agent(script), *policy(), *more)
     else:
         yield bench, source, lambda *given, **named: plain(bench, *given, *identity, **named)
@@ -49,7 +49,7 @@ LOOK = (f"grep -rl {TOKEN} . && echo LEAKED; find . -mindepth 2 -iname .git -o -
         f"test $(grep -rl {MARKED} . | wc -l) = 6 && echo CONTROL; stat -c MODE=%a nested")
 
 
-def seen(answer):
+def agent_stdout(answer):
     return answer.expect(0).result["transcript"]["executions"][0]["stdout"]
 
 
@@ -57,35 +57,35 @@ def is_hidden(output):
     return "LEAKED" not in output and "NAMED" not in output and "CONTROL" in output
 
 
-def test_a_sources_own_git_is_in_no_guest(bench):
+def test_git_directories_of_a_source_are_hidden_in_every_view(bench):
     for way, view in VIEWS.items():
-        with shown(bench, way) as (where, source, run):
+        with source_in_view(bench, way) as (where, source, run):
             before = tree(source)
             answer = run(source, LOOK, "--check", f"sh -c '! grep -rq {TOKEN} . && grep -q {MARKED} nested/deep/marked.txt'")
-            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must(is_hidden(agent_stdout(answer)), f"{way}: {answer}")
             must("MODE=751" in answer.stdout or view == "copy", f"{way}: a directory looks unlike the source's\n{answer}")
-            must(view_of(where, answer) == [view], f"{way}: {view_of(where, answer)}")
+            must(mount_views(where, answer) == [view], f"{way}: {mount_views(where, answer)}")
             must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
             must(changed(answer) == [] and tree(source) == before, f"{way}: {changed(answer)}")
             answer = run(source, LOOK, mode="ro")
-            must(is_hidden(seen(answer)), f"{way}, read-only: {answer}")
+            must(is_hidden(agent_stdout(answer)), f"{way}, read-only: {answer}")
     # The control: the source has it all.
     found = subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout
     must(len(found.splitlines()) == 13, found)
 
 
-def test_what_hides_git_cannot_be_undone(bench):
+def test_guest_cannot_uncover_hidden_git_directories(bench):
     script = ("echo '// more' >> nested/marked.txt; mkdir .git && echo mine > .git/own; rm -rf .git; rmdir nested/.git; rm -f tree/.git; "
               "chmod 700 nested; cp -a nested copied; mv linked moved || { cp -a linked moved; rm -rf linked; }; mkdir linked; ") + LOOK
     for way in ("shared", "own"):
-        with shown(bench, way) as (_, source, run):
+        with source_in_view(bench, way) as (_, source, run):
             answer = run(source, script.replace(" = 6 ", " -ge 6 "))
-            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must(is_hidden(agent_stdout(answer)), f"{way}: {answer}")
             must("/workspace/plugin/nested/marked.txt" in changed(answer), f"{way}: {changed(answer)}")
             must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
 
 
-def test_a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
+def test_git_is_hidden_by_copy_when_state_directory_cannot_hold_whiteouts(bench):
     if os.geteuid() != 0:
         skip_unless_root("an overlay")
     lower = os.path.join(bench.directory, "of-git-state")
@@ -93,24 +93,24 @@ def test_a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
     shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
     with without_idmapped_mounts(bench, lower) as merged:
         answer = bench.agent(LOOK, source=repository(bench), state=os.path.join(merged, "state"))
-        must(is_hidden(seen(answer)), str(answer))
+        must(is_hidden(agent_stdout(answer)), str(answer))
         must([row["view"] for row in answer.result["mounts"]] == ["copy"], str(answer.result["mounts"]))
 
 
-def test_what_is_left_out_is_said_once(bench):
+def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
     links = {"out": "/etc/hostname", "nested/up": "../../x"}
     expected = [{"path": path, "reason": "git-metadata"} for path in sorted(HIDDEN)]
     expected += [{"path": "nested/up", "reason": "symlink-leaves-mount"}, {"path": "out", "reason": "symlink-absolute"}]
     text = {}
     for way, view in VIEWS.items():
-        with shown(bench, way) as (where, source, run):
+        with source_in_view(bench, way) as (where, source, run):
             owner = os.stat(source)
             for path, to in {**links, "inside": "plugin.php"}.items():
                 os.symlink(to, os.path.join(source, path))
                 os.lchown(os.path.join(source, path), owner.st_uid, owner.st_gid)
             answer = run(source, "find . -type l -printf '%p %l\\n' | sort")
             # The same tree, whatever way it is shown.
-            text[way] = seen(answer)
+            text[way] = agent_stdout(answer)
             row = answer.result["mounts"]
             git = "none" if way == "reduced" else "baseline"
             must(row == [{"target": "/workspace/plugin", "view": view, "git": git, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
@@ -137,43 +137,43 @@ ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%
        "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
 
 
-def test_log_diff_and_blame_know_what_was_mounted(bench):
+def test_baseline_repository_answers_log_diff_and_blame(bench):
     for way, view in VIEWS.items():
         if way == "reduced":
             continue
-        with shown(bench, way) as (where, source, run):
+        with source_in_view(bench, way) as (where, source, run):
             with open(os.path.join(source, "crlf.txt"), "wb") as file:
                 file.write(b"one\r\ntwo\r\n")
             os.chown(file.name, os.stat(source).st_uid, os.stat(source).st_gid)
             before = tree(source)
             answer = run(source, ASK + "git commit -qam mine && git log --oneline | wc -l && git status --porcelain",
                          "--check", "sh -c 'git diff --name-only | grep -qx plugin.php && git log --format=%s | grep -qx \"What was mounted\"'")
-            output = seen(answer)
+            output = agent_stdout(answer)
             for text in KNOWN:
                 must(text in output, f"{way}: {text}\n{answer}")
             must(output.endswith("\n2\n") and "M crlf.txt" not in output, f"{way}: {output}")
             must(TOKEN not in output and "deep/.GIT" not in output, f"{way}: {output}")
             must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
             # What git writes lies elsewhere: it is neither a change nor something that was left out of one.
-            must(changed(answer) == ["/workspace/plugin/plugin.php"] and left_out(answer) == [], f"{way}: {changed(answer)} {left_out(answer)}")
+            must(changed(answer) == ["/workspace/plugin/plugin.php"] and omitted_entries(answer) == [], f"{way}: {changed(answer)} {omitted_entries(answer)}")
             must(answer.result["mounts"][0]["view"] == view and tree(source) == before, f"{way}")
-            output = seen(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
+            output = agent_stdout(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
             must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
 
 
-def test_each_mount_has_a_repository_of_its_own(bench):
+def test_each_mount_has_its_own_git_repository(bench):
     first, second = repository(bench, "first"), repository(bench, "second")
     with open(os.path.join(second, ".gitignore"), "w", encoding="utf-8") as file:
         file.write("lib/\n")
     script = ("cd /workspace/first; echo x >> plugin.php; git commit -qam one; cd /wordpress/wp-content/plugins/second/lib; echo y >> ../plugin.php; "
               "git diff --stat | grep -c plugin.php; git ls-files :/lib | wc -l; git log --oneline | wc -l; git -C /workspace/second status --porcelain; "
               "git --git-dir /run/codebox/git/0 log --oneline | wc -l; cd /tmp; git --no-pager log 2>&1 | head -c 30; git --version | head -c 11")
-    output = seen(bench.run("--mount", f"{first}:/workspace/first", "--mount", f"{second}:/wordpress/wp-content/plugins/second",
+    output = agent_stdout(bench.run("--mount", f"{first}:/workspace/first", "--mount", f"{second}:/wordpress/wp-content/plugins/second",
                             "--agent-command", f"sh -c \"{script}\""))
     must(output == "1\n0\n1\n M plugin.php\n2\nfatal: not a git repository (ogit version", repr(output))
 
 
-def test_a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree(bench):
+def test_baseline_repository_exists_on_request_or_for_a_work_tree(bench):
     outer = repository(bench)
     with open(os.path.join(outer, "tree", "f.txt"), "w", encoding="utf-8") as file:
         file.write("x\n")
@@ -182,13 +182,13 @@ def test_a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tre
             (outer, (), "baseline"), (os.path.join(outer, "lib"), (), "baseline"), (os.path.join(outer, "tree"), (), "baseline"),
             (bench.source(), (), "none"), (bench.source(), ("--git", "baseline"), "baseline"), (outer, ("--git", "none"), "none")):
         answer = plain(bench, source, ask, *arguments)
-        must(seen(answer) == ("NONE\n" if expected == "none" else "What was mounted\n"), f"{source} {arguments}: {answer}")
+        must(agent_stdout(answer) == ("NONE\n" if expected == "none" else "What was mounted\n"), f"{source} {arguments}: {answer}")
         must(answer.result["mounts"][0]["git"] == expected, str(answer.result["mounts"]))
-    refused = forbidden(bench, "--mount", f"{outer}:/workspace/plugin", *agent("true"), *policy(), "--git", "baseline")
+    refused = run_without_userns(bench, "--mount", f"{outer}:/workspace/plugin", *agent("true"), *policy(), "--git", "baseline")
     refused.expect(125, "wp_codebox_isolation_unavailable")
 
 
-def test_without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
+def test_run_goes_on_without_commits_when_baseline_exceeds_disk_limit(bench):
     source = repository(bench)
     with open(os.path.join(source, "large.bin"), "wb") as file:
         file.write(os.urandom(24 << 20))
@@ -199,10 +199,10 @@ def test_without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
     must(row["stdout"] == "1\nEMPTY\n" and row["stderr"].count("this repository has no commits") == 1, str(answer))
     must(changed(answer) == ["/workspace/plugin/new.txt"], str(changed(answer)))
     # The control: with room it has one.
-    must("What was mounted" in seen(plain(bench, source, "git log", "--disk", "80M")), "control")
+    must("What was mounted" in agent_stdout(plain(bench, source, "git log", "--disk", "80M")), "control")
 
 
-def test_history_shows_real_commits_and_no_credentials(bench):
+def test_git_history_shows_source_commits_without_credentials(bench):
     ask = (f"git log --format=%s; git describe --tags; git branch; git status --porcelain; git fsck 2>&1 | grep -v dangling; grep -rl {TOKEN} . /run/codebox/git* && echo LEAKED; "
            "git remote; echo x >> lib/a.txt; git blame -s lib/a.txt | wc -l; git commit -qam mine && git log --oneline | wc -l; "
            "touch /run/codebox/git-objects/0/x || echo READONLY; git gc -q && git log --oneline | wc -l")
@@ -210,27 +210,27 @@ def test_history_shows_real_commits_and_no_credentials(bench):
     for way, view in VIEWS.items():
         if way == "reduced":
             continue
-        with shown(bench, way) as (where, _, run):
-            source = real(where)
+        with source_in_view(bench, way) as (where, _, run):
+            source = history_repository(where)
             if way == "copied":
                 os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
             before = tree(source)
             answer = run(source, ask, "--git", "history")
-            output = seen(answer)
+            output = agent_stdout(answer)
             must(output.startswith(known) and "* trunk\n" in output and output.endswith("\n7\n4\nREADONLY\n4\n"), f"{way}: {output!r}")
             must("LEAKED" not in output and "origin" not in output and " M " not in output, f"{way}: {output!r}")
             row = answer.result["mounts"][0]
             must((row["view"], row["git"]) == (view, "history") and tree(source) == before, f"{way}: {row}")
-            must(changed(answer) == ["/workspace/plugin/lib/a.txt"] and left_out(answer) == [], f"{way}: {changed(answer)}")
+            must(changed(answer) == ["/workspace/plugin/lib/a.txt"] and omitted_entries(answer) == [], f"{way}: {changed(answer)}")
     # The control: the source has them.
     must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
 
 
-def test_a_history_that_lies_elsewhere_is_refused(bench):
+def test_git_history_stored_outside_the_source_is_refused(bench):
     def changed_by(make):
-        source = real(bench, "elsewhere")
+        source = history_repository(bench, "elsewhere")
         make(os.path.join(source, ".git"))
-        return of_its_owner(bench, source)
+        return chown_to_state_owner(bench, source)
 
     def write(path, text):
         def make(directory):
@@ -261,12 +261,12 @@ def test_a_history_that_lies_elsewhere_is_refused(bench):
         must(why in answer.json["error"]["message"], f"{why}: {answer}")
     # The control: as it was made, it is shown; so is one that has less of its history, with an index in two parts.
     whole = changed_by(nothing)
-    must(seen(plain(bench, whole, "git log --format=%s | wc -l", "--git", "history")) == "3\n", "control")
+    must(agent_stdout(plain(bench, whole, "git log --format=%s | wc -l", "--git", "history")) == "3\n", "control")
     # Git serves a clone of the caller's own files only.
     own, shallow = (os.path.join(bench.directory, name) for name in ("own", "shallow"))
     shutil.copytree(whole, own, symlinks=True)
     git(own, "config", "--unset", "core.fsmonitor")
     git(bench.directory, "clone", "-q", "--depth", "1", f"file://{own}", shallow)
     git(shallow, "update-index", "--split-index")
-    output = seen(plain(bench, of_its_owner(bench, shallow), "git log --format=%s; git status --porcelain; git ls-files", "--git", "history"))
+    output = agent_stdout(plain(bench, chown_to_state_owner(bench, shallow), "git log --format=%s; git status --porcelain; git ls-files", "--git", "history"))
     must(output == "change 2\nlib/a.txt\nplugin.php\n", output)

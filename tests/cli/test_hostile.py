@@ -14,7 +14,7 @@ import threading
 import time
 
 from harness import must, tree
-from harness.bundles import left_out
+from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
 SECONDS = 60
@@ -86,7 +86,7 @@ def nothing_leaked(bench, answer):
                 must(needle not in file.read(), f"{name} holds what lies outside")
 
 
-def test_two_hundred_thousand_files(bench):
+def test_200000_new_files_exceed_the_capture_limit(bench):
     answer = hostile(bench, """
 for i in range(200000):
     os.close(os.open(f"f{i}", os.O_CREAT | os.O_WRONLY))
@@ -95,7 +95,7 @@ for i in range(200000):
     must("50000 entries" in answer.json["error"]["message"], str(answer))
 
 
-def test_ten_thousand_levels(bench):
+def test_10000_directory_levels_exceed_the_capture_limit(bench):
     answer = hostile(bench, """
 for i in range(10000):
     os.mkdir("d"); os.chdir("d")
@@ -104,7 +104,7 @@ for i in range(10000):
     must("64 directory levels" in answer.json["error"]["message"], str(answer))
 
 
-def test_sparse_terabyte(bench):
+def test_sparse_files_exceed_the_capture_limit(bench):
     answer = hostile(bench, """
 with open("sparse", "wb") as file:
     file.truncate(1 << 40)
@@ -121,7 +121,7 @@ for i in range(20):
     answer.expect(1, "wp_codebox_capture_limit")
 
 
-def test_special_files(bench):
+def test_special_files_and_outward_links_are_omitted_from_the_bundle(bench):
     answer = hostile(bench, """
 open("ok.txt", "w").write("ok\\n")
 os.mkfifo("fifo")
@@ -143,7 +143,7 @@ os.symlink("/etc/passwd", "abs"); os.symlink("../../etc/passwd", "up")
     must(changed(answer) == ["ok.txt"], str(changed(answer)))
     expected = [("abs", "symlink-absolute"), ("fifo", "special-file"), ("lib/a.txt", "special-file"),
                 ("socket", "special-file"), ("up", "symlink-leaves-mount")]
-    must(left_out(answer) == expected, str(left_out(answer)))
+    must(omitted_entries(answer) == expected, str(omitted_entries(answer)))
 
 
 # What the guest itself sees at the end, files only.
@@ -163,7 +163,7 @@ def view_of(answer):
     return json.loads(re.search(r"VIEW=(.*)", text).group(1))
 
 
-def test_overlay_attributes(bench):
+def test_forged_overlay_attributes_do_not_change_the_patch(bench):
     source = bench.source()
     for name in ("opaque", "redirect", "plain"):
         os.makedirs(os.path.join(source, name))
@@ -199,7 +199,7 @@ open("plugin.php", "a").write("// more\\n")
     must(changed(answer) == ["lib/a.txt", "lib/moved.txt", "plain/below.txt", "plain/fresh.txt", "plugin.php"], str(changed(answer)))
 
 
-def test_closed_files(bench):
+def test_files_with_mode_zero_are_captured(bench):
     source = bench.source()
     answer = hostile(bench, """
 os.makedirs("closed/inner")
@@ -215,7 +215,7 @@ os.chmod("closed/inner", 0); os.chmod("closed", 0); os.chmod("lib", 0); os.chmod
     must(modes == {"closed/a": "0o644", "closed/inner/b": "0o755", "setuid": "0o755", "sticky": "0o644"}, str(modes))
 
 
-def test_odd_names(bench):
+def test_file_names_with_control_and_non_utf8_bytes_survive_the_patch(bench):
     source = bench.source()
     answer = hostile(bench, r"""
 for name in [b"new\nline", b"+++ b\nplugin.php", b"\xff\xfe", b"\x01\x1b[31m", b'"q"', b"back\\slash", b"-rf", b"a b ",
@@ -226,7 +226,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
 """, source=source)
     answer.expect(0)
     must(len(changed(answer)) == 12, str(changed(answer)))
-    must(left_out(answer) == [(".GIT", "artifact-excluded"), (".git", "artifact-excluded")], str(left_out(answer)))
+    must(omitted_entries(answer) == [(".GIT", "artifact-excluded"), (".git", "artifact-excluded")], str(omitted_entries(answer)))
     applied(answer, source)
     names = {os.fsdecode(name): name for name in os.listdir(os.fsencode(source))}
     for name, raw in names.items():
@@ -236,7 +236,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
     must(len(names) == 12 + 3, str(list(names)))
 
 
-def test_survivors_are_dead_at_capture(bench):
+def test_background_process_is_killed_before_capture(bench):
     # A writer that left its session and parent, and keeps a file growing and a link swapping.
     source = bench.source()
     answer = hostile(bench, """
@@ -272,7 +272,7 @@ for _ in range(1200):
     must(complete == [str(n + 1).encode() for n in range(len(complete))], "the log has a gap")
 
 
-def test_the_source_is_swapped_during_the_run(bench):
+def test_swapping_source_with_symlink_during_run_leaks_nothing(bench):
     source = bench.source()
     outside = os.path.join(bench.directory, "outside")
     os.makedirs(os.path.join(outside, "inner"), exist_ok=True)
@@ -325,7 +325,7 @@ while time.time() < end:
     must(tree(outside) == before, "the directory outside was written")
 
 
-def test_hostile_sources_are_refused(bench):
+def test_source_with_fifo_sparse_file_or_deep_tree_is_refused(bench):
     def refused(make, code, text, undo=None):
         source = bench.source()
         make(source)
@@ -348,7 +348,7 @@ def test_hostile_sources_are_refused(bench):
     subprocess.run(["rm", "-rf", os.path.join(bench.directory, "plugin")], check=True)
 
 
-def test_bombs_are_staged_as_bytes(bench):
+def test_staged_archive_is_not_unpacked(bench):
     bomb = gzip.compress(gzip.compress(bytes(200 << 20)))
     path = os.path.join(bench.directory, "bomb.zip")
     with open(path, "wb") as file:

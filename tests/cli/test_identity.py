@@ -18,12 +18,12 @@ import zipfile
 import pytest
 
 from harness import alive, await_count, kill_and_wait, must, running, skip_unless_root, sleeper
-from harness.bundles import view_of
-from harness.frames import PROTOCOL, Conversation
+from harness.bundles import mount_views
+from harness.frames import PROTOCOL, SupervisorClient
 from harness.idmaps import FIRST, without_idmapped_mounts
 from harness.processes import ancestor
-from harness.service import Activator, said
-from harness.users import NEWUIDMAP, PATH, users_bench
+from harness.service import Activator, first_reply
+from harness.users import NEWUIDMAP, PATH, unprivileged_bench
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
           "approvals": "never"}
@@ -99,7 +99,7 @@ def started(bench, script, *arguments):
     return asked, process, alive(script)[0]
 
 
-def test_two_guests_have_two_kernel_uids_and_neither_is_the_owners(bench):
+def test_concurrent_guests_have_distinct_kernel_uids(bench):
     root_only()
     owner = os.stat(bench.state).st_uid
     first, second = sleeper(300), sleeper(301)
@@ -122,7 +122,7 @@ def test_two_guests_have_two_kernel_uids_and_neither_is_the_owners(bench):
     must(not processes_of(uids[0]) and not processes_of(uids[1]), "processes of an ended guest are alive")
 
 
-def test_the_axis_says_whose_uid_it_is_and_a_floor_can_demand_it(bench):
+def test_identity_axis_reports_uid_and_isolation_floor_enforces_it(bench):
     demand = ("--policy", json.dumps({**POLICY, "isolation_floors": {"identity": "enforced"}}))
     refused = bench.agent("true", "--identity", "shared", *demand).expect(125, "wp_codebox_isolation_unavailable")
     must(refused.json["error"]["data"]["missed"][0]["axis"] == "identity", str(refused))
@@ -136,7 +136,7 @@ def test_the_axis_says_whose_uid_it_is_and_a_floor_can_demand_it(bench):
     must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), f"a later guest has another identity: {rows}")
 
 
-def test_bundles_are_equal_under_each_identity(bench):
+def test_own_and_shared_identity_produce_equal_bundles(bench):
     script = ("mkdir -p closed/deep gone && echo x > closed/deep/a && chmod 0 closed/deep/a && chmod 0700 closed && "
               "echo y > none && chmod 0 none && rm lib/a.txt && rm -rf lib && mkdir lib && echo z > lib/b.txt && "
               "printf '#!/bin/sh\\n' > run.sh && chmod 0755 run.sh && ln -s plugin.php link && echo '// more' >> plugin.php")
@@ -150,7 +150,7 @@ def test_bundles_are_equal_under_each_identity(bench):
     must(len(seen[0][1]) >= 6, str(seen))
 
 
-def test_a_tree_that_only_root_reads_is_shown_without_a_copy_and_stays_as_it_is(bench):
+def test_source_readable_only_by_root_is_mounted_as_overlay_unchanged(bench):
     root_only()
     source = bench.source("roots")
     for directory, _, files in os.walk(source):
@@ -162,7 +162,7 @@ def test_a_tree_that_only_root_reads_is_shown_without_a_copy_and_stays_as_it_is(
     before = {path: os.stat(os.path.join(source, path)) for path in ("plugin.php", "lib/a.txt", "lib")}
     script = "test $(stat -c %u:%a lib) = 1000:700 && grep -q two lib/a.txt && echo four >> lib/a.txt"
     answer = bench.agent(script, "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["overlay"], str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["overlay"], str(mount_views(bench, answer)))
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
     for path, was in before.items():
         now = os.stat(os.path.join(source, path))
@@ -171,26 +171,26 @@ def test_a_tree_that_only_root_reads_is_shown_without_a_copy_and_stays_as_it_is(
     bench.agent(script, "--identity", "shared", source=source).expect(1, "wp_codebox_mount_unreadable")
 
 
-def test_a_tree_of_several_owners_is_copied(bench):
+def test_source_with_several_owners_is_copied(bench):
     root_only()
     source = bench.source("mixed")
     os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
     answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["copy"], str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["copy"], str(mount_views(bench, answer)))
     must(os.stat(os.path.join(source, "lib", "a.txt")).st_uid == 64_998, "the source changed")
     one = bench.source("one-owner")
-    must(view_of(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
+    must(mount_views(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
 
 
-def test_a_source_whose_file_system_has_no_idmapped_mounts_is_copied(bench):
+def test_source_on_file_system_without_idmapped_mounts_is_copied(bench):
     root_only()
     with without_idmapped_mounts(bench, bench.source("lower")) as source:
         answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
-    must(view_of(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(view_of(bench, answer)))
+    must(mount_views(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(mount_views(bench, answer)))
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
 
 
-def test_a_state_directory_without_idmapped_mounts_shares_its_owners_identity(bench):
+def test_state_directory_without_idmapped_mounts_gives_shared_identity(bench):
     root_only()
     lower = os.path.join(bench.directory, "of-state")
     os.makedirs(os.path.join(lower, "state"), mode=0o700)
@@ -203,7 +203,7 @@ def test_a_state_directory_without_idmapped_mounts_shares_its_owners_identity(be
         must("the state directory's file system" in refused.json["error"]["message"], str(refused))
 
 
-def test_the_guest_that_builds_a_template_has_a_uid_of_its_own(bench):
+def test_template_build_guest_has_its_own_uid(bench):
     root_only()
     state = os.path.join(bench.directory, "fresh-state")
     os.mkdir(state, 0o700)
@@ -227,7 +227,7 @@ def test_the_guest_that_builds_a_template_has_a_uid_of_its_own(bench):
     must(len(seen) == 1 and not seen & {0, os.stat(state).st_uid}, f"WordPress was installed by {seen}")
 
 
-def test_an_id_is_free_again_whatever_process_is_killed(bench):
+def test_guest_id_is_free_after_any_process_of_the_run_is_killed(bench):
     """A range of one id: the next run gets it only when nothing of the last one is left."""
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST}:1")
@@ -249,7 +249,7 @@ def test_an_id_is_free_again_whatever_process_is_killed(bench):
         must(not processes_of(FIRST), f"after the {victim} was killed: {processes_of(FIRST)}")
 
 
-def test_nothing_of_a_run_stays_root_but_what_removes_its_groups(bench):
+def test_only_the_cgroup_reaper_of_a_run_stays_root(bench):
     root_only()
     owner = os.stat(bench.state).st_uid
     script = sleeper(340)
@@ -334,7 +334,7 @@ class Spawner:
         os.close(self.lifetime_read)
 
 
-def test_a_spawner_has_no_power_that_a_runner_could_use(bench):
+def test_spawner_cannot_read_or_write_as_root(bench):
     root_only()
     secret = os.path.join(bench.directory, "of-root")
     with open(secret, "w", encoding="utf-8") as file:
@@ -370,7 +370,7 @@ def test_a_spawner_has_no_power_that_a_runner_could_use(bench):
         spawner.close()
 
 
-def test_an_exhausted_range_is_refused_and_doctor_says_so(bench):
+def test_exhausted_guest_id_range_is_refused_and_reported_by_doctor(bench):
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST + 10}:1")
     script = sleeper(320)
@@ -391,7 +391,7 @@ def test_an_exhausted_range_is_refused_and_doctor_says_so(bench):
     must("guest-ids" not in rows and rows["axis-identity"]["message"].startswith("enforced"), str(rows.get("axis-identity")))
 
 
-def test_an_id_that_a_process_of_the_host_has_is_never_given_away(bench):
+def test_guest_id_used_by_a_host_process_is_not_allocated(bench):
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST + 20}:1")
     squatter = subprocess.Popen(["setpriv", f"--reuid={FIRST + 20}", f"--regid={FIRST + 20}", "--clear-groups", "cat"],
@@ -409,7 +409,7 @@ def test_an_id_that_a_process_of_the_host_has_is_never_given_away(bench):
     bench.agent("true", *only).expect(0)
 
 
-def test_ranges_that_reach_system_users_are_refused(bench):
+def test_guest_id_range_that_includes_system_users_is_refused(bench):
     for ids in ("0:10", "33:1", "1000:0", "1000:99999", "x", "2147483647:2"):
         bench.agent("true", "--guest-ids", ids).expect(1, "wp_codebox_input_invalid")
     unknown = bench.agent("true", "--identity", "theirs").expect(1)
@@ -420,7 +420,7 @@ def test_ranges_that_reach_system_users_are_refused(bench):
             bench.agent("true", "--identity", "own", "--guest-ids", f"{owner}:1").expect(125)
 
 
-def test_a_guest_within_bubblewrap_has_a_uid_of_its_own_too(bench):
+def test_guest_inside_bubblewrap_has_its_own_uid(bench):
     root_only()
     if not shutil.which("bwrap"):
         skip_unless_root("bubblewrap")
@@ -428,13 +428,13 @@ def test_a_guest_within_bubblewrap_has_a_uid_of_its_own_too(bench):
     must(identity(answer)["enforced"] == "enforced", str(identity(answer)))
 
 
-def test_a_pipe_can_be_opened_by_its_name(bench):
+def test_guest_can_open_its_output_pipes_by_path(bench):
     """Scripts write to `/dev/stderr`; the pipe behind it was made by the runner, another kernel uid."""
     answer = bench.agent("echo out > /dev/stdout; echo err > /dev/stderr; echo more > /proc/self/fd/2").expect(0)
     must(answer.result["outcome"] in ("succeeded", "no_op"), str(answer))
 
 
-def test_a_service_that_root_started_opens_with_the_callers_rights(bench):
+def test_root_service_opens_paths_with_rights_of_the_peer(bench):
     """The Debian unit's shape: root's service, the state's owner as its peer."""
     root_only()
     secret = os.path.join(bench.directory, "secret")
@@ -448,9 +448,9 @@ def test_a_service_that_root_started_opens_with_the_callers_rights(bench):
     os.chmod(os.path.join(roots, "key.php"), 0o600)
     with Activator(bench) as service:
         def ask(change):
-            run = Conversation(bench, "true")
+            run = SupervisorClient(bench, "true")
             change(run.request)
-            frame = said(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, bench.owner)
+            frame = first_reply(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, bench.owner)
             return frame.get("error", {}).get("code", frame["type"]), run
 
         def mount(source):
@@ -499,16 +499,16 @@ def test_a_service_that_root_started_opens_with_the_callers_rights(bench):
         os.chmod(os.path.join(grouped, "key.php"), 0o640)
         code, run = ask(mount(grouped))
         must(code != "accepted" or run.await_end()["outcome"] == "failed", "a file of a foreign group was read")
-        run = Conversation(bench, "id > id.txt").connect(service.address)
+        run = SupervisorClient(bench, "id > id.txt").connect(service.address)
         last = run.accepted().last()
         must(last["type"] == "result", json.dumps(last)[:400])
 
 
-def test_a_service_that_root_started_gives_its_guests_uids_of_their_own(bench):
+def test_root_service_gives_guests_their_own_uids(bench):
     root_only()
     script = sleeper(330)
     with Activator(bench) as service:
-        run = Conversation(bench, "true")
+        run = SupervisorClient(bench, "true")
         run.request["agent"] = {"kind": "command", "argv": script.split(), "env": {}, "success_codes": [0]} \
             if run.request.get("agent", {}).get("kind") == "command" else {**run.request["agent"], "argv": script.split()}
         frame_of = subprocess.Popen(
@@ -527,8 +527,8 @@ def test_a_service_that_root_started_gives_its_guests_uids_of_their_own(bench):
     must(running(script) == 0, "it is still there")
 
 
-def test_a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("private")
         os.chmod(os.path.join(source, "lib"), 0o700)
         os.chmod(os.path.join(source, "lib", "a.txt"), 0o600)
@@ -554,7 +554,7 @@ def test_a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(
                             source=source).expect(0)
         rows = attested(user, answer)
         must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), str(rows))
-        must(view_of(user, answer) == ["copy"], str(view_of(user, answer)))
+        must(mount_views(user, answer) == ["copy"], str(mount_views(user, answer)))
         must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
         with open(os.path.join(source, "lib", "a.txt"), encoding="utf-8") as file:
             must(file.read() == "one\ntwo\nthree\n", "the source changed")
@@ -569,11 +569,11 @@ def test_a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(
         finally:
             shutil.rmtree(runtime)
         control = user.agent(script, "--identity", "shared", source=source).expect(0)
-        must(view_of(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
+        must(mount_views(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
 
 
-def test_a_users_guest_reads_programs_and_archives_that_only_the_user_reads(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+def test_unprivileged_guest_reads_private_programs_and_archives(bench):
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         # A preset's program in the place of its own: what comes out is a text of the preset's format.
         agents = os.path.join(user.directory, "agents")
         programs = os.path.join(agents, "opencode", "node_modules", ".bin")
@@ -610,8 +610,8 @@ def test_a_users_guest_reads_programs_and_archives_that_only_the_user_reads(benc
         must(user.call(*recipe, "--identity", "own").expect(0).json["success"] is True, "the archive")
 
 
-def test_what_would_be_copied_is_bounded_unless_it_was_asked_for(bench):
-    with users_bench(bench, (FIRST, 64)) as user:
+def test_auto_identity_copies_at_most_5000_files(bench):
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("many")
         # With the two directories and files that are there already: one more than is copied.
         for number in range(4_998):
@@ -625,11 +625,11 @@ def test_what_would_be_copied_is_bounded_unless_it_was_asked_for(bench):
         must(identity(user.agent("true", source=source).expect(0))["enforced"] == "enforced", "the control")
 
 
-def test_a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why(bench):
+def test_missing_subordinate_ids_give_shared_identity_with_evidence(bench):
     nothing = "no ids are this user's"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
-        with users_bench(bench, ids, covered) as user:
+        with unprivileged_bench(bench, ids, covered) as user:
             row = identity(user.agent("true", *option).expect(0))
             must(row["enforced"] == "best-effort" and why in row["evidence"], str(row))
             refused = user.agent("true", *option, "--identity", "own").expect(125, "wp_codebox_isolation_unavailable")
@@ -637,15 +637,15 @@ def test_a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why(bench):
 
 
 @pytest.mark.parametrize("case", (
-    test_two_guests_have_two_kernel_uids_and_neither_is_the_owners,
-    test_bundles_are_equal_under_each_identity,
-    test_an_id_is_free_again_whatever_process_is_killed,
-    test_nothing_of_a_run_stays_root_but_what_removes_its_groups,
-    test_an_exhausted_range_is_refused_and_doctor_says_so,
-    test_an_id_that_a_process_of_the_host_has_is_never_given_away,
-    test_a_guest_within_bubblewrap_has_a_uid_of_its_own_too,
-    test_a_pipe_can_be_opened_by_its_name,
+    test_concurrent_guests_have_distinct_kernel_uids,
+    test_own_and_shared_identity_produce_equal_bundles,
+    test_guest_id_is_free_after_any_process_of_the_run_is_killed,
+    test_only_the_cgroup_reaper_of_a_run_stays_root,
+    test_exhausted_guest_id_range_is_refused_and_reported_by_doctor,
+    test_guest_id_used_by_a_host_process_is_not_allocated,
+    test_guest_inside_bubblewrap_has_its_own_uid,
+    test_guest_can_open_its_output_pipes_by_path,
 ), ids=lambda case: case.__name__.removeprefix("test_"))
-def test_the_same_for_a_user_with_subordinate_ids(bench, case):
-    with users_bench(bench, (FIRST, 64)) as user:
+def test_identity_cases_hold_for_a_user_with_subordinate_ids(bench, case):
+    with unprivileged_bench(bench, (FIRST, 64)) as user:
         case(user)

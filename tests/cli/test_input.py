@@ -11,23 +11,23 @@ from harness import must, skip_unless_root, tree
 PHP = ["--command", "wordpress.run-php", "--arg", "code=echo 1;"]
 
 
-def test_no_arguments(bench):
+def test_call_without_arguments_prints_usage(bench):
     answer = bench.call()
     must(answer.exit in (1, 2) and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
 
 
-def test_version(bench):
+def test_version_prints_only_the_number(bench):
     answer = bench.call("--version")
     must(answer.exit == 0 and "0.1.0" in answer.stdout, str(answer))
     must(bench.call("version").stdout == "0.1.0\n", "version is not bare")
 
 
-def test_unknown_command(bench):
+def test_unknown_subcommand_is_refused(bench):
     answer = bench.call("frobnicate", "--json").expect(1, "wp_codebox_input_invalid")
     must(answer.json["schema"] == "wp-codebox/cli-failure/v1" and answer.json["success"] is False, str(answer))
 
 
-def test_commands_are_listed(bench):
+def test_commands_lists_the_catalog(bench):
     answer = bench.call("commands", "--json").expect(0)
     text = answer.stdout
     must(answer.json["schema"] == "wp-codebox/command-catalog/v1", text)
@@ -35,20 +35,20 @@ def test_commands_are_listed(bench):
         must(f'"{command}"' in text, f"{command} is missing")
 
 
-def test_nothing_to_run(bench):
+def test_run_without_command_or_agent_is_refused(bench):
     bench.run("--mount", f"{bench.source()}:/workspace/plugin").expect(1, "wp_codebox_input_invalid")
 
 
-def test_goal_blank(bench):
+def test_blank_goal_is_refused(bench):
     bench.agent("true", "--goal", "  ").expect(1, "wp_codebox_task_missing")
 
 
-def test_wordpress_missing(bench):
+def test_run_without_wordpress_directory_is_refused(bench):
     arguments = ["run", "--json", "--state", bench.state, "--mount", f"{bench.source()}:/workspace/plugin", *PHP]
     bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
 
 
-def test_the_launcher_beside_the_program_is_found(bench):
+def test_launcher_in_the_program_directory_is_found(bench):
     """The programs of one directory belong together: nobody has to name the second."""
     home = os.path.join(bench.directory, "programs")
     os.makedirs(home)
@@ -64,31 +64,31 @@ def test_the_launcher_beside_the_program_is_found(bench):
     must(installed or missing.returncode == 125 and "wp_codebox_config_invalid" in missing.stdout, missing.stdout + missing.stderr)
 
 
-def test_source_missing(bench):
+def test_missing_mount_source_is_refused(bench):
     answer = bench.run("--mount", f"{bench.directory}/absent:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
     must(answer.json["error"]["message"].startswith(f"{bench.directory}/absent: "), str(answer))
 
 
-def test_source_is_a_file(bench):
+def test_mount_source_that_is_a_file_is_refused(bench):
     source = bench.source()
     bench.run("--mount", f"{source}/plugin.php:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
 
 
-def test_source_denied(bench):
+def test_mount_source_inside_wordpress_or_state_is_denied(bench):
     wordpress = bench.environment["CODEBOX_WORDPRESS"]
     inside = [os.path.join(wordpress, name) for name in ("wp-admin", "wp-content", "wp-includes/blocks")]
     for path in (wordpress, os.path.dirname(wordpress), *inside, "/", bench.state):
         bench.run("--mount", f"{path}:/workspace/plugin", *PHP).expect(126, "wp_codebox_mount_denied")
 
 
-def test_source_has_a_fifo(bench):
+def test_mount_source_with_a_fifo_is_refused(bench):
     source = bench.source()
     os.mkfifo(os.path.join(source, "lib", "pipe"))
     answer = bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
     must(answer.json["error"]["message"].startswith(f"{source}: "), str(answer))
 
 
-def test_source_has_a_socket(bench):
+def test_mount_source_with_a_socket_is_refused(bench):
     source = bench.source()
     server = socket.socket(socket.AF_UNIX)
     here = os.getcwd()
@@ -101,7 +101,7 @@ def test_source_has_a_socket(bench):
         server.close()
 
 
-def test_source_has_a_device(bench):
+def test_mount_source_with_a_device_is_refused(bench):
     if os.geteuid() != 0:
         skip_unless_root("only root can make a device file")
     source = bench.source()
@@ -109,13 +109,13 @@ def test_source_has_a_device(bench):
     bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
 
 
-def test_target_outside(bench):
+def test_mount_target_outside_workspace_and_wordpress_is_refused(bench):
     source = bench.source()
     for target in ("/etc", "/", "/workspacex/a", "/run/codebox/x", "/wordpress/../etc", "/workspace/../etc", "/workspace//a"):
         bench.run("--mount", f"{source}:{target}", *PHP).expect(1, "wp_codebox_mount_target_invalid")
 
 
-def test_targets_overlap(bench):
+def test_overlapping_mount_targets_are_refused(bench):
     first, second = bench.source("one"), bench.source("two")
     for target in ("/workspace/a", "/workspace/a/b"):
         bench.run("--mount", f"{first}:/workspace/a", "--mount", f"{second}:{target}", *PHP).expect(
@@ -124,18 +124,18 @@ def test_targets_overlap(bench):
     both.expect(0)
 
 
-def test_mount_malformed(bench):
+def test_malformed_mount_is_refused(bench):
     for text in ("/tmp", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
         bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
 
 
-def test_command_unknown(bench):
+def test_unknown_command_is_refused(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy")
     must(answer.code in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(answer))
     must(answer.exit != 0, str(answer))
 
 
-def test_policies(bench):
+def test_invalid_or_unenforceable_policy_is_refused(bench):
     source, folder = bench.source(), os.path.join(os.path.dirname(__file__), "..", "fixtures", "policies")
     for name, exit_code, code in (
         ("allows-run-php.json", 0, None),
@@ -154,14 +154,14 @@ def test_policies(bench):
     bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
 
 
-def test_limits_out_of_range(bench):
+def test_limits_out_of_range_are_refused(bench):
     source = bench.source()
     for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):
         answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
         must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
-def test_a_duration_without_a_unit_is_refused_with_both_readings(bench):
+def test_duration_without_a_unit_is_refused_with_both_readings(bench):
     """Some flags read a bare number as milliseconds and others as seconds; none may run with either."""
     source = bench.source()
     store = ["--state", bench.state, "--site", bench.site]
@@ -186,7 +186,7 @@ def test_a_duration_without_a_unit_is_refused_with_both_readings(bench):
     bench.call("gc", *store, "--dry-run", "--max-age", "90s", "--json").expect(0)
 
 
-def test_previews_out_of_range(bench):
+def test_invalid_preview_options_are_refused(bench):
     source = bench.source()
     for flags in (["--preview-port", "8080"], ["--preview-hold", "0s"], ["--preview-hold", "2h"],
                   ["--preview-hold", "9s", "--preview-bind", "localhost"],
@@ -195,7 +195,7 @@ def test_previews_out_of_range(bench):
         must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
-def test_state_too_open(bench):
+def test_world_writable_state_directory_is_refused(bench):
     path = os.path.join(bench.directory, "state-open")
     os.mkdir(path)
     bench.own(path)
@@ -205,7 +205,7 @@ def test_state_too_open(bench):
     must("chmod" in answer.stdout, f"the fix is not named\n{answer}")
 
 
-def test_state_of_root(bench):
+def test_state_directory_of_root_is_refused(bench):
     if os.geteuid() != 0:
         bench.agent("true", state="/root").expect(125, "wp_codebox_state_dir_invalid")
         return
@@ -215,11 +215,11 @@ def test_state_of_root(bench):
     must("chown" in answer.stdout, f"the fix is not named\n{answer}")
 
 
-def test_state_missing(bench):
+def test_missing_state_directory_is_refused(bench):
     bench.agent("true", state=os.path.join(bench.directory, "absent", "state")).expect(125, "wp_codebox_state_dir_invalid")
 
 
-def test_launcher_missing(bench):
+def test_missing_launcher_is_refused(bench):
     source = bench.source()
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", *PHP)
     arguments[arguments.index("--launcher") + 1] = "/nonexistent/launcher"
@@ -228,7 +228,7 @@ def test_launcher_missing(bench):
     must(answer.code in ("wp_codebox_config_invalid", "wp_codebox_sandbox_start_failed"), str(answer))
 
 
-def test_refusals_leave_the_source_alone(bench):
+def test_refused_run_leaves_the_source_unchanged(bench):
     source = bench.source()
     before = tree(source)
     bench.run("--mount", f"{source}:/etc", *PHP).expect(1)

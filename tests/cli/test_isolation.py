@@ -42,7 +42,7 @@ def agent_run(bench, *arguments):
     return bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "touch new.txt", *arguments)
 
 
-def test_floors_are_held_or_refused(bench):
+def test_isolation_floor_above_the_observed_level_refuses_the_run(bench):
     bench.agent("true", *with_policy(isolation_floors={"cpu": "best-effort", "files": "enforced"})).expect(0)
     answer = bench.agent("touch ran", *with_policy(isolation_floors={"cpu": "enforced"}))
     answer.expect(125, "wp_codebox_isolation_unavailable")
@@ -53,19 +53,19 @@ def test_floors_are_held_or_refused(bench):
     must(error["data"]["missed"] == [{"axis": "cpu", "demanded": "enforced", "observed": "best-effort"}], str(answer))
 
 
-def test_isolation_words_are_checked(bench):
+def test_unknown_isolation_values_are_refused(bench):
     for more in ({"minimum_isolation": "none"}, {"isolation_floors": {"moon": "enforced"}},
                  {"isolation_floors": {"memory": "strict"}}):
         bench.agent("true", *with_policy(**more)).expect(126, "runtime-policy-invalid")
     bench.agent("true", *with_policy(minimum_isolation="full", isolation_floors={"memory": "not-enforced"})).expect(0)
 
 
-def test_reduced_is_allowed_and_full_is_there(bench):
+def test_policy_that_allows_reduced_runs_at_full_when_available(bench):
     answer = bench.agent("true", *with_policy(minimum_isolation="reduced")).expect(0)
     must(answer.result["isolation"]["level"] == "full", str(answer))
 
 
-def test_a_missing_mechanism_refuses_the_run(bench):
+def test_missing_kernel_mechanism_refuses_the_run(bench):
     for mechanism, text in (("deny:unshare", "unshare"), ("deny:landlock", "landlock"), ("deny:seccomp", "seccomp")):
         answer = without(bench, mechanism, *agent_run(bench)).expect(125, "wp_codebox_isolation_unavailable")
         error = answer.json["error"]
@@ -75,7 +75,7 @@ def test_a_missing_mechanism_refuses_the_run(bench):
     without(bench, "none", *agent_run(bench)).expect(0)
 
 
-def test_doctor_names_the_cause(bench):
+def test_doctor_names_the_missing_mechanism_and_its_fix(bench):
     if os.geteuid() != 0 and os.geteuid() != os.stat(bench.state).st_uid:
         skip_unless_root("the state directory belongs to somebody else")
     arguments = ["doctor", *bench.paths(), "--json"]
@@ -97,7 +97,7 @@ def test_doctor_names_the_cause(bench):
     must(without(bench, "none", *arguments, as_owner=True).expect(0).json["level"] == "full", "still weak")
 
 
-def test_the_bundle_says_what_each_guest_saw(bench):
+def test_bundle_attests_the_isolation_of_each_guest(bench):
     answer = bench.agent("touch new.txt", "--check", "true", *with_policy(isolation_floors={"network": "enforced"})).expect(0)
     directory = answer.json["artifacts"]["directory"]
     path = os.path.join(directory, "files", "runtime-evidence", "run-attestation.json")

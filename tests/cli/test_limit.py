@@ -6,9 +6,9 @@ import pwd
 import subprocess
 
 from harness import await_count, kill_and_wait, must, skip_unless_root, sleeper, wake
-from harness.frames import awaited
+from harness.frames import poll_until
 from harness.processes import ancestor
-from harness.users import users_bench
+from harness.users import unprivileged_bench
 
 
 def axis(answer, name):
@@ -57,15 +57,15 @@ def own_group(controller):
     return None
 
 
-def grouped(bench):
+def require_memory_cgroup(bench):
     """Root can make groups wherever a memory hierarchy is mounted."""
     if os.geteuid() != 0:
         skip_unless_root("groups of its own need root or a delegated group")
     must(own_group("memory"), "this machine has no version 1 memory hierarchy")
 
 
-def test_memory_is_limited_by_a_group_of_the_run(bench):
-    grouped(bench)
+def test_run_memory_is_limited_by_its_cgroup(bench):
+    require_memory_cgroup(bench)
     answer = bench.agent("echo x > x.txt; cat /proc/self/cgroup", "--memory", "300M", "--disk", "100M").expect(0)
     memory, pids = axis(answer, "memory"), axis(answer, "pids")
     must(memory["enforced"] == "enforced" and str(400 << 20) in memory["evidence"], json.dumps(memory))
@@ -76,8 +76,8 @@ def test_memory_is_limited_by_a_group_of_the_run(bench):
     must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
 
 
-def test_the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
-    grouped(bench)
+def test_cgroup_stops_memory_growth_faster_than_polling(bench):
+    require_memory_cgroup(bench)
     # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
     hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
     answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
@@ -86,8 +86,8 @@ def test_the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
     bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
 
 
-def test_doctor_has_a_group_of_its_own(bench):
-    grouped(bench)
+def test_doctor_creates_and_removes_its_own_cgroup(bench):
+    require_memory_cgroup(bench)
     before = groups()
     for more, word in (([], "ok"), (["--cgroup", "/nonexistent"], "warning")):
         answer = bench.call("doctor", *bench.paths(), *more, "--json").expect(0)
@@ -95,11 +95,11 @@ def test_doctor_has_a_group_of_its_own(bench):
         must((rows["cgroups"], rows["axis-memory"]) == (word, word), f"{more}: {rows}")
     # Those of runs of other suites go with their runs; one that is left stays.
     new = groups() - before
-    awaited(lambda: sorted(groups() & new), lambda left: not left, 120)
+    poll_until(lambda: sorted(groups() & new), lambda left: not left, 120)
 
 
-def test_kernel_memory_behind_sockets_counts_in_a_group(bench):
-    grouped(bench)
+def test_unix_socket_buffers_count_against_the_memory_cgroup(bench):
+    require_memory_cgroup(bench)
     # No process maps it, no file holds it: only the group sees what lies in socket buffers.
     source = bench.source()
     with open(os.path.join(source, "flood.php"), "w", encoding="ascii") as file:
@@ -129,8 +129,8 @@ def script(bench, name, text):
     return source
 
 
-def test_tcp_buffers_count_in_a_group(bench):
-    grouped(bench)
+def test_tcp_buffers_count_against_the_memory_cgroup(bench):
+    require_memory_cgroup(bench)
     # Nobody reads: what is sent stays in the buffers of loopback connections.
     source = script(bench, "flood.py", """
 import socket, sys
@@ -174,8 +174,8 @@ assert total == 200 << 20, total
     bench.agent("python3 relay.py && echo x > x.txt", *limits, source=relay).expect(0)
 
 
-def test_watches_of_epoll_count_in_a_group(bench):
-    grouped(bench)
+def test_epoll_watches_count_against_the_memory_cgroup(bench):
+    require_memory_cgroup(bench)
     # 450 descriptors watched by as many instances, in each process: kernel memory that the host counts per user.
     source = script(bench, "watch.py", """
 import os, select, sys
@@ -196,23 +196,23 @@ sys.stdin.readline()
     bench.agent(many.format(40), *limits, source=source).expect(0)
 
 
-def test_names_and_inodes_that_the_kernel_only_caches_do_not_count(bench):
-    grouped(bench)
+def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
+    require_memory_cgroup(bench)
     # 60,000 files that were made, read and removed, and many looked up: caches, which the kernel gives back.
     many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
            "find /usr / -xdev > /dev/null; cat */* > /dev/null; cd .. && rm -r d && echo x > x.txt"
     bench.agent(many, "--memory", "96M", "--disk", "400M").expect(0)
 
 
-def test_files_and_memory_have_budgets_of_their_own(bench):
-    grouped(bench)
+def test_files_up_to_the_disk_limit_do_not_hit_the_memory_limit(bench):
+    require_memory_cgroup(bench)
     # As many bytes of files as the disk limit allows do not make the memory limit bite.
     answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
     answer.expect(0)
 
 
-def test_without_a_group_the_report_says_why(bench):
-    grouped(bench)
+def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
+    require_memory_cgroup(bench)
     # A read-only cgroup file system, in a mount namespace of the test's own.
     inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
     source = bench.source()
@@ -227,8 +227,8 @@ def test_without_a_group_the_report_says_why(bench):
     must(announced(bench) == [], "an announcement stayed")
 
 
-def test_a_directory_of_the_operator_is_used(bench):
-    grouped(bench)
+def test_cgroup_directory_of_the_operator_is_used(bench):
+    require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"operator-{os.getpid()}")
     os.mkdir(parent)
     try:
@@ -241,8 +241,8 @@ def test_a_directory_of_the_operator_is_used(bench):
     must("not a cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
 
 
-def test_a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
-    grouped(bench)
+def test_unprivileged_runner_uses_its_delegated_cgroup(bench):
+    require_memory_cgroup(bench)
     owner = pwd.getpwnam(bench.owner)
     parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
     os.mkdir(parent)
@@ -264,11 +264,11 @@ def test_a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
         os.rmdir(parent)
 
 
-def test_a_guest_with_an_id_of_its_users_is_in_its_group(bench):
+def test_guest_with_subordinate_id_joins_the_delegated_cgroup(bench):
     """Version 1 lets a user move its own processes only, and the guest is none of them."""
-    grouped(bench)
+    require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
-    with users_bench(bench, (1_912_348_000, 64)) as user:
+    with unprivileged_bench(bench, (1_912_348_000, 64)) as user:
         os.mkdir(parent)
         try:
             os.chown(parent, user.owner, user.owner)
@@ -280,8 +280,8 @@ def test_a_guest_with_an_id_of_its_users_is_in_its_group(bench):
             os.rmdir(parent)
 
 
-def test_a_group_outlives_nobody(bench):
-    grouped(bench)
+def test_cgroup_left_by_killed_processes_is_removed_by_gc(bench):
+    require_memory_cgroup(bench)
     before = own_groups(bench)
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", f"sh -c '{sleeper(63)}'")
     process = bench.start(arguments)
@@ -292,7 +292,7 @@ def test_a_group_outlives_nobody(bench):
     kill_and_wait(*keepers, *supervisors)
     process.communicate()
     await_count(0, sleeper(63))
-    awaited(lambda: inhabited(made), lambda left: not left)
+    poll_until(lambda: inhabited(made), lambda left: not left)
     must(groups() & made, "the control: without its keeper the group stays")
     bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
     must(not groups() & made, f"still there: {groups() & made}")
@@ -313,7 +313,7 @@ def processes(word):
     return found
 
 
-def test_gc_by_age(bench):
+def test_gc_removes_runs_and_bundles_past_their_age(bench):
     run = bench.agent("echo x > x.txt").expect(0).result["run_id"]
     directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
     bundle = os.path.join(bench.state, "sites", bench.site, "artifacts", run)
@@ -332,7 +332,7 @@ def test_gc_by_age(bench):
     must(not os.path.exists(bundle), "a bundle stays although its age was named")
 
 
-def test_gc_says_what_stays_and_why(bench):
+def test_gc_reports_what_stays_and_why(bench):
     base = ["gc", "--state", bench.state, "--site", bench.site, "--dry-run"]
     bench.agent("echo x > x.txt").expect(0)
     answer = bench.call(*base, "--max-age", "0s", "--json").expect(0)
@@ -344,14 +344,14 @@ def test_gc_says_what_stays_and_why(bench):
     must("artifact" not in [row["kind"] for row in answer.json["stayed"]], str(answer))
 
 
-def test_gc_refuses_nonsense(bench):
+def test_gc_refuses_invalid_options(bench):
     for code, *flags in (["wp_codebox_input_invalid", "--max-age", "soon"], ["wp_codebox_limit_invalid", "--max-bytes", "1T"],
                          ["wp_codebox_input_invalid", "--site", "../x"], ["wp_codebox_input_invalid", "--artifacts-max-age=x"]):
         answer = bench.call("gc", "--state", bench.state, "--json", *flags)
         must(answer.exit == 1 and answer.code == code, f"{flags}: {answer}")
 
 
-def test_gc_leaves_the_living_alone(bench):
+def test_gc_skips_a_running_run(bench):
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
                                     f"sh -c 'echo x > x.txt; {sleeper(64)}; echo y > y.txt'")
     process = bench.start(arguments)

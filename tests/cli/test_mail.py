@@ -9,7 +9,7 @@ import os
 from test_hostile import hostile
 
 from harness import must
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 
 SECRET = "hunter2-hunter2-hunter2"
 # A client that says what it is told to, and answers what it hears.
@@ -53,7 +53,7 @@ def patch_of(directory):
         return patch.read()
 
 
-def test_wp_mail_and_smtp_are_captured(bench):
+def test_mail_from_wp_mail_sendmail_and_smtp_is_captured(bench):
     answer = bench.agent(r"""
 cat >/tmp/mail.php <<'PHP'
 <?php
@@ -93,14 +93,14 @@ printf 'To: one@example.org\nX-Bcc: two@example.org\nBcc: two@example.org\nSubje
     bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
-def test_a_run_without_mail_says_nothing_of_mail(bench):
+def test_run_without_mail_has_no_mail_list_or_notice(bench):
     answer = bench.agent("true")
     answer.expect(0)
     must(not os.path.exists(os.path.join(directory_of(answer), "files", "runtime-evidence", "mail.jsonl")), "there is a list")
     must("mail" not in json.dumps(answer.result.get("notices", [])), str(answer.result.get("notices", [])))
 
 
-def test_phpunits_mock_still_sees_every_mail(bench):
+def test_phpunit_mock_mailer_receives_mail_instead_of_capture(bench):
     """Core's test suite replaces `$phpmailer` by one that keeps mails instead of sending them."""
     answer = bench.agent(r"""
 cat >/tmp/mock.php <<'PHP'
@@ -127,7 +127,7 @@ wp eval-file /tmp/mock.php
     must(not os.path.exists(os.path.join(directory, "files", "mail")), "a mocked mail was delivered")
 
 
-def test_a_flood_and_huge_mails_are_bounded(bench):
+def test_mail_flood_and_huge_mails_are_bounded(bench):
     answer = hostile(bench, RAW + r"""
 open_ones = [dial() for _ in range(100)]
 # The others wait for one of the conversations that are served.
@@ -164,7 +164,7 @@ with open("bounded", "w") as file:
     must(any("mail capture was closed" in notice for notice in answer.result.get("notices", [])), str(answer.result.get("notices", [])))
 
 
-def test_a_large_mail_is_cut_and_says_so(bench):
+def test_large_mail_is_truncated_and_marked(bench):
     answer = hostile(bench, RAW + r"""
 for size in (2 << 20, 100):
     assert mail(b"Subject: large\r\n\r\n" + b"z" * size).startswith(b"250")
@@ -176,7 +176,7 @@ for size in (2 << 20, 100):
     must("truncated" not in rows[1] and len(content(directory, rows[1])) == rows[1]["bytes"], str(rows[1]))
 
 
-def test_an_unfinished_conversation_delays_no_other_mail(bench):
+def test_unfinished_smtp_conversation_does_not_delay_other_mail(bench):
     answer = hostile(bench, RAW + r"""
 def half(subject):
     link, lines = dial()
@@ -199,7 +199,7 @@ subprocess.Popen(["sleep", "1000"], pass_fds=[link.fileno()], start_new_session=
     must([row["subject"] for row in rows] == ["whole", "late"] and end["received"] == 2, str(rows))
 
 
-def test_a_mail_steers_no_terminal_and_names_no_file(bench):
+def test_mail_cannot_inject_terminal_escapes_or_file_names(bench):
     answer = hostile(bench, RAW + r"""
 evil = "Subject: a\x1b[2Jb\u202ec\x00d\r\nContent-Disposition: attachment; filename=../../../x\r\nX: ../../y\r\n\r\nx"
 assert mail(evil.encode(), to="../../z\x1b[2J@x").startswith(b"250")
@@ -216,12 +216,12 @@ assert mail(b"Subject: latin \xe4\r\n\r\n\xff").startswith(b"250")
     must("\x1b" not in answer.stdout + answer.stderr, "an escape on the terminal")
 
 
-def test_a_mail_with_a_secret(bench):
+def test_secret_in_mail_is_redacted_or_withheld(bench):
     script = r"""
 printf 'Subject: s hunter2-hunter2-hunter2\n\nkey hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
 printf 'Subject: t\n\n\344 hunter2-hunter2-hunter2 end\n' | sendmail one@example.org
 """
-    run = Conversation(bench, script, redact=[SECRET]).spawn().accepted()
+    run = SupervisorClient(bench, script, redact=[SECRET]).spawn().accepted()
     end = run.await_end()
     must(end["result"]["outcome"] == "no_op", str(end["result"]))
     directory = end["result"]["artifacts"]["path"]
@@ -235,7 +235,7 @@ printf 'Subject: t\n\n\344 hunter2-hunter2-hunter2 end\n' | sendmail one@example
                 must(SECRET.encode() not in file.read(), name)
 
 
-def test_mails_of_checks_are_told_apart(bench):
+def test_mail_list_distinguishes_agent_and_check_phases(bench):
     answer = bench.agent(r"printf 'Subject: work\n\nx' | sendmail a@x.test",
                          "--check", "sh -c 'echo Subject: check | sendmail a@x.test'")
     answer.expect(0)
@@ -243,7 +243,7 @@ def test_mails_of_checks_are_told_apart(bench):
     must([(row["phase"], row["subject"]) for row in rows] == [("work", "work"), ("check", "check")], str(rows))
 
 
-def test_what_was_sent_cannot_be_taken_back(bench):
+def test_guest_cannot_remove_captured_mail_or_bind_port_25(bench):
     """The guest has neither the socket nor the list; it can only send more."""
     answer = bench.agent(r"""
 printf 'Subject: regretted\n\nx' | sendmail a@x.test
@@ -280,7 +280,7 @@ def mails(bench, run, *arguments):
     return bench.call("runs", "mail", run, *arguments, "--state", bench.state)
 
 
-def test_runs_mail_lists_and_shows_what_a_run_sent(bench):
+def test_runs_mail_lists_and_shows_mails_of_a_run(bench):
     answer = hostile(bench, RAW + r"""
 assert mail(b"From: x\r\nSubject: =?UTF-8?B?w6Q=?= one\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8gw7w=\r\n").startswith(b"250")
 assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
@@ -302,7 +302,7 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     must(mails(bench, none, "--json").expect(0).json["mails"] == [], "mails out of nowhere")
 
 
-def test_a_held_sandbox_shows_its_mails_while_it_lives(bench):
+def test_runs_mail_works_while_the_sandbox_is_held(bench):
     place = [*bench.paths(), "--site", bench.site]
     source = bench.source("plugin-mail")
     run = bench.call("boot", *place, "--mount", f"{source}:/workspace/plugin", "--hold", "2m", "--json").expect(0).json["id"]

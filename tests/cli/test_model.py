@@ -47,7 +47,7 @@ def model(url, *more):
     return ["--model", "m-1", "--model-url", url, *more]
 
 
-def test_a_key_goes_to_its_model_only(bench):
+def test_model_key_is_sent_only_to_the_model_endpoint(bench):
     with refusing() as server:
         base = f"http://127.0.0.1:{server.server_address[1]}"
         key = ["--model-key-env", VARIABLE, "--goal", "Do it"]
@@ -61,7 +61,7 @@ def test_a_key_goes_to_its_model_only(bench):
         must(server.asked == [("/chat/completions", None, None)], f"without a key: {server.asked}")
 
 
-def test_models_that_are_refused_are_not_asked(bench):
+def test_invalid_model_options_are_refused_before_any_request(bench):
     with refusing() as server:
         base = f"http://127.0.0.1:{server.server_address[1]}"
         goal = ["--goal", "Do it"]
@@ -98,7 +98,7 @@ def test_models_that_are_refused_are_not_asked(bench):
         must(len(server.asked) == 1, f"{server.asked}")
 
 
-def test_an_agent_without_a_model_is_told_what_it_lacks(bench):
+def test_agent_without_a_model_is_refused_with_the_missing_option(bench):
     """The preset of its network is ours: no policy is to blame."""
     mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Do it"]
     answer = bench.run(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")

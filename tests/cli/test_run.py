@@ -16,20 +16,20 @@ sys.path.append(CONFORMANCE)
 import verify_bundle
 
 from harness import await_count, must, running, skip_unless_root, sleeper, tree, wake
-from harness.bundles import bundle_of, changed, kept
-from harness.frames import Conversation
+from harness.bundles import bundle_of, changed, verified_bundle
+from harness.frames import SupervisorClient
 
 VECTORS = os.path.join(CONFORMANCE, "vectors")
 
 
-def test_succeeded(bench):
+def test_successful_run_bundles_a_patch_that_applies(bench):
     source = bench.source()
     before = tree(source)
     answer = bench.agent("echo four >> lib/a.txt; echo new > added.txt; rm plugin.php", source=source).expect(0)
     must(answer.result["outcome"] == "succeeded", str(answer))
     base = "/workspace/plugin/"
     must(changed(answer) == [base + "added.txt", base + "lib/a.txt", base + "plugin.php"], str(changed(answer)))
-    path = kept(bench, answer, "succeeded", "promote")
+    path = verified_bundle(bench, answer, "succeeded", "promote")
     must(tree(source) == before, "the host directory was written")
     # The patch makes of the baseline exactly what the guest left.
     with open(os.path.join(path, "files", "patch.diff"), "rb") as patch:
@@ -39,31 +39,31 @@ def test_succeeded(bench):
     must("plugin.php" not in after, "plugin.php is still there")
 
 
-def test_plugin_target_is_the_workspace(bench):
+def test_plugin_target_and_workspace_are_the_same_directory(bench):
     answer = bench.agent("pwd; echo x > from-workspace.txt; cat /wordpress/wp-content/plugins/plugin/from-workspace.txt",
                          target="/wordpress/wp-content/plugins/plugin").expect(0)
     must("/workspace/plugin" in json.dumps(answer.result["transcript"]), str(answer))
     must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/from-workspace.txt"], str(changed(answer)))
 
 
-def test_run_php(bench):
+def test_run_php_executes_code_in_wordpress(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                        "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';").expect(0)
     must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
 
 
-def test_run_wp_cli(bench):
+def test_run_wp_cli_lists_the_mounted_plugin(bench):
     answer = bench.run("--mount", f"{bench.source('sample')}:/wordpress/wp-content/plugins/sample", "--command",
                        "wordpress.wp-cli", "--arg", "command=plugin list --field=name").expect(0)
     must("sample" in json.dumps(answer.json["execution"]) or "plugin" in answer.stdout, str(answer))
 
 
-def test_inspect_mounts(bench):
+def test_inspect_mounted_inputs_lists_the_target(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "inspect-mounted-inputs").expect(0)
     must("/workspace/plugin" in answer.stdout, str(answer))
 
 
-def test_human_output(bench):
+def test_text_mode_prints_data_on_stdout_and_status_on_stderr(bench):
     source = bench.source()
     arguments = [a for a in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--command", "wordpress.run-php",
                                                 "--arg", "code=echo 'only this';") if a != "--json"]
@@ -72,7 +72,7 @@ def test_human_output(bench):
     must("bundle artifact-bundle-sha256-" in answer.stderr, str(answer))
 
 
-def test_text_mode_keeps_the_programs_output_apart(bench):
+def test_text_mode_passes_agent_stdout_and_stderr_through(bench):
     """An agent's standard output was talk, so nothing could be piped on."""
     agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'echo out; echo err >&2; echo x > x.txt'"]
     answer = bench.call(*(a for a in bench.run_arguments(*agent) if a != "--json")).expect(0)
@@ -80,66 +80,66 @@ def test_text_mode_keeps_the_programs_output_apart(bench):
     must("err\n" in answer.stderr and "x.txt" in answer.stderr and "out\n" not in answer.stderr, str(answer))
 
 
-def test_nothing_changed(bench):
+def test_run_without_changes_is_no_op(bench):
     answer = bench.agent("true").expect(0)
     must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
     must(answer.result["agent_result"]["actionable"] is False, str(answer.result["agent_result"]))
 
 
-def test_agent_fails_after_changes(bench):
+def test_failing_agent_with_changes_gives_a_partial_bundle(bench):
     answer = bench.agent("echo half > half.txt; exit 7").expect(1)
     must(answer.result["outcome"] == "failed" and changed(answer) == ["/workspace/plugin/half.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
-def test_agent_fails_without_changes(bench):
+def test_failing_agent_without_changes_is_failed(bench):
     answer = bench.agent("exit 7").expect(1)
-    kept(bench, answer, "failed", "retry")
+    verified_bundle(bench, answer, "failed", "retry")
 
 
-def test_success_codes(bench):
+def test_agent_success_codes_accept_the_listed_exit_status(bench):
     bench.agent("echo x > x.txt; exit 1").expect(1)
     bench.agent("echo x > x.txt; exit 1", "--agent-success-codes", "0,1").expect(0)
 
 
-def test_program_missing(bench):
+def test_missing_agent_program_is_refused(bench):
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "no-such-program --x")
     answer.expect(125, "wp_codebox_agent_program_missing")
     must("no-such-program" in answer.json["error"]["message"], str(answer))
 
 
-def test_work_before_a_missing_program_is_kept(bench):
+def test_changes_before_a_missing_agent_program_are_bundled(bench):
     written = "file_put_contents( '/workspace/plugin/before.txt', 'kept' );"
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                        "--arg", f"code={written}", "--agent-command", "no-such-program --x")
     answer.expect(1, "wp_codebox_agent_program_missing")
     must(changed(answer) == ["/workspace/plugin/before.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
-def test_checks_run_fresh(bench):
+def test_checks_run_in_a_fresh_guest(bench):
     answer = bench.agent("echo done > done.txt; echo junk > /tmp/junk", "--check", "test -f done.txt",
                          "--check", "test ! -e /tmp/junk").expect(0)
     must([c["status"] for c in answer.result["checks"]] == ["passed", "passed"], str(answer.result["checks"]))
     answer = bench.agent("echo done > done.txt", "--check", "test -f absent.txt").expect(3)
     must(answer.result["outcome"] == "partial" and answer.result["checks"][0]["status"] == "failed", str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
-def test_timeout(bench):
+def test_run_past_its_timeout_ends_with_its_changes_bundled(bench):
     began = time.monotonic()
     answer = bench.agent("echo early > early.txt; sleep 120", "--timeout", "25s").expect(124, "wp_codebox_run_timeout")
     must(time.monotonic() - began < 100, "it took far too long")
     must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
-    kept(bench, answer, "partial", "review")
+    verified_bundle(bench, answer, "partial", "review")
 
 
 # PHP leaves half of what it maps for such strings untouched; the limit is on what is used.
 HOG = "$a = []; while (true) { $a[] = str_repeat(chr(65), 1048576); }"
 
 
-def test_memory_limit(bench):
+def test_process_over_the_memory_limit_ends_the_run(bench):
     hog = f"echo early > early.txt; php -d memory_limit=-1 -r '{HOG}'"
     answer = bench.agent(hog, "--memory", "160M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
     must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
@@ -148,7 +148,7 @@ def test_memory_limit(bench):
     bench.agent(calm, "--memory", "160M", "--timeout", "60s").expect(0)
 
 
-def test_memory_limit_of_all_processes_together(bench):
+def test_memory_limit_counts_all_processes_together(bench):
     # Each of four processes stays far below the limit; their sum does not.
     part = "php -d memory_limit=-1 -r '$a = []; for ($i = 0; $i < 70; $i++) { $a[] = str_repeat(chr(65), 1048576); } sleep(20);' &"
     script = "echo early > early.txt; " + part * 4 + " wait"
@@ -157,13 +157,13 @@ def test_memory_limit_of_all_processes_together(bench):
     bench.agent(script.replace("sleep(20)", "usleep(1)"), "--memory", "900M", "--timeout", "60s").expect(0)
 
 
-def test_disk_limit(bench):
+def test_writing_past_the_disk_limit_fails_the_run(bench):
     fill = "echo early > early.txt; head -c 30000000 /dev/zero > big.bin"
     bench.agent(f"{fill} || exit 9", "--disk", "16M").expect(1, "wp_codebox_disk_limit")
     bench.agent(fill, "--disk", "64M").expect(0)
 
 
-def test_output_limit(bench):
+def test_output_past_the_limit_keeps_both_ends_and_a_notice(bench):
     # Of output beyond the limit beginning and end are kept, with a notice; the work itself is not lost.
     def notices(size):
         script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
@@ -188,7 +188,7 @@ def test_output_limit(bench):
     must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
 
 
-def test_json_of_300_kilobytes_is_whole(bench):
+def test_json_output_of_300_kilobytes_is_not_truncated(bench):
     write = "php -r 'echo json_encode( array_fill( 0, 30000, \"0123456\" ) );'"
     answer = bench.agent(f"echo x > x.txt; {write}").expect(0)
     row = answer.result["transcript"]["executions"][0]
@@ -197,7 +197,7 @@ def test_json_of_300_kilobytes_is_whole(bench):
     must(answer.json["execution"]["stdout"] == row["stdout"], "run --json says something else")
 
 
-def test_output_without_room_in_the_answer_keeps_both_ends(bench):
+def test_output_too_large_for_the_result_keeps_both_ends(bench):
     answer = bench.agent("echo x > x.txt; echo first; head -c 4400000 /dev/zero | tr '\\0' x; echo; echo last").expect(0)
     row = answer.result["transcript"]["executions"][0]
     text = row["stdout"]
@@ -209,15 +209,15 @@ def test_output_without_room_in_the_answer_keeps_both_ends(bench):
     must(len(kept["stdout"]) == 4400012 and not kept.get("outputTruncated"), f"the bundle has {len(kept['stdout'])} bytes")
 
 
-def test_capture_limit(bench):
+def test_change_set_past_the_entry_limit_is_refused(bench):
     many = "for ($i = 0; $i < 50100; $i++) { touch(\"f$i\"); }"
     answer = bench.agent(f"php -r '{many}'").expect(1, "wp_codebox_capture_limit")
     must(changed(answer) == [], str(answer))
-    kept(bench, answer, "failed", "retry")
+    verified_bundle(bench, answer, "failed", "retry")
     bench.agent(f"php -r '{many.replace('50100', '400')}'").expect(0)
 
 
-def test_process_limit(bench):
+def test_process_limit_bounds_started_processes(bench):
     bomb = "php -r '$n = 0; for ($i = 0; $i < 60; $i++) { $p = @proc_open([\"sleep\", \"60\"], [], $x); if ($p) { $n++; $all[] = $p; } } foreach ($all as $p) { proc_terminate($p, 9); } echo \"started=$n\\n\";'"
     def started(*flags):
         answer = bench.agent(f"echo x > x.txt; {bomb}", *flags)
@@ -226,7 +226,7 @@ def test_process_limit(bench):
     must(started("--processes", "100") == 60, "the control did not start them all")
 
 
-def test_baseline_changed(bench):
+def test_source_changed_during_run_makes_it_not_approvable(bench):
     source = bench.source()
     waits = sleeper(60)
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
@@ -242,10 +242,10 @@ def test_baseline_changed(bench):
     bundle_of(answer)
 
 
-def test_the_cost_counts_from_when_the_caller_began_to_ask(bench):
+def test_wall_time_counts_from_asked_ns(bench):
     began = time.monotonic()
     for minutes, least in [(0, 0), (10, 600000), (-10, 0)]:
-        run = Conversation(bench, "true")
+        run = SupervisorClient(bench, "true")
         run.first = {"asked_ns": time.monotonic_ns() - minutes * 60 * 10**9}
         frame = run.spawn().accepted().last()
         must(frame["type"] == "result", f"{frame}")
@@ -256,7 +256,7 @@ def test_the_cost_counts_from_when_the_caller_began_to_ask(bench):
         must(least <= wall <= most, f"asked {minutes} minutes ago: {wall} ms, not from {least} to {most}")
 
 
-def test_the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
+def test_mount_copy_is_removed_before_cost_is_measured(bench):
     if os.geteuid() != 0:
         skip_unless_root("only root has files that are not the owner's")
     source = tempfile.mkdtemp(prefix="large-", dir=bench.directory)
@@ -266,7 +266,7 @@ def test_the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
             file.write("one\n")
     os.chown(os.path.join(source, "file-0.txt"), 64_998, 64_998)
     waits = sleeper(60)
-    run = Conversation(bench, f"echo x > x.txt; {waits}; true", mounts=[
+    run = SupervisorClient(bench, f"echo x > x.txt; {waits}; true", mounts=[
         {"source": source, "target": "/workspace/large", "mode": "readwrite"}])
     copy = os.path.join(run.directory, "scratch", "mount-0")
     view = run.spawn().accepted().until("runtime.mounted")["data"]["view"]
@@ -279,7 +279,7 @@ def test_the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
     run.ended()
 
 
-def test_tampered_bundle(bench):
+def test_tampered_bundle_fails_verification_and_preflight(bench):
     path = bundle_of(bench.agent("echo x >> lib/a.txt").expect(0))
     verify = ["artifacts", "verify", "--bundle", path, "--state", bench.state, "--json"]
     answer = bench.call(*verify).expect(0)
@@ -322,7 +322,7 @@ def test_tampered_bundle(bench):
     must("are not covered" in answer.stdout, str(answer))
 
 
-def test_preflight(bench):
+def test_apply_preflight_accepts_only_files_of_the_bundle(bench):
     path = bundle_of(bench.agent("echo x >> lib/a.txt; echo y > b.txt").expect(0))
     base = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json"]
     must(bench.call(*base).exit == 1, "no approved file was accepted")
@@ -337,7 +337,7 @@ def test_preflight(bench):
     must(bench.call("artifacts", "verify", "--bundle", bench.directory + "/absent", "--json").exit == 1, "no bundle verified")
 
 
-def test_exported_bundle(bench):
+def test_artifacts_option_exports_a_verifiable_bundle(bench):
     target = os.path.join(bench.directory, "out")
     answer = bench.agent("echo x > x.txt", "--artifacts", target).expect(0)
     path = bundle_of(answer)
@@ -345,7 +345,7 @@ def test_exported_bundle(bench):
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
 
 
-def test_caller_killed(bench):
+def test_killed_caller_ends_the_guest(bench):
     source = bench.source()
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
                                     f"sh -c 'echo x > x.txt; {sleeper(61)}'")
@@ -356,7 +356,7 @@ def test_caller_killed(bench):
     await_count(0, sleeper(61))
 
 
-def test_cancelled_by_signal(bench):
+def test_sigint_and_sigterm_cancel_the_run_and_save_changes(bench):
     for number in (signal.SIGINT, signal.SIGTERM):
         source = bench.source()
         arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
@@ -369,7 +369,7 @@ def test_cancelled_by_signal(bench):
         must(not running(sleeper(62)), "the guest outlived the run")
 
 
-def test_no_host_path_in_the_bundle(bench):
+def test_bundle_contains_no_host_path(bench):
     path = bundle_of(bench.agent("echo x > x.txt").expect(0))
     needles = [os.fsencode(p) for p in (bench.directory, bench.state, bench.environment["CODEBOX_WORDPRESS"])]
     for directory, _, files in os.walk(path):
@@ -380,19 +380,19 @@ def test_no_host_path_in_the_bundle(bench):
                 must(needle not in content, f"{name} names {needle.decode()}")
 
 
-def test_disk_full_while_the_bundle_is_written(bench):
+def test_full_disk_while_writing_the_bundle_names_what_is_saved(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system needs root to mount")
     # 24 MiB are free: the smaller change still fits beside the bundle that does not, the larger one no more.
     for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
-        answer = written_with(bench, size)
+        answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
     # One bundle fits, but not beside the one for the case that the supervisor dies.
-    written_with(bench, 5_000_000).expect(0)
+    run_on_small_disk(bench, 5_000_000).expect(0)
 
 
-def test_a_state_directory_in_wordpress_is_refused(bench):
+def test_state_directory_inside_wordpress_is_refused(bench):
     site = os.path.join(bench.directory, "site")
     state = os.path.join(site, "wp-content", "state")
     os.makedirs(state, mode=0o700)
@@ -410,7 +410,7 @@ def test_a_state_directory_in_wordpress_is_refused(bench):
     bench.agent("true").expect(0)
 
 
-def written_with(bench, size_of_change):
+def run_on_small_disk(bench, size_of_change):
     state = os.path.join(bench.directory, f"small-state-{size_of_change}")
     os.mkdir(state)
     template = os.path.join(bench.state, "templates")
@@ -427,7 +427,7 @@ def written_with(bench, size_of_change):
     return bench.finish(command, process, 900)
 
 
-def test_doctor(bench):
+def test_doctor_fails_for_a_missing_launcher(bench):
     answer = bench.call("doctor", *bench.paths(), "--json").expect(0)
     must(answer.json["schema"] == "wp-codebox/doctor/v1" and answer.json["level"] == "full", str(answer))
     broken = bench.paths()
@@ -436,7 +436,7 @@ def test_doctor(bench):
     must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
 
 
-def test_verify_finds_the_state_by_itself(bench):
+def test_verify_reads_state_directory_from_the_environment(bench):
     answer = bench.agent("echo x > x.txt").expect(0)
     verify = ["artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"]]
     place = {"PATH": "/usr/bin:/bin", "WP_CODEBOX_STATE_DIR": bench.state}
@@ -448,7 +448,7 @@ def test_verify_finds_the_state_by_itself(bench):
     bench.call(*verify, "--state", "/nonexistent/state", "--json").expect(125, "wp_codebox_state_dir_invalid")
 
 
-def test_doctor_names_every_cause_at_once(bench):
+def test_doctor_reports_all_failures_in_one_call(bench):
     """A wrong state directory used to be the only row."""
     paths = bench.paths()
     for name, wrong in (("--state", "/nonexistent/state"), ("--php", "/nonexistent/php"), ("--wordpress", "/usr")):
@@ -465,7 +465,7 @@ def test_doctor_names_every_cause_at_once(bench):
     must(not left, f"it left {left}")
 
 
-def test_a_line_for_a_shell_gets_a_hint(bench):
+def test_agent_command_with_shell_operators_gets_a_hint(bench):
     agent = lambda line: bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
 
     def text(line):
@@ -483,7 +483,7 @@ def test_a_line_for_a_shell_gets_a_hint(bench):
     agent("sh -c 'ls | wc'").expect(0)
 
 
-def test_the_name_of_a_file_is_one_row(bench):
+def test_file_name_with_control_characters_prints_as_one_row(bench):
     """A line end in a name made two rows, in a pipe too; a mark of direction made it look like another."""
     source = bench.source()
     # What the guest does not get is named as well.
@@ -501,7 +501,7 @@ def test_the_name_of_a_file_is_one_row(bench):
     must("/workspace/plugin/a\nforged" in [row["path"] for row in raw], f"JSON has the name itself: {raw}")
 
 
-def test_repeated_bundles_have_one_id(bench):
+def test_equal_changes_have_equal_bundle_ids(bench):
     first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
     second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
     must(first["id"] == second["id"] and first["directory"] != second["directory"], f"{first} {second}")
@@ -513,7 +513,7 @@ def test_repeated_bundles_have_one_id(bench):
     must(first["id"] == "artifact-bundle-sha256-" + hashlib.sha256(content).hexdigest(), "the id is not the digest")
 
 
-def rows(answer):
+def sandbox_audits(answer):
     """What was put around each guest's launcher, from the bundle; the result says the same."""
     with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
         found = json.load(file)["sandboxAudits"]
@@ -521,19 +521,19 @@ def rows(answer):
     return found
 
 
-def test_without_an_outer_sandbox(bench):
-    found = rows(bench.agent("echo x > a", "--check", "test -f a").expect(0))
+def test_audit_without_process_wrapper_lists_kind_none(bench):
+    found = sandbox_audits(bench.agent("echo x > a", "--check", "test -f a").expect(0))
     must([row["kind"] for row in found] == ["none", "none"], json.dumps(found))
     must(all(row["wrappedArgs"] == [] and row["wrappedCmd"] == "wp-codebox-launch" for row in found), json.dumps(found))
 
 
-def test_inside_bubblewrap(bench):
+def test_run_inside_bubblewrap_reports_equal_isolation(bench):
     bare = bench.agent("echo x > a", "--check", "test -f a").expect(0)
     source = bench.source()
     answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
-    path = kept(bench, answer, "succeeded", "promote")
+    path = verified_bundle(bench, answer, "succeeded", "promote")
     must(answer.result["isolation"] == bare.result["isolation"], "the guest inside reports something else")
-    found = rows(answer)
+    found = sandbox_audits(answer)
     must([row["kind"] for row in found] == ["bubblewrap"] * 2, json.dumps(found))
     for row in found:
         must(row["wrapperName"] == "bwrap" and "/workspace/plugin" in row["mounts"], json.dumps(row))
@@ -543,22 +543,22 @@ def test_inside_bubblewrap(bench):
     must(os.path.isdir(path), path)
 
 
-def test_a_wrapper_that_is_missing(bench):
+def test_missing_process_wrapper_is_refused_unless_optional(bench):
     missing = ("--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/nonexistent/bwrap")
     refused = bench.agent("echo x > a", *missing).expect(125, "wp_codebox_sandbox_wrapper_missing")
     must(refused.json["error"].get("hints"), str(refused))
     answer = bench.agent("echo x > a", *missing, "--outer-sandbox-optional").expect(0)
     must(any("without it" in notice for notice in answer.result["notices"]), str(answer))
-    (row,) = rows(answer)
+    (row,) = sandbox_audits(answer)
     must(row["kind"] == "none" and "bubblewrap" in row["reason"], json.dumps(row))
 
 
-def test_inside_gvisor_is_refused(bench):
+def test_gvisor_without_landlock_is_refused(bench):
     """Its kernel lacks what level full is made of; the control is the run inside bubblewrap."""
     refused = bench.agent("echo x > a", "--outer-sandbox", "gvisor").expect(125, "wp_codebox_sandbox_start_failed")
     must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))
 
 
-def test_an_unknown_outer_sandbox(bench):
+def test_unknown_process_wrapper_is_refused(bench):
     bench.agent("true", "--outer-sandbox", "docker").expect(1, "wp_codebox_input_invalid")
     bench.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "bwrap").expect(1, "wp_codebox_input_invalid")

@@ -10,8 +10,8 @@ import sys
 import time
 
 from harness import must, skip_unless_root, sleeper, wake
-from harness.frames import Conversation, awaited, registry, runs, task
-from harness.processes import heard
+from harness.frames import SupervisorClient, poll_until, registry, runs, task
+from harness.processes import read_until
 
 SLOW = "echo early > early.txt; echo ready; sleep {}; echo late > late.txt"
 
@@ -20,8 +20,8 @@ def paths(view):
     return sorted(entry["path"] for entry in view["result"]["changed_files"])
 
 
-def test_accepted_means_findable(bench):
-    run = Conversation(bench, f"{sleeper(65)}; true").spawn().accepted()
+def test_accepted_run_is_in_the_registry_until_settled(bench):
+    run = SupervisorClient(bench, f"{sleeper(65)}; true").spawn().accepted()
     view = run.look()
     wake(sleeper(65))
     must(view["status"] == "running" and view["mode"] == "attached" and view["goal"] == "Run a command", json.dumps(view))
@@ -37,9 +37,9 @@ def test_accepted_means_findable(bench):
     must(sorted(os.listdir(run.directory)) == ["events.jsonl", "lease", "result.json", "run.json"], str(os.listdir(run.directory)))
 
 
-def test_secrets_stay_out_of_the_record(bench):
+def test_secret_is_redacted_in_the_run_record(bench):
     secret = "hunter2-hunter2-hunter2"
-    run = Conversation(bench, "true", task=task(f"Use {secret} well"), redact=[secret],
+    run = SupervisorClient(bench, "true", task=task(f"Use {secret} well"), redact=[secret],
                        provenance={"requester": f"x {secret}"}).spawn().accepted()
     run.last()
     with open(os.path.join(run.directory, "run.json"), encoding="utf-8") as file:
@@ -47,8 +47,8 @@ def test_secrets_stay_out_of_the_record(bench):
     must(secret not in record and "Use " in record, record)
 
 
-def test_a_detached_run_survives_its_caller(bench):
-    run = Conversation(bench, f"echo early > early.txt; {sleeper(66)}; echo late > late.txt", mode="detached").spawn().accepted()
+def test_detached_run_survives_its_caller(bench):
+    run = SupervisorClient(bench, f"echo early > early.txt; {sleeper(66)}; echo late > late.txt", mode="detached").spawn().accepted()
     run.close()
     view = run.look()
     wake(sleeper(66))
@@ -60,8 +60,8 @@ def test_a_detached_run_survives_its_caller(bench):
     must(run.ended() == 0, "exit")
 
 
-def test_an_attached_run_does_not(bench):
-    run = Conversation(bench, SLOW.format(30)).spawn().accepted()
+def test_attached_run_is_cancelled_when_its_caller_leaves(bench):
+    run = SupervisorClient(bench, SLOW.format(30)).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()
     view = run.await_end()
@@ -69,27 +69,27 @@ def test_an_attached_run_does_not(bench):
     must("caller" in view["error"]["message"], json.dumps(view["error"]))
 
 
-def test_detached_later(bench):
-    run = Conversation(bench, SLOW.format(sleeper(64).removeprefix("sleep "))).spawn().accepted()
+def test_detach_frame_lets_an_attached_run_continue(bench):
+    run = SupervisorClient(bench, SLOW.format(sleeper(64).removeprefix("sleep "))).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.send({"type": "detach"}).close()
-    awaited(run.look, lambda view: view["mode"] == "detached")
+    poll_until(run.look, lambda view: view["mode"] == "detached")
     wake(sleeper(64))
     must(run.await_end()["outcome"] == "succeeded", "it did not go on")
 
 
-def test_a_detached_run_is_cancelled_by_its_caller(bench):
-    run = Conversation(bench, SLOW.format(30), mode="detached").spawn().accepted()
+def test_caller_cancels_its_detached_run(bench):
+    run = SupervisorClient(bench, SLOW.format(30), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     last = run.send({"type": "cancel"}).last()
     must(last["result"]["outcome"] == "cancelled", json.dumps(last)[:400])
     must(run.ended() == 130, "exit")
 
 
-def test_signals_reach_the_right_runs(bench):
+def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
     """A hang-up is for the caller's session; a detached run is not in it. SIGTERM ends both."""
     for mode, hangs_up in (("attached", True), ("detached", False)):
-        run = Conversation(bench, SLOW.format(30), mode=mode).spawn().accepted()
+        run = SupervisorClient(bench, SLOW.format(30), mode=mode).spawn().accepted()
         run.until("runtime.command.output", "ready")
         run.process.send_signal(signal.SIGHUP)
         if not hangs_up:
@@ -102,16 +102,16 @@ def test_signals_reach_the_right_runs(bench):
         must(run.ended() == 130, "exit")
 
 
-def test_nobody_elses_session(bench):
+def test_supervisor_has_its_own_session_and_process_group(bench):
     """Ctrl-C of a terminal goes to a process group; the supervisor has its own, and its own session."""
-    run = Conversation(bench, SLOW.format(1), mode="detached").spawn(process_group=0)
+    run = SupervisorClient(bench, SLOW.format(1), mode="detached").spawn(process_group=0)
     run.accepted().until("runtime.command.output", "ready")
     with open(f"/proc/{run.process.pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     # A leader of a group cannot leave it: started as one, it has the group to itself.
     must(int(fields[2]) == run.process.pid, f"group {fields[2]} of {run.process.pid}")
     must(run.last()["type"] == "result", "no result")
-    run = Conversation(bench, SLOW.format(1), mode="detached").spawn()
+    run = SupervisorClient(bench, SLOW.format(1), mode="detached").spawn()
     run.accepted().until("runtime.command.output", "ready")
     must(os.getsid(run.process.pid) == run.process.pid, "it is in the session of its caller")
     must(run.last()["type"] == "result", "no result")
@@ -121,9 +121,9 @@ FLOOD = "head -c 16000000 /dev/zero | tr '\\0' x; echo > done.txt"
 LIMITS = {"wall_clock_ms": 300000, "output_bytes": 64 * 1024 * 1024}
 
 
-def test_who_stops_reading_does_not_hold_the_run(bench):
+def test_caller_that_stops_reading_does_not_block_the_run(bench):
     """16 MB of output against a caller that keeps the socket and never reads."""
-    run = Conversation(bench, FLOOD, mode="detached", limits=LIMITS).spawn().accepted()
+    run = SupervisorClient(bench, FLOOD, mode="detached", limits=LIMITS).spawn().accepted()
     view = run.await_end(240)
     must(view["outcome"] == "succeeded" and view["last_event"] > 40, json.dumps(view)[:300])
     # Reading again: what was sent before, then the last frame, which says what is missing.
@@ -135,7 +135,7 @@ def test_who_stops_reading_does_not_hold_the_run(bench):
     must(any("stopped reading" in notice for notice in last["result"]["notices"]), str(last["result"]["notices"]))
     must(run.ended() == 0, "exit")
     # One that reads gets all of it.
-    run = Conversation(bench, FLOOD, limits=LIMITS).spawn().accepted()
+    run = SupervisorClient(bench, FLOOD, limits=LIMITS).spawn().accepted()
     count, last = 0, run.frame()
     while last and last["type"] == "event":
         count, last = count + 1, run.frame()
@@ -143,9 +143,9 @@ def test_who_stops_reading_does_not_hold_the_run(bench):
     must(count == run.look()["last_event"], "events were lost")
 
 
-def test_busy_and_free_again(bench):
-    one, two = (Conversation(bench, "sleep 60", max_runs=2).spawn().accepted() for _ in range(2))
-    third = Conversation(bench, "true", max_runs=2).spawn()
+def test_run_limit_refuses_as_busy_until_a_run_ends(bench):
+    one, two = (SupervisorClient(bench, "sleep 60", max_runs=2).spawn().accepted() for _ in range(2))
+    third = SupervisorClient(bench, "true", max_runs=2).spawn()
     frame = third.frame()
     must(frame["type"] == "error" and frame["error"]["code"] == "wp_codebox_busy", json.dumps(frame))
     must(frame["error"]["data"] == {"active": 2, "limit": 2} and third.ended() == 125, json.dumps(frame))
@@ -156,12 +156,12 @@ def test_busy_and_free_again(bench):
     # And a dead one takes no place either.
     two.kill()
     for _ in range(2):
-        must(Conversation(bench, "true", max_runs=1).spawn().accepted().last()["type"] == "result", "no place")
+        must(SupervisorClient(bench, "true", max_runs=1).spawn().accepted().last()["type"] == "result", "no place")
     must(two.look()["outcome"] == "failed", "the dead run")
 
 
-def test_cancelled_from_elsewhere(bench):
-    run = Conversation(bench, SLOW.format(60), mode="detached").spawn().accepted()
+def test_runs_cancel_ends_a_detached_run(bench):
+    run = SupervisorClient(bench, SLOW.format(60), mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.close()
     answer = runs(bench, "cancel", run.run_id[:14]).expect(0).json
@@ -172,17 +172,17 @@ def test_cancelled_from_elsewhere(bench):
     must(view["outcome"] == "cancelled" and paths(view) == ["/workspace/plugin/early.txt"], json.dumps(view)[:600])
     must(runs(bench, "cancel", run.run_id).expect(0).json == {**answer, "answer": "already_ended", "status": "ended"}, "after the end")
     # A dead supervisor is noticed, and its run settled by the question.
-    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     run.kill()
     answer = runs(bench, "cancel", run.run_id).expect(0).json
     must(answer["answer"] == "already_ended" and answer["status"] == "ended", json.dumps(answer))
     must(not os.path.exists(os.path.join(run.directory, "control.sock")), "a dead run's socket stays")
 
 
-def test_the_registry_tells_a_run_from_begin_to_end(bench):
+def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
     """Entry, lifecycle, who cancelled and why, and what is left; again and too late change nothing."""
     secret = "hunter2-hunter2-hunter2"
-    run = Conversation(bench, SLOW.format(60), mode="detached", redact=[secret]).spawn().accepted()
+    run = SupervisorClient(bench, SLOW.format(60), mode="detached", redact=[secret]).spawn().accepted()
     run.until("runtime.command.output", "ready")
     entry = registry(bench, "status", run.run_id).expect(0).json
     life = entry["lifecycle"]
@@ -217,7 +217,7 @@ def test_the_registry_tells_a_run_from_begin_to_end(bench):
         human = bench.call("runs", command, run.run_id, "--state", bench.state, "--site", bench.site)
         must(human.exit == 0 and word in human.stdout, str(human))
     # Nobody asked: nothing is said.
-    plain = Conversation(bench, "true").spawn().accepted()
+    plain = SupervisorClient(bench, "true").spawn().accepted()
     plain.last()
     entry = registry(bench, "status", plain.run_id).expect(0).json
     must(entry["status"] == "succeeded" and "cancellation" not in entry["lifecycle"], json.dumps(entry))
@@ -228,9 +228,9 @@ def follower(bench, run, *arguments):
     return bench.start(["runs", "events", run.run_id, "--follow", *arguments, "--state", bench.state, "--site", bench.site])
 
 
-def test_streams_of_events(bench):
+def test_event_streams_match_the_journal_in_each_format(bench):
     """As JSON lines and server-sent events, journal and bus; taken up again at a cursor without gap or echo."""
-    run = Conversation(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
+    run = SupervisorClient(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
     streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}
     answers = {name: bench.finish([name], process) for name, process in streams.items()}
@@ -252,14 +252,14 @@ def test_streams_of_events(bench):
     bench.call("runs", "events", run.run_id, "--projection", "bus", "--state", bench.state).exit == 1 or must(False, "a projection of a table")
 
 
-def test_a_follower_ends_with_the_run_or_before(bench):
+def test_event_follower_ends_with_the_run_or_on_sigint(bench):
     """Ctrl-C ends it and not the run; a killed supervisor ends it at once; it does not burn a processor."""
-    run = Conversation(bench, "echo ready; sleep 60", mode="detached").spawn().accepted()
+    run = SupervisorClient(bench, "echo ready; sleep 60", mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     first = follower(bench, run)
     second = follower(bench, run, "--format", "json-lines")
-    heard(first, b"ready")
-    heard(second, b"ready")
+    read_until(first, b"ready")
+    read_until(second, b"ready")
     before = ticks(second.pid)
     time.sleep(2)
     used = ticks(second.pid) - before
@@ -297,10 +297,10 @@ def control(run, data, user=None):
         os.close(directory)
 
 
-def test_a_foreign_user_cannot_cancel(bench):
+def test_control_socket_ignores_other_users(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
-    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     sock = os.path.join(run.directory, "control.sock")
     status = os.stat(sock)
     must(stat.S_IMODE(status.st_mode) == 0o600 and status.st_uid == os.stat(bench.state).st_uid, oct(status.st_mode))
@@ -319,8 +319,8 @@ def test_a_foreign_user_cannot_cancel(bench):
     must(run.last()["result"]["outcome"] == "cancelled", "the owner did not cancel it")
 
 
-def test_nonsense_at_the_control_socket(bench):
-    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+def test_control_socket_survives_malformed_and_idle_clients(bench):
+    run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     for data in (b"x\n", b"\n", b'{"type":"detach"}\n', b'{"type":"start"}\n', b"\xff" * 6000, b"{" * 5000 + b"\n"):
         answer = control(run, data)
         must(not answer.stdout or json.loads(answer.stdout)["error"]["code"] == "wp_codebox_input_invalid", str(answer))
@@ -342,8 +342,8 @@ def test_nonsense_at_the_control_socket(bench):
     must(run.last()["result"]["outcome"] == "cancelled", "not cancelled")
 
 
-def test_events_by_cursor(bench):
-    run = Conversation(bench, "for i in 1 2 3 4 5 6; do echo line-$i; sleep 0.2; done", mode="detached").spawn().accepted()
+def test_event_pages_by_cursor_have_no_gap(bench):
+    run = SupervisorClient(bench, "for i in 1 2 3 4 5 6; do echo line-$i; sleep 0.2; done", mode="detached").spawn().accepted()
     seen, cursor = [], 0
     while True:
         page = runs(bench, "events", run.run_id, "--after", str(cursor), "--limit", "3").expect(0).json
@@ -363,12 +363,12 @@ def test_events_by_cursor(bench):
     must(page["events"] == [] and page["cursor"] == cursor and not page["more"], json.dumps(page))
 
 
-def test_events_are_followed(bench):
-    run = Conversation(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
+def test_events_follow_streams_pages_until_the_run_ends(bench):
+    run = SupervisorClient(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
     words = ["runs", "events", run.run_id, "--follow", "--state", bench.state, "--site", bench.site, "--json"]
     following = bench.start(words)
     # However late it begins to follow: the run goes on only after its first page.
-    first = heard(following, b"\n")
+    first = read_until(following, b"\n")
     wake(sleeper(67))
     answer = bench.finish(words, following)
     answer.stdout = first.decode() + answer.stdout
@@ -379,10 +379,10 @@ def test_events_are_followed(bench):
     must("runtime.command.output" in text and "line-2" in text, text)
 
 
-def test_lists_and_references(bench):
+def test_run_list_filters_pages_and_resolves_run_ids(bench):
     for _ in range(3):
-        Conversation(bench, "true").spawn().accepted().last()
-    alive = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+        SupervisorClient(bench, "true").spawn().accepted().last()
+    alive = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     listed = runs(bench, "list").expect(0).json
     # Those of the cases before are there, too; fifty are a page.
     must(listed["schema"] == "wp-codebox/run-list/v1" and listed["total"] >= 4 and len(listed["runs"]) == min(50, listed["total"]),
@@ -410,7 +410,7 @@ def test_lists_and_references(bench):
     must(alive.last()["type"] == "result", "the end")
 
 
-def test_asked_by_another_user(bench):
+def test_runs_list_by_another_user_is_refused(bench):
     if os.geteuid() != 0:
         skip_unless_root("another user")
     asked = subprocess.run([bench.environment["CODEBOX"], "runs", "list", "--state", bench.state, "--json"], user="nobody",
@@ -418,7 +418,7 @@ def test_asked_by_another_user(bench):
     must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
 
 
-def test_a_detached_run_needs_no_hold(bench):
+def test_detached_run_works_without_hold(bench):
     source = bench.source()
     place = ["--site", bench.site, "--state", bench.state]
     answer = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo one > one.txt'", "--detach").expect(0)

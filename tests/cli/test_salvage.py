@@ -5,13 +5,13 @@ import os
 import time
 
 from harness import must
-from harness.frames import Conversation, awaited, runs
+from harness.frames import SupervisorClient, poll_until, runs
 
 WORK = "for i in $(seq 300); do echo $i > file-$i.txt; done; echo four >> lib/a.txt; echo ready"
 BASE = "/workspace/plugin/"
 
 
-def settled(run):
+def settled_record(run):
     """The record of a run whose supervisor was killed, and that nothing but it is left."""
     bench = run.bench
     view = run.look()
@@ -24,10 +24,10 @@ def settled(run):
     artifacts = os.path.join(site, "artifacts")
     hidden = [name for name in os.listdir(artifacts) if name.startswith(".")] if os.path.isdir(artifacts) else []
     must(not hidden, f"left among the bundles: {hidden}")
-    awaited(lambda: processes(run), lambda left: not left, 60)
+    poll_until(lambda: processes(run), lambda left: not left, 60)
     must(("bundle_id" in view) == os.path.isdir(os.path.join(artifacts, run.run_id)), "record and bundle disagree")
     cgroups = os.path.join(bench.state, "cgroups")
-    awaited(lambda: [n for n in os.listdir(cgroups) if n == run.run_id] if os.path.isdir(cgroups) else [], lambda left: not left, 60)
+    poll_until(lambda: [n for n in os.listdir(cgroups) if n == run.run_id] if os.path.isdir(cgroups) else [], lambda left: not left, 60)
     return view
 
 
@@ -45,7 +45,7 @@ def processes(run):
     return found
 
 
-def salvaged(run, view, changed):
+def check_recovery_bundle(run, view, changed):
     """The bundle is whole and verifies, unsigned, and nobody can approve or apply it."""
     bench = run.bench
     must(view["salvaged"] is True and view["outcome"] == "failed", json.dumps(view))
@@ -71,13 +71,13 @@ def salvaged(run, view, changed):
 EVERYTHING = [f"{BASE}file-{n}.txt" for n in range(1, 301)] + [f"{BASE}lib/a.txt"]
 
 
-def test_killed_while_it_begins(bench):
+def test_supervisor_killed_during_start_leaves_no_running_record(bench):
     """Before and around `accepted`: no record, or a terminal one; never a run that runs for ever."""
     seen = set()
     # However slow or quick a machine is: the first is killed before it is asked for a run, the last one after it has said yes.
     moments = [None, *(step * 0.004 for step in range(24)), "accepted"]
     for moment in moments:
-        run = Conversation(bench, "sleep 60", mode="detached")
+        run = SupervisorClient(bench, "sleep 60", mode="detached")
         if moment is None:
             run.begin = lambda run=run: run
         run.spawn()
@@ -88,7 +88,7 @@ def test_killed_while_it_begins(bench):
         run.kill()
         known = runs(bench, "get", run.run_id)
         if known.exit == 0:
-            view = settled(run)
+            view = settled_record(run)
             must(view["outcome"] == "failed" and not view["salvaged"], json.dumps(view))
             seen.add(view["summary"])
         else:
@@ -98,39 +98,39 @@ def test_killed_while_it_begins(bench):
     must(runs(bench, "list", "--status", "running").json["total"] == 0, "a dead run runs")
 
 
-def test_killed_while_the_agent_works(bench):
-    run = Conversation(bench, "echo half > half.txt; echo ready; sleep 60").spawn().accepted()
+def test_supervisor_killed_during_agent_leaves_only_the_journal(bench):
+    run = SupervisorClient(bench, "echo half > half.txt; echo ready; sleep 60").spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.kill()
-    view = settled(run)
+    view = settled_record(run)
     must(view["outcome"] == "failed" and not view["salvaged"] and "bundle_id" not in view, json.dumps(view))
     must("only its journal is left" in view["summary"] and view["last_event"] > 2, json.dumps(view))
     must("ready" in json.dumps(runs(bench, "events", run.run_id).json["events"]), "the journal is gone")
 
 
-def test_killed_during_the_checks(bench):
+def test_supervisor_killed_during_checks_leaves_a_recovery_bundle(bench):
     for mode in ("attached", "detached"):
-        run = Conversation(bench, WORK, mode=mode, checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
+        run = SupervisorClient(bench, WORK, mode=mode, checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
         run.until("runtime.command.output", "checking")
         must(os.path.isdir(os.path.join(run.directory, "salvage", run.run_id)), "nothing was saved in time")
         run.kill()
-        salvaged(run, settled(run), EVERYTHING)
+        check_recovery_bundle(run, settled_record(run), EVERYTHING)
 
 
-def test_killed_while_it_writes_the_bundle(bench):
+def test_supervisor_killed_during_bundle_write_leaves_a_valid_bundle(bench):
     """After the guests are gone: its own bundle, signed, or else the salvaged one."""
     kinds = []
     # More of them only while the writing was not met.
     for number, delay in enumerate([0, 0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] + [0] * 24):
         if number >= 8 and True in kinds:
             break
-        run = Conversation(bench, WORK).spawn().accepted()
+        run = SupervisorClient(bench, WORK).spawn().accepted()
         run.until("runtime.destroyed")
         time.sleep(delay)
         run.kill()
-        view = settled(run)
+        view = settled_record(run)
         if view["salvaged"]:
-            salvaged(run, view, EVERYTHING)
+            check_recovery_bundle(run, view, EVERYTHING)
         else:
             must(view["outcome"] == "succeeded" and view["bundle_id"], json.dumps(view))
             path = os.path.join(os.path.dirname(os.path.dirname(run.directory)), "artifacts", run.run_id)
@@ -140,13 +140,13 @@ def test_killed_while_it_writes_the_bundle(bench):
     must(True in kinds, f"no kill met the writing: {kinds}")
 
 
-def test_a_secret_is_not_salvaged(bench):
+def test_secret_is_not_in_the_recovery_bundle(bench):
     token = "ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d"
-    run = Conversation(bench, f"echo harmless > a.txt; echo 'token={token}' > b.txt",
+    run = SupervisorClient(bench, f"echo harmless > a.txt; echo 'token={token}' > b.txt",
                        checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
     run.until("runtime.command.output", "checking")
     run.kill()
-    view = settled(run)
+    view = settled_record(run)
     must(view["salvaged"] and view["outcome"] == "blocked" and "secret" in view["summary"], json.dumps(view))
     path = os.path.join(os.path.dirname(os.path.dirname(run.directory)), "artifacts", run.run_id)
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
@@ -156,8 +156,8 @@ def test_a_secret_is_not_salvaged(bench):
                 must(token not in file.read(), f"{name} holds the secret")
 
 
-def test_nothing_is_left_of_the_salvage_when_all_goes_well(bench):
-    run = Conversation(bench, WORK, checks=["true"]).spawn().accepted()
+def test_recovery_bundle_is_removed_after_success(bench):
+    run = SupervisorClient(bench, WORK, checks=["true"]).spawn().accepted()
     last = run.last()
     must(last["result"]["outcome"] == "succeeded", json.dumps(last)[:300])
     must(not os.path.exists(os.path.join(run.directory, "salvage")), "the salvage stays")

@@ -9,8 +9,8 @@ import subprocess
 import time
 
 from harness import must, skip_unless_root
-from harness.frames import PROTOCOL, Conversation, awaited
-from harness.service import Activator, said
+from harness.frames import PROTOCOL, SupervisorClient, poll_until
+from harness.service import Activator, first_reply
 
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd")
 FORBIDDEN = ("RestrictNamespaces", "PrivateUsers", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectProc", "ProcSubset",
@@ -18,14 +18,14 @@ FORBIDDEN = ("RestrictNamespaces", "PrivateUsers", "ProtectKernelTunables", "Pro
              "MemoryDenyWriteExecute", "ProtectHome", "ProtectSystem", "PrivateTmp")
 
 
-def test_run_by_a_service(bench):
+def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
     with Activator(bench) as service:
-        run = Conversation(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
+        run = SupervisorClient(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
         last = run.last()
         must(last["type"] == "result" and last["result"]["outcome"] == "succeeded", json.dumps(last)[:600])
         # The end of an attached caller, and of a detached one.
-        left = Conversation(bench, "echo ready; sleep 60").connect(service.address).accepted()
-        stays = Conversation(bench, "echo ready; sleep 2; echo y > y.txt", mode="detached").connect(service.address).accepted()
+        left = SupervisorClient(bench, "echo ready; sleep 60").connect(service.address).accepted()
+        stays = SupervisorClient(bench, "echo ready; sleep 2; echo y > y.txt", mode="detached").connect(service.address).accepted()
         for one in (left, stays):
             one.until("runtime.command.output", "ready")
             one.close()
@@ -33,15 +33,15 @@ def test_run_by_a_service(bench):
         must(stays.await_end()["outcome"] == "succeeded", "it ended with its caller")
 
 
-def test_who_may_start_a_service(bench):
+def test_service_accepts_only_its_user_and_root(bench):
     """The peer's uid decides, whatever the mode of the socket: the service's own user and root."""
     if os.geteuid() != 0:
         skip_unless_root("other users")
     with Activator(bench, user=bench.owner) as service:
         for user, allowed in ((None, True), (bench.owner, True), ("nobody", False)):
-            run = Conversation(bench, "true")
+            run = SupervisorClient(bench, "true")
             shutil.copytree(run.request["mounts"][0]["source"], os.path.join(bench.directory, "open"), dirs_exist_ok=True)
-            frame = said(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, user)
+            frame = first_reply(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, user)
             if allowed:
                 must(frame["type"] == "accepted", f"{user}: {frame}")
             else:
@@ -49,25 +49,25 @@ def test_who_may_start_a_service(bench):
                 must(not os.path.exists(run.directory), "a refused peer's run has a directory")
 
 
-def test_a_listener_is_no_conversation(bench):
+def test_listening_socket_instead_of_connection_is_refused(bench):
     """Accept=no hands over the listener; the service says so and ends."""
     note = os.path.join(bench.directory, "exit-status")
     with Activator(bench, "sh", "-c", f"{bench.environment['CODEBOX']} supervise; echo $? > {note}", accept=False) as service:
-        run = Conversation(bench, "true")
+        run = SupervisorClient(bench, "true")
         try:
             run.connect(service.address)
         except OSError:
             pass
-        awaited(lambda: os.path.exists(note) and os.path.getsize(note), bool, 60)
+        poll_until(lambda: os.path.exists(note) and os.path.getsize(note), bool, 60)
         with open(note, encoding="utf-8") as file:
             must(file.read().strip() == "126", "the listener was taken for a connection")
         run.close()
 
 
-def test_a_stopped_service_saves_its_run(bench):
+def test_sigterm_to_the_service_saves_its_run(bench):
     """What a stop of the unit does: SIGTERM to the supervisor alone."""
     with Activator(bench) as service:
-        run = Conversation(bench, "echo x > x.txt; echo ready; sleep 60", mode="detached").connect(service.address).accepted()
+        run = SupervisorClient(bench, "echo x > x.txt; echo ready; sleep 60", mode="detached").connect(service.address).accepted()
         run.until("runtime.command.output", "ready")
         supervisors = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if parent(pid) == service.process.pid]
         must(len(supervisors) == 1, str(supervisors))
@@ -86,7 +86,7 @@ def parent(pid):
         return None
 
 
-def test_units_are_well_formed(bench):
+def test_systemd_units_verify_and_keep_guest_settings(bench):
     socket, service = (os.path.join(UNITS, name) for name in ("wp-codebox.socket", "wp-codebox@.service"))
     with open(socket, encoding="utf-8") as file:
         socket_text = file.read()

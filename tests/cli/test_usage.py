@@ -15,8 +15,8 @@ import time
 import unicodedata
 
 from harness import must
-from harness.frames import awaited
-from harness.processes import heard
+from harness.frames import poll_until
+from harness.processes import read_until
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
@@ -28,7 +28,7 @@ def shell(bench, script, *arguments, environment=None, **options):
                           stdin=subprocess.DEVNULL, env={**ENVIRONMENT, **(environment or {})}, **options)
 
 
-def held(bench, state=None):
+def hold_sandbox(bench, state=None):
     """A sandbox that is held; answers its id and what finds it."""
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                                     "--arg", "code=1;", "--hold", "2m", "--detach", state=state)
@@ -41,7 +41,7 @@ def held(bench, state=None):
     return run, place
 
 
-def test_wrong_usage_says_all_of_it(bench):
+def test_wrong_usage_names_command_argument_and_hint(bench):
     for arguments, command, said, hint in (
         (["recipe", "validate", "--json"], "recipe validate", "--recipe <FILE>", "wp-codebox recipe validate --help"),
         (["runs", "lits", "--json"], "runs", "lits", "'list'"),
@@ -56,7 +56,7 @@ def test_wrong_usage_says_all_of_it(bench):
         must(plain.exit == 1 and not plain.stdout and said in plain.stderr, str(plain))
 
 
-def test_help_reads_the_same_everywhere(bench):
+def test_help_is_equal_for_both_forms_and_fits_the_terminal(bench):
     for words in ([], ["run"], ["runs", "list"], ["runs", "events"]):
         must(bench.call("help", *words).stdout == bench.call(*words, "--help").stdout, str(words))
     bench.call("help", "runz").expect(1)
@@ -70,7 +70,7 @@ def test_help_reads_the_same_everywhere(bench):
     must(any(line.startswith("    --command ") and line.endswith(" \\") for line in lines), "\n".join(lines[-30:]))
 
 
-def test_a_lost_answer_is_no_success(bench):
+def test_unwritable_stdout_exits_nonzero(bench):
     place = ["--state", bench.state]
     listed = ["runs", "list", *place]
     for arguments in (listed, [*listed, "--json"], ["--help"], ["man"], ["completion", "bash"], ["schema", "--list"]):
@@ -86,7 +86,7 @@ def test_a_lost_answer_is_no_success(bench):
         must("panic" not in closed.stderr, f"{arguments}: {closed}")
 
 
-def test_names_that_are_not_text(bench):
+def test_non_utf8_arguments_are_refused_without_panic(bench):
     odd = os.fsencode(bench.directory) + b"/odd-\xff"
     shutil.copytree(os.fsencode(bench.source()), odd)
     program = os.fsencode(bench.environment["CODEBOX"])
@@ -97,7 +97,7 @@ def test_names_that_are_not_text(bench):
         must(json.loads(done.stdout)["schema"] == "wp-codebox/cli-failure/v1", str(done))
 
 
-def test_the_manual_has_its_sections(bench):
+def test_manual_pages_have_the_standard_sections(bench):
     pages = os.path.join(bench.directory, "man")
     bench.call("man", "--directory", pages).expect(0)
     names = sorted(os.listdir(pages))
@@ -126,7 +126,7 @@ for line in "$@"; do
 done"""
 
 
-def test_bash_completes_every_level(bench):
+def test_bash_completion_covers_every_level(bench):
     wanted = {"wp-codebox ru": "run", "wp-codebox runs l": "list", "codebox runs ": "events", "wp-codebox runs list --st": "--status",
               "wp-codebox runs list --status ": "ended", "wp-codebox agent-sandbox-run --in": "--input-file",
               "wp-codebox run --outer-sandbox ": "bubblewrap", "wp-codebox run --model-api ": "anthropic-messages"}
@@ -139,8 +139,8 @@ def test_bash_completes_every_level(bench):
     must("doctor" in answers[-1] and not re.search("supervise|spawn|keep-cgroups", answers[-1]), answers[-1])
 
 
-def test_exec_leaves_the_programs_arguments_alone(bench):
-    run, place = held(bench)
+def test_exec_passes_program_arguments_unchanged(bench):
+    run, place = hold_sandbox(bench)
     for theirs in ("--json", "--format=json"):
         answer = bench.call("exec", run, *place, "--", "echo", theirs)
         must(answer.exit == 0 and answer.stdout == theirs + "\n", str(answer))
@@ -151,11 +151,11 @@ def test_exec_leaves_the_programs_arguments_alone(bench):
     done = shell(bench, 'codebox exec "$@" -- yes wp-codebox-yes | head -n 1; echo ${PIPESTATUS[0]}', run, *place)
     must(done.stdout.split() == ["wp-codebox-yes", "141"] and time.monotonic() - began < 50, str(done))
     count = "grep -slx '[w]p-codebox-yes' /proc/[0-9]*/cmdline -z | wc -l"
-    awaited(lambda: bench.call("exec", run, *place, "--", "sh", "-c", count).stdout.strip(), lambda left: left == "0")
+    poll_until(lambda: bench.call("exec", run, *place, "--", "sh", "-c", count).stdout.strip(), lambda left: left == "0")
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-def test_nohup_means_what_it_says(bench):
+def test_ignored_sighup_stays_ignored(bench):
     """A signal that the caller had ignored ends nothing; the others do."""
     def ignore():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -163,7 +163,7 @@ def test_nohup_means_what_it_says(bench):
     def hear():
         # Whoever runs the suite may ignore it as well.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    run, place = held(bench)
+    run, place = hold_sandbox(bench)
     arguments = [bench.environment["CODEBOX"], "runs", "events", run, *place, "--follow"]
     for prepare, hears in ((ignore, False), (hear, True)):
         process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, preexec_fn=prepare)
@@ -179,31 +179,31 @@ def test_nohup_means_what_it_says(bench):
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-def curled(path, *texts):
+def curl_events(path, *texts):
     """The events that curl prints, until these are among them: the stream has no end of its own."""
     process = subprocess.Popen(["curl", "-sN", "--unix-socket", path, "http://sandbox/events"], stdout=subprocess.PIPE, env=ENVIRONMENT)
     try:
-        return heard(process, *texts)
+        return read_until(process, *texts)
     finally:
         process.kill()
         process.communicate()
 
 
-def test_curl_reaches_a_socket_that_lies_deep(bench):
+def test_curl_reaches_a_control_socket_below_a_long_path(bench):
     deep = bench.directory
     while len(deep) < 150:
         deep = os.path.join(deep, "a-directory-with-a-long-name")
     os.makedirs(deep)
     bench.own(os.path.join(bench.directory, "a-directory-with-a-long-name"))
     os.chmod(deep, 0o700)
-    run, place = held(bench, state=deep)
+    run, place = hold_sandbox(bench, state=deep)
     answer = bench.call("runs", "socket", run, *place, "--json").expect(0).json
     path = answer["path"]
     must(len(path) <= 107 and bench.call("runs", "socket", run, *place).stdout == path + "\n", str(answer))
     must(os.path.realpath(path) == os.path.join(os.path.realpath(deep), "sites", bench.site, "runs", run, "control.sock"), path)
     folder = os.lstat(os.path.dirname(path))
     must(folder.st_mode & 0o777 == 0o700 and folder.st_uid == os.stat(deep).st_uid, str(folder))
-    curled(path, b"data: ", b"runtime.created")
+    curl_events(path, b"data: ", b"runtime.created")
     # The control: the real path is one that no program can use.
     real = subprocess.run(["curl", "-sN", "-m", "30", "--unix-socket", os.path.realpath(path), "http://sandbox/events"], capture_output=True, env=ENVIRONMENT)
     must(real.returncode != 0 and not real.stdout, str(real))
@@ -217,12 +217,12 @@ def test_curl_reaches_a_socket_that_lies_deep(bench):
         os.unlink(path)
 
 
-def test_a_short_path_needs_no_link(bench):
-    run, place = held(bench)
+def test_short_control_socket_path_is_printed_without_link(bench):
+    run, place = hold_sandbox(bench)
     path = bench.call("runs", "socket", run, *place).expect(0).stdout.strip()
     own = os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock")
     must(path == own if len(own) <= 107 else path != own, path)
-    curled(path, b"data: ", b"runtime.created")
+    curl_events(path, b"data: ", b"runtime.created")
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
@@ -246,7 +246,7 @@ def on_a_terminal(bench, columns, *arguments):
     return said.decode().splitlines()
 
 
-def test_lists_fit_a_terminal(bench):
+def test_list_output_fits_the_terminal_width(bench):
     goal = "A goal that is longer than any terminal of a test is wide, \u4e2d\u6587, and goes on for a while after that"
     place = ["--state", bench.state, "--site", bench.site]
     run = bench.agent("true", "--goal", goal).expect(0).result["run_id"]

@@ -12,7 +12,7 @@ import shutil
 import pytest
 
 from harness import Failed, must
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
 PLUGINS = "/wordpress/wp-content/plugins"
@@ -84,7 +84,7 @@ class Group:
                 "agent": None, "task": None, "limits": {"wall_clock_ms": 300000},
                 "mounts": [{"source": source, "target": f"{PLUGINS}/{self.fixture}", "mode": "readwrite"}],
                 "workflow": {"steps": [step.row(index) for index, step in enumerate(self.steps)]}, **self.request}
-            talk = Conversation(bench, "true")
+            talk = SupervisorClient(bench, "true")
             talk.request.update(request)
             talk.spawn().accepted()
             talk.socket.settimeout(240)
@@ -121,7 +121,7 @@ def cases(groups, single=()):
 def refused(call, code, says, **request):
     """A request that is refused before anything starts."""
     def case(bench):
-        talk = Conversation(bench, "true")
+        talk = SupervisorClient(bench, "true")
         talk.request.update({"agent": None, "task": None, "commands": [call], **request})
         talk.spawn()
         last = talk.last()

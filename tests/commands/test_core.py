@@ -302,5 +302,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_core(bench, case):
+def test_site_command_returns_its_expected_document(bench, case):
     case(bench)

@@ -113,5 +113,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS, CASES))
-def test_mail(bench, case):
+def test_mail_command_returns_its_expected_document(bench, case):
     case(bench)

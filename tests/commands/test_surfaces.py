@@ -461,5 +461,5 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("case", cases(GROUPS))
-def test_surfaces(bench, case):
+def test_inspection_command_returns_its_expected_document(bench, case):
     case(bench)

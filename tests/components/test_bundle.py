@@ -30,7 +30,7 @@ def file_of(bench, name, document):
     return path
 
 
-def test_imported_before_the_agent(bench):
+def test_agent_bundles_are_imported_before_the_agent(bench):
     one = component(bench, "importer", IMPORTER)
     bundles = [{"source": file_of(bench, "a.json", {"agent": "alpha"}), "slug": "alpha", "on_conflict": "skip", "owner_id": 7},
                {"bundle": {"agent": "beta"}, "import_principal": {"agent_id": "beta"}}]
@@ -41,7 +41,7 @@ def test_imported_before_the_agent(bench):
     must(bench.directory.encode() not in ended.whole(), "a host path is in the bundle")
 
 
-def test_without_an_importer_the_run_does_not_start(bench):
+def test_agent_bundle_without_importer_refuses_the_run(bench):
     bundles = [{"bundle": {"agent": "alpha"}}]
     plain = component(bench, "plain")
     for components in ([], [plain]):
@@ -49,7 +49,7 @@ def test_without_an_importer_the_run_does_not_start(bench):
         ended.refused("wp_codebox_agent_bundle_importer_unavailable", "wp_agent_import_runtime_bundles")
 
 
-def test_one_that_fails_fails_the_run(bench):
+def test_failed_bundle_import_fails_the_run(bench):
     one = component(bench, "importer", IMPORTER)
     ended = run(bench, shell("echo ran >/workspace/plugin/new.txt"), [one], agent_bundles=[{"bundle": {"agent": "good"}}, {"bundle": {"agent": "bad"}}])
     ended.expect("failed", "wp_codebox_agent_bundle_import_failed")
@@ -61,7 +61,7 @@ def test_one_that_fails_fails_the_run(bench):
     run(bench, shell("true"), [silent], agent_bundles=[{"bundle": {"agent": "good"}}]).expect("failed", "wp_codebox_agent_bundle_import_failed")
 
 
-def test_a_token_is_a_secret_of_the_run(bench):
+def test_bundle_token_is_passed_as_a_run_secret(bench):
     one = component(bench, "importer", IMPORTER)
     bundles = [{"bundle": {"agent": "alpha"}, "token_env": "BUNDLE_TOKEN"}]
     run(bench, shell("true"), [one], agent_bundles=bundles).refused("wp_codebox_secret_invalid", "BUNDLE_TOKEN")
@@ -74,7 +74,7 @@ def test_a_token_is_a_secret_of_the_run(bench):
     must(b"value-that-stays-outside-0123" not in ended.whole(), "the value is in the bundle")
 
 
-def test_files_are_judged_like_staged_ones(bench):
+def test_agent_bundle_source_follows_staged_file_rules(bench):
     one = component(bench, "importer", IMPORTER)
     for source, code in (("/etc/hostname", "wp_codebox_mount_denied"), (os.path.join(bench.directory, "none.json"), "wp_codebox_mount_source_invalid"),
                          ("a.json", "wp_codebox_input_invalid")):

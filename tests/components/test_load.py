@@ -12,7 +12,7 @@ READY = "add_filter( 'component_ready', '__return_true' );"
 PROBE = {"type": "filter", "name": "component_ready"}
 
 
-def test_loaded_read_only_and_outside_of_the_change(bench):
+def test_component_is_read_only_and_not_captured(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     before = tree(one["source"])
     look = ("wp plugin is-active one && wp eval 'echo plugin_dir_path( WP_PLUGIN_DIR . \"/one/one.php\" );' && "
@@ -28,11 +28,11 @@ def test_loaded_read_only_and_outside_of_the_change(bench):
     must(one["source"].encode() not in ended.whole(), "a host path is in the bundle")
 
 
-def test_an_ungiven_component_is_not_there(bench):
+def test_run_without_components_mounts_none(bench):
     run(bench, shell("! ls /wordpress/wp-content/plugins/one /run/codebox/components.json 2>/dev/null")).expect("no_op")
 
 
-def test_must_use_components_in_their_order(bench):
+def test_mu_plugin_components_load_in_request_order(bench):
     first = component(bench, "zz-first", "$GLOBALS['order'][] = 'first';", load_as="mu-plugin", activate=None)
     second = component(bench, "aa-second", "$GLOBALS['order'][] = 'second';", load_as="mu-plugin", activate=None)
     show = "wp eval 'echo \"order \" . implode( \" \", $GLOBALS[\"order\"] ) . \" \" . did_action( \"muplugins_loaded\" );'"
@@ -43,7 +43,7 @@ def test_must_use_components_in_their_order(bench):
     must("order second first 1" in ended.output, ended.output)
 
 
-def test_the_checks_have_them_too(bench):
+def test_components_are_active_during_checks(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
     checks = ["wp plugin is-active one", "test -f /workspace/plugin/new.txt"]
     ended = run(bench, shell("echo x >/workspace/plugin/new.txt"), [one], checks=checks).expect("succeeded")
@@ -51,7 +51,7 @@ def test_the_checks_have_them_too(bench):
     run(bench, shell("echo x >/workspace/plugin/new.txt"), checks=checks).expect("partial", "wp_codebox_check_failed")
 
 
-def test_entries(bench):
+def test_component_entry_is_found_or_refused(bench):
     named = component(bench, "named", files={"a.php": HEADER, "b.php": HEADER + READY}, entry="b.php", readiness_probe=PROBE)
     run(bench, shell("true"), [named]).expect("no_op")
     single = component(bench, "single", files={"a.php": "<?php", "other.php": HEADER + READY}, readiness_probe=PROBE)
@@ -65,7 +65,7 @@ def test_entries(bench):
     run(bench, shell("true"), [link]).refused("wp_codebox_component_unavailable", "link")
 
 
-def test_a_required_component_that_does_not_work_stops_the_run(bench):
+def test_broken_required_component_refuses_the_run(bench):
     def broken(slug, code, *said, **fields):
         row = component(bench, slug, code, **fields)
         ended = run(bench, shell("echo ran >/workspace/plugin/new.txt"), [row])
@@ -85,7 +85,7 @@ def test_a_required_component_that_does_not_work_stops_the_run(bench):
     broken("truthy", "add_filter( 'component_ready', function () { return 1; } );", "int", readiness_probe=PROBE)
 
 
-def test_an_optional_one_is_only_missed(bench):
+def test_broken_optional_component_adds_a_notice(bench):
     bad = component(bench, "bad", "throw new RuntimeException( 'no such table' );", required=False)
     dies = component(bench, "dies", "exit( 3 );", required=False)
     good = component(bench, "good", READY, readiness_probe=PROBE)
@@ -95,7 +95,7 @@ def test_an_optional_one_is_only_missed(bench):
     must("good" not in notices, notices)
 
 
-def test_its_place_is_its_own(bench):
+def test_component_target_that_overlaps_a_mount_is_refused(bench):
     one = component(bench, "plugin")
     source = bench.source("same")
     clash = [{"source": source, "target": "/wordpress/wp-content/plugins/plugin", "mode": "readwrite"}]
@@ -104,9 +104,9 @@ def test_its_place_is_its_own(bench):
     run(bench, shell("true"), [one], mounts=other).expect("no_op")
 
 
-def test_sources_are_judged_like_mounts(bench):
+def test_component_source_follows_mount_rules(bench):
     one = component(bench, "one", READY, readiness_probe=PROBE)
-    paths = run.__globals__["Conversation"](bench, "true").request["paths"]
+    paths = run.__globals__["SupervisorClient"](bench, "true").request["paths"]
     inside = {**paths, "allowed_roots": [bench.directory]}
     run(bench, shell("true"), [one], paths=inside).expect("no_op")
     elsewhere = {**paths, "allowed_roots": [os.path.join(bench.directory, "other")]}
@@ -124,7 +124,7 @@ def test_sources_are_judged_like_mounts(bench):
     run(bench, shell("true"), [one], policy=closed, mounts=[]).refused("wp_codebox_mount_denied", "component one")
 
 
-def test_at_level_reduced(bench):
+def test_components_work_at_level_reduced(bench):
     one = component(bench, "one", READY + ability("one/work", "file_put_contents( 'new.txt', 'x' ); return array( 'ok' => true );"), readiness_probe=PROBE)
     mu = component(bench, "base", "define( 'BASE_LOADED', plugins_url( 'x.css', __FILE__ ) );", load_as="mu-plugin", activate=None)
     checks = ["wp plugin is-active one", "wp eval 'exit( BASE_LOADED ? 0 : 1 );'"]

@@ -42,7 +42,7 @@ def model(server, script, **changes):
             "secrets": [{"env": "OPENAI_COMPATIBLE_API_KEY", "value": KEY, "hosts": []}], "policy": policy, "task": goal("Mend the second line"), **changes}
 
 
-def test_an_agent_with_wordpresss_own_client_mends_a_file(bench):
+def test_component_agent_repairs_a_file_through_the_wordpress_ai_client(bench):
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
         checks = ["grep -qx 2 lib/a.txt", "sh -c '! printenv OPENAI_COMPATIBLE_API_KEY && ! printenv CODEBOX_MODEL_BASE_URL'"]
@@ -56,7 +56,7 @@ def test_an_agent_with_wordpresss_own_client_mends_a_file(bench):
         server.close()
 
 
-def test_the_key_is_nowhere_in_the_guest(bench):
+def test_provider_key_is_not_in_the_guest(bench):
     """What the agent's own PHP sees, and every file and process of its guest."""
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
@@ -79,7 +79,7 @@ def test_the_key_is_nowhere_in_the_guest(bench):
         server.close()
 
 
-def test_without_the_preset_nothing_is_asked(bench):
+def test_without_the_model_preset_no_request_reaches_the_model(bench):
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
         closed = {**POLICY, "minimum_isolation": "full", "secrets": "connector-scoped"}
@@ -96,7 +96,7 @@ def test_without_the_preset_nothing_is_asked(bench):
         server.close()
 
 
-def test_a_provider_that_refuses_or_fails(bench):
+def test_provider_error_fails_the_runtime_task(bench):
     steps = {"status": [{"fault": "status", "status": 500, "message": "down"}], "malformed": [{"fault": "malformed"}]}
     server = Server({**steps, "repair": REPAIR}, key="another-key-than-the-host-has-0123456789").start()
     try:
@@ -114,7 +114,7 @@ def test_a_provider_that_refuses_or_fails(bench):
         server.close()
 
 
-def test_text_in_the_workspace_moves_nobody(bench):
+def test_injected_file_text_opens_no_host_file_or_address(bench):
     """Words in a file do not open the host's files to the agent, nor another address to its client."""
     steps = [
         {"calls": [{"tool": "read_file", "args": {"path": "lib/a.txt"}}]},
@@ -137,7 +137,7 @@ def test_text_in_the_workspace_moves_nobody(bench):
         server.close()
 
 
-def test_a_provider_plugin_that_is_not_there(bench):
+def test_missing_provider_plugin_fails_the_run(bench):
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
         agent = fixture(bench, "component-agent")

@@ -12,7 +12,7 @@ def agent(bench, body, slug="agent", **more):
     return component(bench, slug, ability(f"{slug}/work", body, **more))
 
 
-def test_gets_its_input_and_the_task(bench):
+def test_ability_agent_receives_its_input_and_the_task(bench):
     body = """
     echo '{"forged":"printed"}';
     fwrite( STDOUT, '{"status":"completed","result":"printed"}' );
@@ -30,14 +30,14 @@ def test_gets_its_input_and_the_task(bench):
     must([row["slug"] for row in spec["components"]] == ["agent"] and "source" not in spec["components"][0], str(spec))
 
 
-def test_its_change_is_the_change_of_the_run(bench):
+def test_ability_agent_change_is_captured(bench):
     one = agent(bench, "file_put_contents( 'lib/a.txt', \"changed\\n\" ); return true;")
     ended = run(bench, task("agent/work"), [one], checks=["grep -qx changed /workspace/plugin/lib/a.txt"]).expect("succeeded")
     must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/lib/a.txt"], str(ended))
     must(ended.result["agent_result"]["status"] == "completed" and ended.result["agent_result"]["actionable"], str(ended))
 
 
-def test_a_failure_is_one(bench):
+def test_ability_agent_failure_fails_the_run_with_its_message(bench):
     rows = {
         "return new WP_Error( 'too_hard', 'This is beyond me.' );": ("This is beyond me.", "[too_hard]"),
         "throw new RuntimeException( 'out of ideas' );": ("out of ideas",),
@@ -54,7 +54,7 @@ def test_a_failure_is_one(bench):
         must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/half.txt"], "the half is kept")
 
 
-def test_input_is_judged_by_the_ability(bench):
+def test_ability_input_schema_is_enforced(bench):
     schema = "array( 'type' => 'object', 'properties' => array( 'n' => array( 'type' => 'integer' ) ), 'required' => array( 'n' ) )"
     one = agent(bench, "return $input;", schema=schema)
     run(bench, task("agent/work", n=1), [one]).expect("no_op")
@@ -65,13 +65,13 @@ def test_input_is_judged_by_the_ability(bench):
     must(ended.answered()["result"] in ([], [None]), str(ended.answered()))
 
 
-def test_permission_is_the_abilitys_own(bench):
+def test_ability_permission_callback_is_enforced(bench):
     code = ability("agent/work", "return true;").replace("current_user_can( 'manage_options' )", "false")
     ended = run(bench, task("agent/work"), [component(bench, "agent", code)]).expect("failed", "wp_codebox_runtime_task_failed")
     must("ability_invalid_permissions" in ended.message, ended.message)
 
 
-def test_a_missing_ability_is_seen_before_anything_runs(bench):
+def test_missing_ability_is_refused_before_any_command(bench):
     one = agent(bench, "return true;")
     commands = [{"command": "wordpress.wp-cli", "args": ["command=option get home"]}]
     ended = run(bench, task("agent/other"), [one], commands=commands)
@@ -85,14 +85,14 @@ def test_a_missing_ability_is_seen_before_anything_runs(bench):
     run(bench, task("no ability")).refused("wp_codebox_runtime_task_request_invalid", "namespace")
 
 
-def test_what_it_answers_is_redacted(bench):
+def test_ability_result_is_redacted(bench):
     one = agent(bench, "return array( 'seen' => 'a-secret-of-the-host-0123' );")
     ended = run(bench, task("agent/work"), [one], redact=["a-secret-of-the-host-0123"]).expect("no_op")
     must("a-secret-of-the-host-0123" not in json.dumps(ended.frame) and b"a-secret-of-the-host-0123" not in ended.whole(), str(ended))
     must("seen" in ended.answered()["result"], str(ended.answered()))
 
 
-def test_the_policy_must_allow_an_agent(bench):
+def test_ability_agent_needs_command_agent_run_in_the_policy(bench):
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "secrets": "none", "approvals": "never", "commands": ["wordpress.wp-cli"]}
     one = agent(bench, "return true;")
     run(bench, task("agent/work"), [one], policy=policy).refused("runtime-command-disallowed")
@@ -100,7 +100,7 @@ def test_the_policy_must_allow_an_agent(bench):
     run(bench, task("agent/work"), [one], policy=policy).expect("no_op")
 
 
-def test_the_deadline_holds(bench):
+def test_run_deadline_ends_an_ability_agent(bench):
     one = agent(bench, "file_put_contents( 'half.txt', 'x' ); sleep( 60 ); return true;")
     ended = run(bench, task("agent/work"), [one], limits={"wall_clock_ms": 20_000}).expect("timed_out", "wp_codebox_run_timeout")
     must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/half.txt"], str(ended))

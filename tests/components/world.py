@@ -4,7 +4,7 @@ import json
 import os
 
 from harness import must
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 
 HEADER = "<?php\n/* Plugin Name: Component */\n"
 
@@ -48,7 +48,7 @@ def task(name, **given):
     return {"kind": "ability", "ability": name, "input": given}
 
 
-class Ended:
+class RunResult:
     """The last frame of a run, its events, and its bundle."""
 
     def __init__(self, frame, events):
@@ -102,7 +102,7 @@ class Ended:
 
 def run(bench, agent, components=(), spawn=None, **changes):
     """Runs to the end."""
-    talk = Conversation(bench, "true", components=list(components), **changes)
+    talk = SupervisorClient(bench, "true", components=list(components), **changes)
     talk.request["agent"] = agent
     talk.spawn(**(spawn or {}))
     events = []
@@ -115,4 +115,4 @@ def run(bench, agent, components=(), spawn=None, **changes):
             break
     talk.close()
     talk.ended()
-    return Ended(frame, events)
+    return RunResult(frame, events)

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 
-from harness.detectors import command, list_of, parent, program, read
+from harness.detectors import command, list_directory, parent, program, read
 
 
 def happened(events, kind, phase=None, text=None):
@@ -23,7 +23,7 @@ class View:
 
     def __init__(self, slot, request, token):
         self.slot, self.request, self.token = slot, request, token
-        self.before = set(list_of(slot.site("runs"))) | set(list_of(slot.site("active")))
+        self.before = set(list_directory(slot.site("runs"))) | set(list_directory(slot.site("active")))
         self.known = set(os.listdir("/proc"))
         self.candidates = {}
         self.mine = set()
@@ -45,7 +45,7 @@ class View:
         self._lines = len(self.request.lines)
         self._processes()
         if self.run is None:
-            new = (set(list_of(self.slot.site("active"))) | set(list_of(self.slot.site("runs")))) - self.before
+            new = (set(list_directory(self.slot.site("active"))) | set(list_directory(self.slot.site("runs")))) - self.before
             self.run = next((name for name in new if name.startswith("run_")), None)
         if self.run is not None:
             self._read_journal()
@@ -132,7 +132,7 @@ class View:
         return '"ended"' in read(self.slot.site("runs", self.run, "run.json"))
 
     def staging(self):
-        return self.run is not None and any(name.startswith(f".writing-{self.run}") for name in list_of(self.slot.site("artifacts")))
+        return self.run is not None and any(name.startswith(f".writing-{self.run}") for name in list_directory(self.slot.site("artifacts")))
 
 
 RUN = object()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness.detectors import RUN_FILES, command, dead, list_of, pids, program, read, started
+from harness.detectors import RUN_FILES, command, has_exited, list_directory, pids, program, read, start_time
 from points import LAUNCHER_POINTS, ORDER, View, passed, reached
 from stream import Request
 
@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # kill may meet a processor or a disk that stands still for seconds.
 LIMIT = 2.0
 # Until what must go has gone at all, and until a run that goes on must have come to its end.
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 # Pauses make what is printed distinct events; what is left behind only the end of the guest ends.
 AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 300; : {token}-daemon\" & sleep 0.02; echo three; sleep 0.02; "
          "echo four; sleep 0.01; : {token}-agent")
@@ -127,7 +127,7 @@ class Slot:
             with self.held(job, view) as near:
                 view.look()
                 now = time.monotonic()
-                if now - began > PATIENCE:
+                if now - began > TIMEOUT_SECONDS:
                     raise Wrong(f"the run did not come to an end: {reached(view)}, {view.error}")
                 if due is None and self.is_due(job, view, now - began):
                     due = now + (0 if job["point"] == "random" else job["delay"])
@@ -152,7 +152,7 @@ class Slot:
     def as_it_died(view, row, victim):
         """A signal is only on its way when it was sent. What a runner had come to does not change once it is dead;
         what a run had come to when its worker was dead, and nobody listened any more, can still be cancelled."""
-        while not dead(victim):
+        while not has_exited(victim):
             if time.monotonic() - row["killed_at"] > LIMIT / 2:
                 row["slow"] = waits_for(victim)
             time.sleep(0.0005)
@@ -186,8 +186,8 @@ class Slot:
         if kind == "worker":
             return view.worker
         if kind == "runner":
-            return view.supervisor if view.supervisor and not dead(view.supervisor) else None
-        alive = [pid for pid in view.launchers if not dead(pid)]
+            return view.supervisor if view.supervisor and not has_exited(view.supervisor) else None
+        alive = [pid for pid in view.launchers if not has_exited(pid)]
         return alive[-1] if alive else None
 
     # --- afterwards -------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Slot:
         """Processes of the run: its programs, what speaks of its token, and whatever is in its guests."""
         found = []
         for pid in pids():
-            if dead(pid):
+            if has_exited(pid):
                 continue
             if self.inside(pid, guests) or program(pid).startswith(self.bin) or token in command(pid):
                 found.append(pid)
@@ -217,7 +217,7 @@ class Slot:
             if not left and not find():
                 return round(began - since, 4)
             took = time.monotonic() - since
-            if took > PATIENCE:
+            if took > TIMEOUT_SECONDS:
                 raise Wrong(f"left {took:.1f} s after the kill at {row.get('at')}: " + "; ".join(f"{pid} {command(pid)[:70]}" for pid in left))
             if took > LIMIT / 2:
                 row["slow"] = "; ".join(waits_for(pid) for pid in left)
@@ -244,13 +244,13 @@ class Slot:
         self.judge_record(job, view, row)
 
     def in_guests(self, guests):
-        return [pid for pid in pids() if self.inside(pid, guests) and not dead(pid)]
+        return [pid for pid in pids() if self.inside(pid, guests) and not has_exited(pid)]
 
     def inside(self, pid, guests):
         """Whether a process is in one of the guests. The number of a namespace that is gone is given to
         later ones: what began since the kill is no part of the run."""
         try:
-            return os.readlink(f"/proc/{pid}/ns/pid") in guests and started(pid) <= self.now
+            return os.readlink(f"/proc/{pid}/ns/pid") in guests and start_time(pid) <= self.now
         except OSError:
             return False
 
@@ -260,24 +260,24 @@ class Slot:
         while not view.ended():
             view.look()
             # Twice, see await_gone. Without a process nothing more will come; a worker that lives may still start one.
-            if (view.request.ended or view.worker and dead(view.worker)) and not self.processes(row["token"], ()) and not self.processes(row["token"], ()):
+            if (view.request.ended or view.worker and has_exited(view.worker)) and not self.processes(row["token"], ()) and not self.processes(row["token"], ()):
                 return
-            if time.monotonic() - began > PATIENCE:
+            if time.monotonic() - began > TIMEOUT_SECONDS:
                 raise Wrong(f"the run went on: {reached(view)}")
             time.sleep(0.004)
 
     def judge_record(self, job, view, row):
         run = view.run
         if run is None:
-            new = set(list_of(self.site("runs"))) - view.before
+            new = set(list_directory(self.site("runs"))) - view.before
             run = view.run = new.pop() if new else None
         if run is None:
             # Killed before there was anything: then nothing may have been left either.
             row["outcome"] = "no run"
-            leftovers = [f"active/{name}" for name in list_of(self.site("active"))]
+            leftovers = [f"active/{name}" for name in list_directory(self.site("active"))]
             if leftovers:
                 self.call("gc", "--site", self.name)
-                leftovers = [f"active/{name}" for name in list_of(self.site("active"))]
+                leftovers = [f"active/{name}" for name in list_directory(self.site("active"))]
             if leftovers:
                 raise Wrong(f"left: {leftovers}")
             return
@@ -314,10 +314,10 @@ class Slot:
             raise Wrong(f"{outcome} after the {victim} was killed at {row.get('at')}: {row['words']}")
 
     def judge_files(self, run):
-        left = [f"active/{name}" for name in list_of(self.site("active"))]
-        left += [f"runs/{run}/{name}" for name in list_of(self.site("runs", run)) if name not in RUN_FILES]
-        left += [f"artifacts/{name}" for name in list_of(self.site("artifacts")) if name.startswith(".")]
-        left += [f"cgroups/{name}" for name in list_of(os.path.join(self.state, "cgroups")) if name == run]
+        left = [f"active/{name}" for name in list_directory(self.site("active"))]
+        left += [f"runs/{run}/{name}" for name in list_directory(self.site("runs", run)) if name not in RUN_FILES]
+        left += [f"artifacts/{name}" for name in list_directory(self.site("artifacts")) if name.startswith(".")]
+        left += [f"cgroups/{name}" for name in list_directory(os.path.join(self.state, "cgroups")) if name == run]
         for directory, names, _files in os.walk("/sys/fs/cgroup"):
             left += [f"{directory}/{name}" for name in names if name == f"wp-codebox-{run}"]
         left += [line for line in read("/proc/self/mountinfo").splitlines() if run in line]

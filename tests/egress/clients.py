@@ -17,7 +17,7 @@ web() { curl -sS -m 20 -o body -w '%{http_code} ' "$@" 2>error; echo "$(head -n 
 def run(bench, script, *arguments, environment=None):
     """Runs a script as the agent, with the clients mounted; answers the answer and its `name=value` lines."""
     answer = start(bench, script, *arguments, environment=environment)
-    return answer, said(answer)
+    return answer, output_lines(answer)
 
 
 def start_arguments(bench, script, *arguments):
@@ -31,7 +31,7 @@ def start(bench, script, *arguments, environment=None):
     return bench.call(*start_arguments(bench, script, *arguments), environment=variables)
 
 
-def said(answer):
+def output_lines(answer):
     lines = {}
     for execution in answer.result["transcript"]["executions"]:
         if execution["phase"] == "agent":

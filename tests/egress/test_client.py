@@ -25,7 +25,7 @@ say wp-download $WP download https://{host}/a
 """
 
 
-def test_every_client_reaches_an_allowed_host(bench):
+def test_every_http_client_reaches_an_allowed_host(bench):
     answer, lines = run(bench, ALL_CLIENTS.replace("{host}", "allowed.test"), "--allow-host", "allowed.test")
     answer.expect(0)
     must(len(lines) == 13, f"{lines}\n{answer}")
@@ -38,7 +38,7 @@ def test_every_client_reaches_an_allowed_host(bench):
     must(all(row["phase"] == "work" and row["rule"] == "allowHosts[0]" for row in log), json.dumps(log))
 
 
-def test_no_client_reaches_another_host(bench):
+def test_no_http_client_reaches_a_host_that_is_not_allowed(bench):
     before = len(bench.world.seen())
     answer, lines = run(bench, ALL_CLIENTS.replace("{host}", "other.test"), "--allow-host", "allowed.test")
     answer.expect(0)
@@ -54,7 +54,7 @@ def test_no_client_reaches_another_host(bench):
          json.dumps(answer.result["notices"]))
 
 
-def test_a_refusal_says_what_to_ask_for(bench):
+def test_denied_request_returns_a_policy_hint(bench):
     answer, lines = run(bench, 'say told curl -sS -m 20 "$CODEBOX_EGRESS_URL/https/other.test/x/y?secret=1"', "--allow-host", "allowed.test")
     body = json.loads(lines["told"])
     must(body["schema"] == "wp-codebox/egress-denied/v1" and body["code"] == "wp_codebox_egress_denied", str(body))
@@ -62,7 +62,7 @@ def test_a_refusal_says_what_to_ask_for(bench):
     must("secret=1" not in json.dumps(rows(bench, answer)), "the query is in the log")
 
 
-def test_deny_has_no_socket(bench):
+def test_network_deny_has_no_egress_socket_or_proxy(bench):
     script = r"""
 say socket sh -c 'ls /run/codebox/egress.sock 2>&1 >/dev/null | grep -c "No such"'
 say proxies sh -c 'env | grep -ci proxy'
@@ -80,7 +80,7 @@ say stream php $C/http.php stream http://allowed.test/a
     must(not os.path.exists(os.path.join(bundle(bench, answer), "files", "runtime-evidence", "egress.jsonl")), "there is a log")
 
 
-def test_there_is_no_way_past_the_bridge(bench):
+def test_guest_has_no_route_around_the_egress_bridge(bench):
     script = r"""
 say direct web --noproxy '*' http://203.0.113.10/a
 say name web --noproxy '*' http://allowed.test/a
@@ -90,7 +90,7 @@ say route sh -c 'wc -l < /proc/self/net/route'
     must("hello" not in json.dumps(lines) and lines["route"] == "1", str(lines))
 
 
-def test_rules_on_paths_hold_for_wordpress_and_refuse_tunnels(bench):
+def test_path_rules_apply_to_wordpress_and_refuse_tunnels(bench):
     rules = policy(rules=[{"host": "allowed.test", "methods": ["GET"], "paths": ["/v1/"]}])
     script = r"""
 say inside $WP get https://allowed.test/v1/x
@@ -108,7 +108,7 @@ say tunnelcode curl -s -m 20 -o /dev/null -w '%{http_connect}' https://allowed.t
     must(bench.world.seen(path="/v2/x") == [], "a refused path reached the host")
 
 
-def test_rules_on_paths_hold_for_every_client_when_tls_is_terminated(bench):
+def test_path_rules_apply_to_every_client_when_tls_is_terminated(bench):
     rules = policy(rules=[{"host": "allowed.test", "methods": ["GET"], "paths": ["/t1/"]}], tls="terminate")
     script = r"""
 for path in t1 t2; do
@@ -146,7 +146,7 @@ say control $WP get https://allowed.test/redirect/https:__allowed.test_there
     must(lines["control"] == "200 hello from https://allowed.test/there", str(lines))
 
 
-def test_checks_have_the_same_way_out(bench):
+def test_checks_use_the_same_egress_policy(bench):
     check = "curl -sS -m 20 http://allowed.test/from-check"
     answer, _ = run(bench, "say one web http://allowed.test/from-work", "--allow-host", "allowed.test", "--check", check)
     answer.expect(0)
@@ -155,7 +155,7 @@ def test_checks_have_the_same_way_out(bench):
     must(log == [("work", "/from-work"), ("check", "/from-check")], str(log))
 
 
-def test_a_bridge_that_cannot_start_ends_the_run(bench):
+def test_run_fails_when_the_egress_bridge_cannot_start(bench):
     arguments = start_arguments(bench, "say ran true", "--allow-host", "allowed.test")
     # Without any trusted certificate there is nobody the bridge could believe.
     covers = " && ".join(f"mount -t tmpfs none {path}" for path in ("/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"))

@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.parse
 
-from clients import bundle, policy, rows, run, said, start_arguments
+from clients import bundle, policy, rows, run, output_lines, start_arguments
 
 from harness import kill_and_wait, must
 
@@ -22,7 +22,7 @@ VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
 
 
-def forms(value):
+def encodings(value):
     """Every spelling looked for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
@@ -37,7 +37,7 @@ def forms(value):
 
 def find(value, places):
     """Where a spelling of the value stands: `place: form`. A place is a name and bytes."""
-    return [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
+    return [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
 
 
 def files(*roots, since=0.0):
@@ -56,7 +56,7 @@ def files(*roots, since=0.0):
                     continue
 
 
-def family(pid):
+def process_tree(pid):
     """The process and everything below it."""
     children = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -73,7 +73,7 @@ def family(pid):
     return found
 
 
-def elsewhere(pid):
+def has_other_root(pid):
     """Whether a process has another root than this one; one that has ended meanwhile has none."""
     try:
         return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
@@ -91,7 +91,7 @@ def processes(pids):
                 continue
 
 
-def during(bench, script, look, *arguments, environment=None, user=()):
+def run_while_held(bench, script, look, *arguments, environment=None, user=()):
     """Runs a script that asks for /hold, and looks around while the host keeps it waiting."""
     bench.world.held.clear()
     bench.world.release.clear()
@@ -119,30 +119,30 @@ say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 ALLOW = ["--allow-host", "allowed.test", "--allow-host", "other.test"]
 
 
-def test_the_value_reaches_its_host_and_nothing_else(bench):
+def test_secret_reaches_only_its_allowed_host(bench):
     # The bundles of other suites lie there too, and reading them all takes longer than the guest waits. A file
     # that this run wrote is younger than it; the clock of files lags behind the other one by up to a tick.
     began = time.time() - 1
 
     def look(process):
-        pids = family(process.pid)
+        pids = process_tree(process.pid)
         must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
         control = find(VALUE, processes([process.pid]))
         # The caller's own process was given the value in its environment by whoever started it.
         written = list(files(os.path.join(bench.state, "sites"), since=began))
         must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
         places = list(processes(pid for pid in pids if pid != process.pid)) + written
-        inside = [pid for pid in pids if elsewhere(pid)]
+        inside = [pid for pid in pids if has_other_root(pid)]
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
         must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the guest was not seen")
         return find(VALUE, places), control
 
-    answer, (found, control) = during(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
+    answer, (found, control) = run_while_held(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
     answer.expect(0)
     must(len(control) == 1 and "environ: raw" in control[0], f"control: the search finds what is there: {control}")
     must(found == [], f"while it ran: {found}")
-    lines = said(answer)
+    lines = output_lines(answer)
     must(lines["env"] == "codebox_", str(lines))
     for path in ("/auth", "/wp-auth", "/echo", "/echo-json"):
         requests = bench.world.seen(path=path)
@@ -171,11 +171,11 @@ cat back.txt
 """
 
 
-def test_a_value_that_was_stored_at_one_host_is_cleaned_at_another(bench):
+def test_secret_returned_by_another_host_is_redacted(bench):
     def written(text):
         # The search looks for the middle of base64 only; a host sends all of it.
         whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
-        return list({**forms(text), **whole}.values())
+        return list({**encodings(text), **whole}.values())
 
     bench.world.stored = written
     answer, lines = run(bench, STORED, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
@@ -198,7 +198,7 @@ def guest_files(pid):
     return places
 
 
-def test_an_exposed_value_is_in_the_guest_and_in_nothing_that_is_kept(bench):
+def test_exposed_secret_is_in_the_guest_and_not_in_stored_files(bench):
     document = json.loads(policy(allowHosts=["allowed.test"]))
     document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
     script = r"""
@@ -209,9 +209,9 @@ printf '%s' "$API_KEY" | head -c 10; sleep 0.3; printf '%s\n' "$API_KEY" | tail 
 say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 """
     def look(process):
-        return find(VALUE, processes(pid for pid in family(process.pid) if pid != process.pid))
+        return find(VALUE, processes(pid for pid in process_tree(process.pid) if pid != process.pid))
 
-    answer, seen = during(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
+    answer, seen = run_while_held(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
     answer.expect(0)
     must(any("environ" in place for place in seen), f"control: the guest's environment holds it: {seen}")
     kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
@@ -223,7 +223,7 @@ say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
     must(any("API_KEY" in notice and "exposes" in notice for notice in answer.result["notices"]), str(answer.result["notices"]))
 
 
-def test_a_value_in_the_patch_blocks_the_run(bench):
+def test_secret_in_the_patch_blocks_the_run(bench):
     document = json.loads(policy(allowHosts=["allowed.test"]))
     document.update(secrets="connector-scoped", expose_secrets=["API_KEY"])
     answer, _ = run(bench, 'printf %s "$API_KEY" > /workspace/plugin/key.txt', "--policy", json.dumps(document), "--secret-env", "API_KEY",
@@ -233,13 +233,13 @@ def test_a_value_in_the_patch_blocks_the_run(bench):
     must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
 
 
-def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
+def test_same_user_cannot_read_runner_memory_or_core_file(bench):
     # As the owner from the start: a process that only became it is closed by the kernel anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
 
     def look(process):
-        runner = next(pid for pid in family(process.pid) if b"supervise" in dict(processes([pid])).get(f"/proc/{pid}/cmdline", b""))
+        runner = next(pid for pid in process_tree(process.pid) if b"supervise" in dict(processes([pid])).get(f"/proc/{pid}/cmdline", b""))
         answers = {}
         for name, pid in (("runner", runner), ("command", process.pid), ("control", control.pid)):
             for file in ("environ", "mem", "maps"):
@@ -262,7 +262,7 @@ def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     try:
-        _, (answers, left) = during(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
+        _, (answers, left) = run_while_held(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
                                      "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE}, user=user)
         # Control: the same signal makes a core file of an ordinary process of the same user here.
         subprocess.run([*user, "sh", "-c", "kill -ABRT $$"], check=False)
@@ -277,7 +277,7 @@ def test_nobody_of_the_same_user_may_look_into_the_runner(bench):
     must(ordinary, "control: no core file of an ordinary process")
 
 
-def test_secrets_need_a_policy_a_host_and_a_variable(bench):
+def test_secret_without_policy_host_or_variable_is_refused(bench):
     environment = {"API_KEY": VALUE}
     for code, exit_code, flags, variables in [
         ("wp_codebox_secret_invalid", 1, [*ALLOW, "--secret-env", "API_KEY=elsewhere.test"], environment),

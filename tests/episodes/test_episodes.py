@@ -60,7 +60,7 @@ def digest(payload):
     return hashlib.sha256(("wp-codebox/runtime-episode-trace/v1\n" + canonical(payload)).encode()).hexdigest()
 
 
-def test_an_episode_from_reset_to_bundle(bench):
+def test_episode_trace_digests_and_bundle_verify(bench):
     """Two steps, one with an observation, one that fails; the digests computed again here; both verifiers; a bent trace."""
     episode = Episode(bench, bench.source("episode"))
     one = episode.step("wordpress.run-php", "code=update_option('episode_case', 'seen'); echo 41 + 1;", "--observe",
@@ -113,7 +113,7 @@ def test_an_episode_from_reset_to_bundle(bench):
     must(not verifiers(bench, bent)[1], "the other verifier takes it")
 
 
-def test_what_can_be_seen(bench):
+def test_observation_types_return_their_data_or_are_refused(bench):
     """Every type that is offered; people and secrets stay unnamed; what is not offered is refused."""
     source = bench.source("seen")
     episode = Episode(bench, source)
@@ -157,7 +157,7 @@ def test_what_can_be_seen(bench):
     must(verifiers(bench, closed["bundle"]["directory"])[:2] == (True, True), str(verifiers(bench, closed["bundle"]["directory"])))
 
 
-def test_a_reset_begins_anew(bench):
+def test_reset_starts_a_fresh_guest_and_trace(bench):
     """The fresh guest knows nothing of the one before; the trace neither, the records do. Snapshots are in it."""
     episode = Episode(bench, bench.source("anew"))
     episode.step("wordpress.run-php", "code=update_option('episode_case', 'before'); file_put_contents('/workspace/plugin/x.txt', 'x');").expect(0)
@@ -177,7 +177,7 @@ def test_a_reset_begins_anew(bench):
     must(verifiers(bench, closed["bundle"]["directory"])[:2] == (True, True), str(verifiers(bench, closed["bundle"]["directory"])))
 
 
-def test_secrets_stay_out_of_the_trace(bench):
+def test_secret_shaped_value_is_redacted_in_the_trace(bench):
     """A value that looks like a key is taken out before it is digested; the source stays as it was."""
     source = bench.source("secret")
     before = tree(source)
@@ -192,7 +192,7 @@ def test_secrets_stay_out_of_the_trace(bench):
     must(tree(source) == before, "the source changed")
 
 
-def test_what_is_not_held_says_so(bench):
+def test_trace_of_an_ended_run_returns_sandbox_not_held(bench):
     ended = bench.agent("true").expect(0).result["run_id"]
     answer = bench.call("episode", "trace", ended, "--state", bench.state, "--site", bench.site, "--json")
     must(answer.exit != 0 and answer.code == "wp_codebox_sandbox_not_held", str(answer))

@@ -9,10 +9,10 @@ from world import SLEEP, Response, read
 from harness import must
 
 # How it breaks, and the statuses that the client may see: what php-fpm answers is not ours.
-TROUBLES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
+FAULT_STATUSES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
 
 
-def trouble(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
+def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
     """Runs a task through the route that breaks; answers response and run id."""
     note = world.path("tags", "run")
     if os.path.exists(note):
@@ -22,7 +22,7 @@ def trouble(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more)
     return answer, read(note)
 
 
-def settled(world, run, outcomes=("cancelled", "failed")):
+def check_settled(world, run, outcomes=("cancelled", "failed")):
     """The next call of the site finds an ended run that says why, and works itself."""
     world.run("true").expect(200)
     record = world.record(run)
@@ -32,7 +32,7 @@ def settled(world, run, outcomes=("cancelled", "failed")):
     must(not os.path.exists(os.path.join(world.site_directory(), "runs", run, "scratch")), "scratch is left")
 
 
-def waiting(world, tag, call):
+def start_tagged_request(world, tag, call):
     """Starts a request in a thread; answers the thread, the worker and where its answer will be."""
     answers = []
 
@@ -47,16 +47,16 @@ def waiting(world, tag, call):
         os.remove(path)
     thread = threading.Thread(target=ask)
     thread.start()
-    return thread, world.tagged(tag), answers
+    return thread, world.tagged_worker(tag), answers
 
 
-def newest(world, before):
+def new_run(world, before):
     new = world.runs() - before
     must(len(new) == 1, f"expected one new run, not {new}")
     return new.pop()
 
 
-def together(*calls):
+def in_parallel(*calls):
     """Makes the calls at once; answers what they answered, in order."""
     answers = [None] * len(calls)
 

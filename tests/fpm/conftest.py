@@ -22,7 +22,7 @@ def world(environment):
     try:
         world.build()
         yield world
-        world.runs_ended_in_time()
+        world.check_cleanup_median()
     finally:
         world.close()
 
@@ -35,7 +35,7 @@ def extension():
     try:
         world.pool = world.fpm()
         yield world
-        world.runs_ended_in_time()
+        world.check_cleanup_median()
     finally:
         world.close()
 
@@ -44,7 +44,7 @@ def extension():
 def pytest_runtest_call(item):
     """A case starts with no finding of the one before."""
     if "world" in item.funcargs:
-        item.funcargs["world"].host.forget()
+        item.funcargs["world"].host.forget_guests()
     yield
 
 

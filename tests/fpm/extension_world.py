@@ -30,12 +30,12 @@ FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
 USER = "www-data"
 SITE = "site-1"
 # Anything of a run must go by itself when its caller does. How soon is promised as well, and held against all
-# endings of these cases together: a single one may meet a processor or a disk that stands still for seconds.
-PATIENCE = 30
-PROMISED = 2
+# cleanup_seconds of these cases together: a single one may meet a processor or a disk that stands still for seconds.
+TIMEOUT_SECONDS = 30
+MEDIAN_LIMIT_SECONDS = 2
 
 
-def eventually(probe, seconds, text):
+def wait_until(probe, seconds, text):
     """Asks until the probe answers something true; answers it, and how long that took."""
     began = time.monotonic()
     while True:
@@ -69,7 +69,7 @@ class World:
         self.host = detectors.Host(self.home, self.state, SITE, self.token)
         self.servers = []
         self.services = []
-        self.endings = []
+        self.cleanup_seconds = []
 
     def path(self, *names):
         return os.path.join(self.home, *names)
@@ -96,11 +96,11 @@ class World:
         self.end_runs()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def runs_ended_in_time(self):
+    def check_cleanup_median(self):
         """The promise of two seconds, held against every ending of this process."""
-        if self.endings:
-            middle = statistics.median(self.endings)
-            must(middle <= PROMISED, f"{len(self.endings)} endings: median {middle:.2f} s, slowest {max(self.endings):.2f} s")
+        if self.cleanup_seconds:
+            middle = statistics.median(self.cleanup_seconds)
+            must(middle <= MEDIAN_LIMIT_SECONDS, f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s")
 
     def end_runs(self):
         """Ends whatever a failed case left."""
@@ -143,40 +143,40 @@ class World:
         self.services.append(service)
         # To try it would start a runner; the kernel says so, too, and a socket has its name before it listens.
         listens = lambda line: line.endswith(path) and line.split()[3] == "00010000"  # noqa: E731
-        eventually(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), 60, "the service does not listen")
+        wait_until(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), 60, "the service does not listen")
         os.chmod(path, 0o666)
         return service, path
 
     def processes(self):
-        return [pid for pid in detectors.pids() if not detectors.dead(pid) and self.ours(pid)]
+        return [pid for pid in detectors.pids() if not detectors.has_exited(pid) and self.ours(pid)]
 
     def ours(self, pid):
         return detectors.program(pid).startswith(self.path("bin") + "/") or self.token in detectors.command(pid)
 
-    def left(self, since):
+    def leftovers(self, since):
         """Processes, namespaces and mounts of a run that were there at a time. The kernel gives the numbers
         of namespaces that are gone to later ones, so a process younger than that says nothing."""
         kept = [
             f"namespaces of process {pid}: {detectors.command(pid)[:80]}"
             for pid in detectors.pids()
-            if frozenset(detectors.namespaces(pid) - self.host.own) in self.host.guests and detectors.started(pid) < since
+            if frozenset(detectors.namespaces(pid) - self.host.own) in self.host.guests and detectors.start_time(pid) < since
         ]
         return self.host.processes() + kept + self.host.new_mounts()
 
-    def nothing_left(self):
+    def await_cleanup(self):
         """Waits until nothing of any run is left; answers how long that took."""
         since = time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
-            took = eventually(lambda: not self.left(since), PATIENCE, "")[1]
+            took = wait_until(lambda: not self.leftovers(since), TIMEOUT_SECONDS, "")[1]
         except Failed:
-            raise Failed(f"left after {PATIENCE:g} s: " + "; ".join(self.left(since))) from None
-        self.endings.append(took)
+            raise Failed(f"left after {TIMEOUT_SECONDS:g} s: " + "; ".join(self.leftovers(since))) from None
+        self.cleanup_seconds.append(took)
         return took
 
     def wake(self):
         """Lets every agent that sleeps go on."""
-        eventually(lambda: detectors.asleep(self.token), 60, "no agent sleeps")
-        kill_and_wait(*detectors.asleep(self.token))
+        wait_until(lambda: detectors.sleeping_commands(self.token), 60, "no agent sleeps")
+        kill_and_wait(*detectors.sleeping_commands(self.token))
 
     def record(self, run):
         try:
@@ -194,7 +194,7 @@ class World:
             return True
 
     def ended(self, run):
-        record, _ = eventually(lambda: (r := self.record(run)).get("status") == "ended" and r, 60, f"the record of {run} is not settled")
+        record, _ = wait_until(lambda: (r := self.record(run)).get("status") == "ended" and r, 60, f"the record of {run} is not settled")
         return record
 
 
@@ -247,7 +247,7 @@ class Fpm:
             stderr=open(os.path.join(self.directory, "stderr"), "wb"),
             env={"PATH": "/usr/bin:/bin", "PHP_INI_SCAN_DIR": ""},
         )
-        eventually(self.answers, 60, "php-fpm does not answer")
+        wait_until(self.answers, 60, "php-fpm does not answer")
 
     def write(self, name, lines):
         with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
@@ -303,7 +303,7 @@ class Page:
     def count(self, line):
         return detectors.read(self.note).splitlines().count(line)
 
-    def noted(self, word):
+    def note_value(self, word):
         """The rest of the first noted line that starts with this word."""
         for line in detectors.read(self.note).splitlines():
             if line.split(" ")[0] == word:
@@ -313,20 +313,20 @@ class Page:
     def expect(self, word, seconds=60):
         text = lambda: detectors.read(self.note).replace("\n", " | ")  # noqa: E731
         try:
-            return eventually(lambda: self.noted(word), seconds, f"no note `{word}`")[0]
+            return wait_until(lambda: self.note_value(word), seconds, f"no note `{word}`")[0]
         except Failed as failed:
             raise Failed(f"{failed}; notes: {text()}; log: {detectors.read(self.server.log)[-300:]}") from None
 
-    def working(self):
+    def await_agent(self):
         """Waits for the agent's first output; answers the run's id. Remembers its guest's namespaces."""
         self.run = self.expect("run")
         self.worker = int(self.expect("worker"))
         # The page waits at the agent's first output until this has been seen, and the agent until it is woken.
         def guest():
             found = [pid for pid in self.world.processes() if self.world.token in detectors.command(pid)]
-            return [pid for pid in found if self.world.host.saw_guest(pid)]
+            return [pid for pid in found if self.world.host.record_guest(pid)]
 
-        eventually(guest, 60, "no guest appeared")
+        wait_until(guest, 60, "no guest appeared")
         self.go()
         return self.run
 
@@ -337,23 +337,23 @@ class Page:
     def result(self):
         """Waits for the page to end; what the run came to. Leaves the worker to others."""
         self.request.answer()
-        return self.noted("result")
+        return self.note_value("result")
 
-    def gone(self):
+    def check_cancelled(self):
         """Everything of the run is gone in time, its lock is free and its record settled as cancelled."""
-        took = self.world.nothing_left()
+        took = self.world.await_cleanup()
         must(self.world.lease_is_free(self.run), "the lease is still held")
         record = self.world.ended(self.run)
         must(record.get("outcome") == "cancelled", f"the record says {record}")
         return took
 
-    def survived(self):
+    def check_succeeded(self):
         """The run goes on without its caller and comes to its own end, once its agent is woken."""
         must(self.world.processes(), "nothing of the run is alive")
         self.world.wake()
         record = self.world.ended(self.run)
         must(record.get("outcome") == "succeeded", f"the record says {record}")
-        self.world.nothing_left()
+        self.world.await_cleanup()
 
 
 def sockets(pid):

@@ -18,7 +18,7 @@ VERBS = {
 }
 
 
-def test_only_the_right_verb_is_taken(world):
+def test_ability_with_wrong_http_method_returns_405(world):
     for name, verb in VERBS.items():
         for other in {"GET", "POST", "DELETE"} - {verb}:
             answer = world.ability(name, method=other).expect(405)
@@ -27,7 +27,7 @@ def test_only_the_right_verb_is_taken(world):
         must(right.status not in (404, 405), f"{name}: {right}")
 
 
-def test_nobody_editors_and_subscribers_are_refused(world):
+def test_anonymous_editor_and_subscriber_requests_are_refused(world):
     for name, verb in VERBS.items():
         for user, status in ((None, 401), ("editor", 403), ("subscriber", 403)):
             # Core looks at the input first: this one is good enough for every ability.
@@ -50,7 +50,7 @@ for name in ("get-artifact", "inspect-artifact"):
     REFERENCE[name] = {"artifact_id": "artifact-bundle-sha256-" + "0" * 64}
 
 
-def test_a_wrong_password_is_refused(world):
+def test_wrong_application_password_is_refused(world):
     right = world.passwords["admin"]
     try:
         world.passwords["admin"] = "aaaa bbbb cccc dddd eeee ffff"
@@ -60,7 +60,7 @@ def test_a_wrong_password_is_refused(world):
     world.ability("list-artifacts", method="GET").expect(200)
 
 
-def test_wrong_documents_are_told_what_is_wrong(world):
+def test_invalid_request_bodies_are_refused_without_a_run(world):
     path = "/wp-json/wp-abilities/v1/abilities/wp-codebox/run-agent-task/run"
     before = world.runs()
     world.request("POST", path, body=b'{"input": {"goal": ').expect(400, "rest_invalid_json")
@@ -76,7 +76,7 @@ def test_wrong_documents_are_told_what_is_wrong(world):
     world.ability("run-agent-task", world.task("true")).expect(200)
 
 
-def test_query_strings_are_typed(world):
+def test_query_string_parameters_are_validated_by_type(world):
     answer = world.ability("list-artifacts", {"page": 1, "per_page": 2}, method="GET").expect(200).json
     must((answer["page"], answer["per_page"]) == (1, 2), answer)
     world.ability("list-artifacts", {"page": "x"}, method="GET").expect(400)
@@ -85,7 +85,7 @@ def test_query_strings_are_typed(world):
     must(world.request("GET", plain).expect(200).json["per_page"] == 2, "plain permalinks")
 
 
-def test_a_page_of_the_site_says_nothing_of_it(world):
+def test_anonymous_requests_reveal_nothing_of_the_plugin(world):
     front = world.request("GET", "/", None)
     must(front.status == 200, front)
     for path in ("/wp-content/plugins/wp-codebox/abilities/manifest.php", "/wp-content/plugins/wp-codebox/includes/Plugin.php"):

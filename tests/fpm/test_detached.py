@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from calls import journal, settled, sockets, together, trouble
+from calls import journal, check_settled, sockets, in_parallel, run_failing_request
 from world import SLEEP, command, read
 
 from harness import must
@@ -26,31 +26,31 @@ def get(world, run, user="admin"):
     return world.ability("get-run", {"run_id": run}, user, "GET")
 
 
-def until_ended(world, run, seconds=60):
+def await_end(world, run, seconds=60):
     """The view of a run after its end."""
     wait_until(lambda: get(world, run).expect(200).json["run"]["status"] == "ended", seconds, f"{run} did not end")
     return get(world, run).json
 
 
-def test_a_handle_is_answered_at_once(world):
+def test_detached_run_returns_its_handle_within_a_second(world):
     run = detach(world, "true")
-    until_ended(world, run)
+    await_end(world, run)
     took = []
     for _ in range(3):
         began = time.monotonic()
         run = detach(world, f"echo x >x.txt; {SLEEP}")
         took.append(time.monotonic() - began)
         must(get(world, run).json["run"]["status"] == "running", "it can be found from the handle on")
-        world.guest_is_up()
+        world.await_agents()
         world.wake()
-        ended = until_ended(world, run)
+        ended = await_end(world, run)
         must(ended["run"]["outcome"] == "succeeded" and ended["result"]["success"] is True, ended)
         must([row["relativePath"] for row in ended["result"]["changed_files"]] == ["x.txt"], ended["result"]["changed_files"])
-    world.gone([run])
+    world.await_cleanup([run])
     must(min(took) < 1, f"a handle took {took}")
 
 
-def test_a_long_run_is_answered_with_its_handle_after_20_seconds(world):
+def test_long_run_returns_its_handle_after_20_seconds(world):
     answer = world.run(f"echo x >x.txt; {SLEEP}; echo late", sandbox_session_id="outer-1").expect(200)
     must(18 <= answer.seconds <= 40, f"it took {answer.seconds:.1f} s")
     handle = answer.json
@@ -58,14 +58,14 @@ def test_a_long_run_is_answered_with_its_handle_after_20_seconds(world):
     must(handle.get("sandbox_session_id") == "outer-1", "the caller's own id is not echoed")
     must(get(world, handle["run_id"]).json["run"]["status"] == "running", "it goes on")
     world.wake()
-    ended = until_ended(world, handle["run_id"])
+    ended = await_end(world, handle["run_id"])
     must(ended["run"]["outcome"] == "succeeded", ended["run"])
     stored = read(os.path.join(world.site_directory(), "runs", handle["run_id"], "run.json"))
     must("outer-1" not in stored, "the caller's id was stored")
-    world.gone([handle["run_id"]])
+    world.await_cleanup([handle["run_id"]])
 
 
-def test_events_are_read_by_cursor_each_once_and_in_order(world):
+def test_event_pages_by_cursor_are_complete_and_in_order(world):
     # It sleeps until a line of it was read: then it still runs.
     run = detach(world, f"i=0; while [ $i -lt 60 ]; do echo line-$i; i=$((i+1)); [ $i != 30 ] || {SLEEP}; sleep 0.03; done")
     seen, cursor, pages, live = [], 0, 0, False
@@ -77,7 +77,7 @@ def test_events_are_read_by_cursor_each_once_and_in_order(world):
         cursor, pages = page["cursor"], pages + 1
         if not live and page["status"] == "running" and any(event["type"] == "runtime.command.output" for event in page["events"]):
             live = True
-            world.guest_is_up()
+            world.await_agents()
             world.wake()
         if page["status"] == "ended" and not page["more"]:
             break
@@ -95,9 +95,9 @@ def test_events_are_read_by_cursor_each_once_and_in_order(world):
     must(again["events"] == [] and again["cursor"] == cursor, again)
 
 
-def test_large_output_is_read_in_pages(world):
+def test_large_output_can_be_read_in_event_pages(world):
     run = detach(world, "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo")
-    until_ended(world, run)
+    await_end(world, run)
     text, cursor, more = "", 0, True
     while more:
         page = world.ability("list-run-events", {"run_id": run, "after": cursor, "per_page": 1000}, method="GET").expect(200).json
@@ -106,20 +106,20 @@ def test_large_output_is_read_in_pages(world):
     must(text.count("o") >= 1 << 20, f"{len(text)} bytes arrived")
 
 
-def test_cancelling_twice_is_one_cancellation(world):
+def test_cancelling_a_run_twice_is_one_cancellation(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
-    world.guest_is_up()
+    world.await_agents()
     first = world.ability("cancel-run", {"run_id": run}).expect(200).json
     second = world.ability("cancel-run", {"run_id": run}).expect(200).json
     must(first["answer"] == "requested" and second["answer"] in ("requested", "already_ended"), (first, second))
-    world.gone([run])
-    ended = until_ended(world, run)
+    world.await_cleanup([run])
+    ended = await_end(world, run)
     must(ended["run"]["outcome"] == "cancelled", ended["run"])
     must([row["relativePath"] for row in ended["result"]["changed_files"]] == ["x.txt"], "the work so far is lost")
     must(world.ability("cancel-run", {"run_id": run}).expect(200).json["answer"] == "already_ended", "a third time")
 
 
-def test_another_administrator_may_look_and_others_learn_nothing(world):
+def test_only_owner_and_administrators_can_access_a_run(world):
     run = detach(world, SLEEP)
     must(get(world, run, "second").expect(200).json["run"]["run_id"] == run, "another administrator")
     listed = world.ability("list-runs", {"status": "running"}, "second", "GET").expect(200).json
@@ -141,11 +141,11 @@ def test_another_administrator_may_look_and_others_learn_nothing(world):
         world.ability(name, {"run_id": own}, "runner", verb).expect(200)
     world.ability("cancel-run", {"run_id": run}, "second").expect(200)
     for ended in (run, own):
-        until_ended(world, ended)
-    world.gone([run, own])
+        await_end(world, ended)
+    world.await_cleanup([run, own])
 
 
-def test_over_the_limit_a_run_is_refused(world):
+def test_run_over_the_host_limit_returns_429(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs)]
     try:
         for more in ({"wait": False}, {}):
@@ -154,22 +154,22 @@ def test_over_the_limit_a_run_is_refused(world):
     finally:
         for run in runs[1:]:
             world.ability("cancel-run", {"run_id": run})
-    until_ended(world, runs[1])
+    await_end(world, runs[1])
     world.run("true").expect(200)
     world.ability("cancel-run", {"run_id": runs[0]})
-    world.gone(runs)
+    world.await_cleanup(runs)
 
 
-def test_two_that_start_at_the_limit_do_not_both_run(world):
+def test_concurrent_starts_at_the_limit_admit_only_one_run(world):
     runs = [detach(world, SLEEP) for _ in range(world.max_runs - 1)]
-    answers = together(*[lambda user=user: world.run(SLEEP, user, wait=False) for user in ("admin", "second", "admin", "second")])
+    answers = in_parallel(*[lambda user=user: world.run(SLEEP, user, wait=False) for user in ("admin", "second", "admin", "second")])
     statuses = sorted(answer.status for answer in answers)
     for answer in answers:
         if answer.status == 200:
             runs.append(answer.json["run_id"])
     for run in runs:
         world.ability("cancel-run", {"run_id": run})
-    world.gone(runs)
+    world.await_cleanup(runs)
     must(statuses == [200, 429, 429, 429], f"one fits, of four at once: {statuses}")
 
 
@@ -177,31 +177,31 @@ def test_two_that_start_at_the_limit_do_not_both_run(world):
 
 
 @pytest.mark.parametrize("how", ("exit", "memory", "time", "throw", "segfault"))
-def test_a_detached_run_survives(world, how):
-    answer, run = trouble(world, how, "detached", f"echo begun; {SLEEP}; echo x >x.txt")
+def test_detached_run_survives_failure_of_its_request(world, how):
+    answer, run = run_failing_request(world, how, "detached", f"echo begun; {SLEEP}; echo x >x.txt")
     must(answer.seconds < 20, answer)
-    world.guest_is_up()
+    world.await_agents()
     must(get(world, run).expect(200).json["run"]["status"] == "running", "it was ended with its caller")
     world.wake()
-    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
-    world.gone([run])
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.await_cleanup([run])
 
 
-def test_a_detached_run_survives_its_worker(world):
+def test_detached_run_survives_its_killed_worker(world):
     note = world.path("tags", "detached")
     answer = world.run(f"{SLEEP}; echo x >x.txt", headers={"X-Test-Tag": "detached"}, wait=False).expect(200)
-    world.guest_is_up()
+    world.await_agents()
     worker = int(read(note))
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: worker not in children(world.fpm.pid), 60, "the worker is still there")
     world.wake()
-    must(until_ended(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "it did not end well")
-    world.gone()
+    must(await_end(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "it did not end well")
+    world.await_cleanup()
 
 
-def test_a_detached_run_survives_php_fpm_and_holds_no_port(world):
+def test_detached_run_survives_php_fpm_stop_and_holds_no_port(world):
     run = detach(world, f"{SLEEP}; echo x >x.txt")
-    world.guest_is_up()
+    world.await_agents()
     theirs = set().union(*(sockets(pid) for pid in [world.fpm.pid, *children(world.fpm.pid), world.nginx.pid, *children(world.nginx.pid)]))
     for pid in world.processes():
         must(not sockets(pid) & theirs, f"{command(pid)[:60]} has a socket of the web server")
@@ -215,29 +215,29 @@ def test_a_detached_run_survives_php_fpm_and_holds_no_port(world):
     finally:
         world.fpm.start()
         world.nginx.start()
-    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
-    world.gone([run])
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.await_cleanup([run])
 
 
-def test_a_detached_run_survives_a_reload(world):
+def test_detached_run_survives_a_php_fpm_reload(world):
     run = detach(world, f"{SLEEP}; echo x >x.txt")
-    world.guest_is_up()
+    world.await_agents()
     before = set(children(world.fpm.pid))
     world.fpm.send(signal.SIGUSR2)
     wait_until(lambda: len(set(children(world.fpm.pid)) - before) >= len(before), 60, "no new workers")
     world.wake()
-    must(until_ended(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
-    world.gone([run])
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    world.await_cleanup([run])
 
 
-def test_a_killed_runner_of_a_detached_run_is_told(world):
+def test_killed_supervisor_of_a_detached_run_is_recorded_as_failed(world):
     run = detach(world, f"echo x >x.txt; {SLEEP}")
-    family = world.guest_is_up()
+    family = world.await_agents()
     runner = next(pid for pid in family if " supervise" in command(pid))
     os.kill(runner, signal.SIGKILL)
-    world.gone([run])
+    world.await_cleanup([run])
     ended = get(world, run).expect(200).json
     must(ended["run"]["status"] == "ended" and ended["run"]["outcome"] == "failed" and "result" not in ended, ended)
-    settled(world, run, ("failed",))
+    check_settled(world, run, ("failed",))
 
 

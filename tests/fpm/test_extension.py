@@ -13,7 +13,7 @@ import socket
 import subprocess
 
 import pytest
-from extension_world import ROOT, SITE, Page, detectors, eventually, must, sockets
+from extension_world import ROOT, SITE, Page, detectors, must, sockets, wait_until
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def fpm(extension):
 def attached(fpm, do, act=None, finished=None, **more):
     """Something ends the caller of an attached run, and the run ends with it."""
     page = Page(fpm, do, **more)
-    page.working()
+    page.await_agent()
     if act is not None:
         act(page)
-    page.gone()
+    page.check_cancelled()
     if finished is not None:
         finished(page)
     # The pool still works.
-    eventually(lambda: fpm.get(do="pid"), 60, "php-fpm does not answer any more")
+    wait_until(lambda: fpm.get(do="pid"), 60, "php-fpm does not answer any more")
 
 
 def kill_worker(page):
@@ -47,9 +47,9 @@ def same_worker(page):
     must(page.worker in page.server.workers(), "the worker died")
 
 
-def noted(word, text):
+def expects_note(word, text):
     def look(page):
-        must(page.expect(word) == text, f"{word}: {page.noted(word)} instead of {text}")
+        must(page.expect(word) == text, f"{word}: {page.note_value(word)} instead of {text}")
         same_worker(page)
 
     return look
@@ -61,48 +61,48 @@ def script_ended(page):
 
 
 @pytest.mark.parametrize(("how", "act", "finished"), (
-    pytest.param("exit", script_ended, noted("shutdown", "0"), id="exit"),
+    pytest.param("exit", script_ended, expects_note("shutdown", "0"), id="exit"),
     pytest.param("memory", script_ended, same_worker, id="memory_limit"),
     pytest.param("time", script_ended, same_worker, id="time_limit"),
     pytest.param("throw", script_ended, same_worker, id="exception"),
     pytest.param("wait", kill_worker, None, id="kill_of_the_worker"),
     # 1 is PHP's CONNECTION_ABORTED: its shutdown functions still run, and can tell.
-    pytest.param("wait", lambda page: page.request.abort(), noted("shutdown", "1"), id="client_abort"),
+    pytest.param("wait", lambda page: page.request.abort(), expects_note("shutdown", "1"), id="client_abort"),
 ))
-def test_the_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
+def test_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
     attached(fpm, how, act, finished)
 
 
 def test_client_abort_over_tcp_ends_an_attached_run(world):
     fpm = world.fpm(listen="tcp")
-    attached(fpm, "wait", lambda page: page.request.abort(), noted("shutdown", "1"))
+    attached(fpm, "wait", lambda page: page.request.abort(), expects_note("shutdown", "1"))
     fpm.stop(signal.SIGTERM)
 
 
-def test_client_that_ends_its_writing_is_still_there(world, fpm):
+def test_half_closed_fastcgi_connection_does_not_cancel_the_run(world, fpm):
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     page.request.half_close()
     world.wake()
     must(page.request.answer() == "end of page", "the page did not end well")
-    must(page.noted("result") == "succeeded", f"result {page.noted('result')}")
+    must(page.note_value("result") == "succeeded", f"result {page.note_value('result')}")
 
 
-def test_ignore_user_abort_is_honoured(world, fpm):
+def test_ignore_user_abort_keeps_the_run_after_client_abort(world, fpm):
     page = Page(fpm, "ignore-abort")
-    page.working()
+    page.await_agent()
     page.request.abort()
     world.wake()
     must(page.expect("result") == "succeeded", "the run was cancelled")
 
 
-def test_a_finished_request_has_no_client_to_lose(world, fpm):
+def test_run_continues_after_fastcgi_finish_request(world, fpm):
     page = Page(fpm, "finish")
-    page.working()
+    page.await_agent()
     # The worker goes on only when its client has read the end.
     must(page.request.answer() is not None, "no answer")
     page.expect("finished")
-    must(page.noted("result") is None, "the request was not finished while the run went on")
+    must(page.note_value("result") is None, "the request was not finished while the run went on")
     world.wake()
     must(page.expect("result") == "succeeded", "the run was cancelled")
 
@@ -111,23 +111,23 @@ def test_terminate_timeout_ends_an_attached_run(world):
     fpm = world.fpm(pool={"request_terminate_timeout": "8s"})
     # Its own template and first start are not to count.
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     must(page.request.answer() is None, "the page answered")
-    page.gone()
+    page.check_cancelled()
     must("request_terminate" in open(fpm.log, encoding="utf-8").read() or "timed out" in open(fpm.log, encoding="utf-8").read(), "the log does not say so")
     fpm.stop(signal.SIGTERM)
 
 
-def test_a_panic_ends_the_run_and_not_the_worker(world):
+def test_extension_panic_ends_the_run_and_not_the_worker(world):
     fpm = world.fpm(extension=debug_extension(world), pool={"pm.max_children": 1})
     page = Page(fpm, "panic", resolved_agent={"argv": ["sh", "-c", f"while sleep 0.3; do echo {world.token}; done"]})
-    page.working()
-    must(page.expect("error") == "wp_codebox_internal", f"error {page.noted('error')}")
-    page.gone()
+    page.await_agent()
+    must(page.expect("error") == "wp_codebox_internal", f"error {page.note_value('error')}")
+    page.check_cancelled()
     page.request.answer()
     must(fpm.get(do="pid") == str(page.worker), "another worker answers")
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     world.wake()
     must(page.result() == "succeeded", "the next run of this worker did not work")
     fpm.stop(signal.SIGTERM)
@@ -143,18 +143,18 @@ def debug_extension(world):
     return path
 
 
-def test_a_wait_is_not_bounded_by_the_time_limit_and_costs_nothing(world, fpm):
+def test_waiting_for_a_run_uses_no_processor_time(world, fpm):
     page = Page(fpm, "idle")
     page.run = page.expect("run")
     spent = int(page.expect("waited"))
     must(spent < 300_000, f"3 s of waiting used {spent} µs")
     page.request.answer()
-    world.nothing_left()
+    world.await_cleanup()
 
 
-def test_no_process_of_a_run_holds_a_socket_of_the_worker(world, fpm):
+def test_no_run_process_inherits_a_socket_of_the_worker(world, fpm):
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     held = sockets(page.worker)
     must(len(held) >= 3, f"the worker holds {held}; expected listener, client and runner")
     # Positive control: the master holds the listener as well.
@@ -167,16 +167,16 @@ def test_no_process_of_a_run_holds_a_socket_of_the_worker(world, fpm):
     must(page.result() == "succeeded", "the run did not end well")
 
 
-def test_the_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
+def test_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
     fpm = world.fpm(listen="tcp")
     page = Page(fpm, "wait", mode="detached")
-    page.working()
+    page.await_agent()
     # Positive control: now it is taken.
     must(not can_bind(fpm.address), "the port could be bound while php-fpm has it")
     fpm.stop(signal.SIGTERM)
     must(fpm.process.poll() is not None, "php-fpm did not stop")
     must(can_bind(fpm.address), "the port is not free")
-    page.survived()
+    page.check_succeeded()
 
 
 def can_bind(address):
@@ -201,39 +201,39 @@ def can_bind(address):
     pytest.param("wait", lambda page: page.request.answer(), {"request_terminate_timeout": "8s"}, id="terminate_timeout"),
     pytest.param("wait", lambda page: page.server.process.send_signal(signal.SIGUSR2), {"pm.max_children": 2}, id="reload"),
 ))
-def test_a_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
+def test_detached_run_survives_the_end_of_its_caller(world, fpm, how, act, pool):
     own = world.fpm(pool=pool) if pool else fpm
     page = Page(own, how, mode="detached")
-    page.working()
+    page.await_agent()
     act(page)
-    page.survived()
+    page.check_succeeded()
     if pool:
         own.stop(signal.SIGTERM)
 
 
-def test_a_run_detached_while_it_works_survives(world, fpm):
+def test_run_detached_later_survives_the_end_of_its_request(world, fpm):
     page = Page(fpm, "detach")
-    page.working()
+    page.await_agent()
     page.expect("shutdown")
-    page.survived()
+    page.check_succeeded()
 
 
-def test_a_detached_run_survives_its_idle_worker(world):
+def test_detached_run_survives_exit_of_its_idle_worker(world):
     fpm = world.fpm(pool={"pm": "ondemand", "pm.process_idle_timeout": "1s"})
     page = Page(fpm, "leave", mode="detached")
-    page.working()
+    page.await_agent()
     must(page.request.answer() == "end of page", "the page did not end")
-    eventually(lambda: page.worker not in fpm.workers(), 60, "the idle worker stays")
-    page.survived()
+    wait_until(lambda: page.worker not in fpm.workers(), 60, "the idle worker stays")
+    page.check_succeeded()
     fpm.stop(signal.SIGTERM)
 
 
 def test_stopping_php_fpm_ends_an_attached_run(world):
     fpm = world.fpm()
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     fpm.process.send_signal(signal.SIGTERM)
-    page.gone()
+    page.check_cancelled()
     fpm.stop(signal.SIGKILL)
     must(page.request.answer() is None, "the page answered after a stop")
 
@@ -242,57 +242,57 @@ def test_reloading_php_fpm_leaves_no_attached_run(world):
     # Without process_control_timeout a reload ends the workers at once; with it they finish.
     fpm = world.fpm()
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     fpm.process.send_signal(signal.SIGUSR2)
-    page.gone()
-    eventually(fpm.answers, 60, "php-fpm does not answer after a reload")
+    page.check_cancelled()
+    wait_until(fpm.answers, 60, "php-fpm does not answer after a reload")
     fpm.stop(signal.SIGTERM)
     patient = world.fpm(main=["process_control_timeout = 60s"])
     page = Page(patient, "wait")
-    page.working()
+    page.await_agent()
     patient.process.send_signal(signal.SIGUSR2)
     world.wake()
     must(page.request.answer() == "end of page", "a graceful reload cut the page")
-    must(page.noted("result") == "succeeded", f"result {page.noted('result')}")
+    must(page.note_value("result") == "succeeded", f"result {page.note_value('result')}")
     patient.stop(signal.SIGTERM)
 
 
-def test_four_at_once_in_four_workers(world, fpm):
+def test_four_workers_run_four_agents_at_once(world, fpm):
     pages = [Page(fpm, "wait") for _ in range(4)]
     for page in pages:
         page.go()
-    eventually(lambda: len(detectors.asleep(world.token)) == 4, 60, "four agents do not work at once")
+    wait_until(lambda: len(detectors.sleeping_commands(world.token)) == 4, 60, "four agents do not work at once")
     world.wake()
     must([page.request.answer() for page in pages] == ["end of page"] * 4, "a page did not end well")
-    must([page.noted("result") for page in pages] == ["succeeded"] * 4, f"results {[page.noted('result') for page in pages]}")
-    must(len({page.noted("worker") for page in pages}) == 4, "they did not run in four workers")
+    must([page.note_value("result") for page in pages] == ["succeeded"] * 4, f"results {[page.note_value('result') for page in pages]}")
+    must(len({page.note_value("worker") for page in pages}) == 4, "they did not run in four workers")
 
 
-def test_over_the_limit_a_site_is_busy(world):
+def test_site_over_max_runs_is_busy_until_a_run_ends(world):
     fpm = world.fpm(ini={"wp_codebox.max_runs": 1})
     first = Page(fpm, "wait")
-    first.working()
+    first.await_agent()
     second = Page(fpm, "wait", seconds=1)
-    must(second.expect("refused") == "wp_codebox_busy 429 125", f"refused {second.noted('refused')}")
+    must(second.expect("refused") == "wp_codebox_busy 429 125", f"refused {second.note_value('refused')}")
     world.wake()
     must(first.result() == "succeeded", "the first did not end well")
     third = Page(fpm, "wait")
-    third.working()
+    third.await_agent()
     world.wake()
     must(third.result() == "succeeded", "there is room again, and it was not used")
     fpm.stop(signal.SIGTERM)
 
 
-def test_several_runs_are_waited_for_in_turn(world, fpm):
+def test_one_request_can_wait_for_several_runs_in_turn(world, fpm):
     page = Page(fpm, "many", seconds=1)
     must(page.request.answer() == "end of page", "the page did not end well")
     must(page.count("one succeeded") == 3, f"{page.count('one succeeded')} of 3 succeeded")
-    must(page.count("seen all") == 3, f"events were lost or came twice: {page.noted('seen')}")
+    must(page.count("seen all") == 3, f"events were lost or came twice: {page.note_value('seen')}")
 
 
-def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
+def test_later_request_lists_follows_and_cancels_a_detached_run(world, fpm):
     page = Page(fpm, "leave", mode="detached")
-    run = page.working()
+    run = page.await_agent()
     must(page.request.answer() == "end of page", "the page did not end")
     rows = fpm.runs("list", SITE, {"status": "running"})["runs"]
     must([row["run_id"] for row in rows] == [run], f"running: {rows}")
@@ -304,7 +304,7 @@ def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
         cursor = events["cursor"]
     must(seen == list(range(1, len(seen) + 1)) and len(seen) > 3, f"events {seen}")
     must(fpm.runs("cancel", SITE, run)["answer"] == "requested", "not cancelled")
-    page.gone()
+    page.check_cancelled()
     must(fpm.runs("cancel", SITE, run)["answer"] == "already_ended", "cancelled twice")
     view = fpm.runs("get", SITE, run)
     must((view["outcome"], view["success"], view["exit_status"]) == ("cancelled", False, 130), f"{view}")
@@ -314,14 +314,14 @@ def test_another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
     must(fpm.runs("get", "site-2", run)["code"] == "wp_codebox_run_not_found", "another site found it")
 
 
-def test_a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
+def test_killed_supervisor_fails_the_wait_and_next_call_settles_the_run(world, fpm):
     page = Page(fpm, "wait")
-    run = page.working()
+    run = page.await_agent()
     supervisors = [pid for pid in world.processes() if "supervise" in detectors.command(pid)]
     must(len(supervisors) == 1, f"supervisors {supervisors}")
     os.kill(supervisors[0], signal.SIGKILL)
-    world.nothing_left()
-    must(page.expect("error") == "wp_codebox_runner_unavailable", f"error {page.noted('error')}")
+    world.await_cleanup()
+    must(page.expect("error") == "wp_codebox_runner_unavailable", f"error {page.note_value('error')}")
     page.request.answer()
     must(world.record(run).get("status") != "ended", "somebody settled it already: nothing was shown")
     view = fpm.runs("get", SITE, run)
@@ -329,51 +329,51 @@ def test_a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
     must(world.lease_is_free(run), "the lease is still held")
 
 
-def test_a_runner_behind_a_socket_is_no_child_of_php_fpm(world):
+def test_runner_socket_supervisor_is_not_a_child_of_php_fpm(world):
     service, path = world.socket()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait")
-    page.working()
+    page.await_agent()
     parents = {detectors.parent(pid) for pid in world.processes() if "supervise" in detectors.command(pid)}
     must(service.pid in parents, f"the runner's parent is {parents}, not the service {service.pid}")
     kill_worker(page)
-    page.gone()
+    page.check_cancelled()
     page = Page(fpm, "wait", mode="detached")
-    page.working()
+    page.await_agent()
     fpm.stop(signal.SIGKILL)
-    page.survived()
+    page.check_succeeded()
     # Never a spawned one instead: the same settings without the service.
     service.kill()
     service.wait()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait", seconds=1)
-    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.note_value('refused')}")
     fpm.stop(signal.SIGTERM)
 
 
-def test_a_runner_that_root_serves_gives_guests_a_user_of_their_own(world):
+def test_root_runner_service_gives_guests_their_own_uid(world):
     owner = os.stat(world.state).st_uid
     _service, path = world.socket("root")
     for identity, other in (("own", True), ("shared", False)):
         fpm = world.fpm(ini={"wp_codebox.runner_socket": path, "wp_codebox.identity": identity})
         page = Page(fpm, "wait")
-        page.working()
+        page.await_agent()
         agents = [pid for pid in world.processes() if world.token in detectors.command(pid) and "supervise" not in detectors.command(pid)]
         uids = {re.search(r"^Uid:\s+(\d+)", detectors.read(f"/proc/{pid}/status"), re.M).group(1) for pid in agents}
         must(len(uids) == 1 and (uids != {str(owner)}) == other and "0" not in uids, f"{identity}: agents run as {uids}, the owner is {owner}")
         kill_worker(page)
-        page.gone()
+        page.check_cancelled()
         fpm.stop(signal.SIGTERM)
 
 
-def test_a_socket_of_another_user_is_refused(world):
+def test_runner_socket_of_another_user_is_refused(world):
     _service, path = world.socket("nobody")
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
     page = Page(fpm, "wait", seconds=1)
-    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
-    must("belongs to user" in page.expect("because"), f"because {page.noted('because')}")
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.note_value('refused')}")
+    must("belongs to user" in page.expect("because"), f"because {page.note_value('because')}")
     fpm.stop(signal.SIGTERM)
 
 
-def test_the_byte_code_cache_was_on(world, fpm):
+def test_opcache_was_enabled_for_these_cases(world, fpm):
     must(json.loads(fpm.get(do="opcache")) is True, "opcache is off: these cases said nothing about it")

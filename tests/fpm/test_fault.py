@@ -4,57 +4,57 @@ import os
 import signal
 
 import pytest
-from calls import TROUBLES, newest, settled, trouble, waiting
+from calls import FAULT_STATUSES, new_run, check_settled, run_failing_request, start_tagged_request
 from world import SLEEP, read
 
 from harness import must
 
 
-def test_the_route_itself_works(world):
-    answer, run = trouble(world, "nothing", "event", "echo begun; sleep 0.2")
+def test_fault_route_without_fault_completes_the_run(world):
+    answer, run = run_failing_request(world, "nothing", "event", "echo begun; sleep 0.2")
     must(answer.expect(200).json["run"]["outcome"] == "no_op", answer)
-    world.gone([run])
+    world.await_cleanup([run])
 
 
 @pytest.mark.parametrize("where", ("event", "start"))
-@pytest.mark.parametrize("how", TROUBLES)
-def test_a_failure_in_the_page_ends_the_run(world, how, where):
+@pytest.mark.parametrize("how", FAULT_STATUSES)
+def test_failing_request_ends_its_attached_run(world, how, where):
     """In the callback for events, or right after the start."""
-    answer, run = trouble(world, how, where)
-    must(answer.status in TROUBLES[how], f"{how} answered {answer}")
+    answer, run = run_failing_request(world, how, where)
+    must(answer.status in FAULT_STATUSES[how], f"{how} answered {answer}")
     must(answer.seconds < 15, f"the request waited for the run: {answer.seconds:.1f} s")
-    world.gone([run])
-    settled(world, run)
+    world.await_cleanup([run])
+    check_settled(world, run)
 
 
-def test_a_killed_worker_takes_its_run_along(world):
+def test_killed_worker_ends_its_attached_run_and_saves_changes(world):
     before = world.runs()
-    thread, worker, answers = waiting(world, "kill", lambda: world.run(f"echo x >x.txt; {SLEEP}", headers={"X-Test-Tag": "kill"}))
-    world.guest_is_up()
-    run = newest(world, before)
+    thread, worker, answers = start_tagged_request(world, "kill", lambda: world.run(f"echo x >x.txt; {SLEEP}", headers={"X-Test-Tag": "kill"}))
+    world.await_agents()
+    run = new_run(world, before)
     os.kill(worker, signal.SIGKILL)
-    world.gone([run])
+    world.await_cleanup([run])
     thread.join()
     must(answers[0].status == 502, answers[0])
-    settled(world, run)
+    check_settled(world, run)
     # What the agent had done is in the bundle.
     patch = read(os.path.join(world.site_directory(), "artifacts", run, "files", "patch.diff"))
     must("x.txt" in patch, f"the work so far is lost: {os.listdir(os.path.join(world.site_directory(), 'artifacts'))}")
 
 
-def test_a_request_that_takes_too_long_is_ended_by_php_fpm(world):
+def test_request_terminate_timeout_ends_the_attached_run(world):
     before = world.runs()
     answer = world.run(SLEEP, port=world.short_port)
     must(answer.status in (502, 504) and answer.seconds < 60, answer)
-    run = newest(world, before)
-    world.gone([run])
-    settled(world, run)
+    run = new_run(world, before)
+    world.await_cleanup([run])
+    check_settled(world, run)
     world.run("sleep 0.1", port=world.short_port).expect(200)
 
 
-def test_the_time_limit_of_php_does_not_count_waiting(world):
+def test_max_execution_time_does_not_count_waiting(world):
     """max_execution_time counts processor time on Linux: a request that waits uses none."""
-    answer, _run = trouble(world, "nothing", "event", "echo begun; sleep 3")
+    answer, _run = run_failing_request(world, "nothing", "event", "echo begun; sleep 3")
     answer.expect(200)
     must(answer.seconds > 3, answer)
 

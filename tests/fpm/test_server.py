@@ -2,7 +2,7 @@
 
 import signal
 
-from calls import newest, settled, waiting
+from calls import new_run, check_settled, start_tagged_request
 from world import SLEEP, WORKERS
 
 from harness import must
@@ -11,12 +11,12 @@ from harness.servers import can_listen, children, wait_until
 
 def begin(world, tag, script=f"echo x >x.txt; {SLEEP}"):
     before = world.runs()
-    thread, worker, answers = waiting(world, tag, lambda: world.run(script, headers={"X-Test-Tag": tag}))
-    world.guest_is_up()
-    return thread, worker, answers, newest(world, before)
+    thread, worker, answers = start_tagged_request(world, tag, lambda: world.run(script, headers={"X-Test-Tag": tag}))
+    world.await_agents()
+    return thread, worker, answers, new_run(world, before)
 
 
-def test_ports_are_free_after_php_fpm_stops(world):
+def test_ports_are_free_after_php_fpm_stops_during_a_run(world):
     must(not can_listen(world.pool_port), "positive control: php-fpm holds its port")
     thread, _worker, answers, run = begin(world, "stop")
     took = world.fpm.stop(signal.SIGTERM)
@@ -24,15 +24,15 @@ def test_ports_are_free_after_php_fpm_stops(world):
         must(took < 15, f"php-fpm needed {took:.1f} s")
         for port in (world.pool_port, world.short_pool_port):
             must(can_listen(port), f"port {port} is held by somebody else than php-fpm")
-        world.gone([run])
+        world.await_cleanup([run])
         thread.join()
         must(answers[0].status in (502, 504), answers[0])
     finally:
         world.fpm.start()
-    settled(world, run)
+    check_settled(world, run)
 
 
-def test_a_killed_master_leaves_no_run(world):
+def test_killed_php_fpm_master_leaves_no_run(world):
     thread, _worker, answers, run = begin(world, "master")
     workers = children(world.fpm.pid)
     world.fpm.send(signal.SIGKILL)
@@ -40,55 +40,55 @@ def test_a_killed_master_leaves_no_run(world):
     for worker in workers:
         signal_quietly(worker, signal.SIGKILL)
     try:
-        world.gone([run])
+        world.await_cleanup([run])
         # Its workers were killed one by one, and each holds the port of its pool until it is dead.
         wait_until(lambda: can_listen(world.pool_port) and can_listen(world.short_pool_port), 30, "the ports were not free")
         thread.join()
         must(answers[0].status == 502, answers[0])
     finally:
         world.fpm.start()
-    settled(world, run)
+    check_settled(world, run)
 
 
-def test_a_graceful_reload_lets_the_request_end(world):
+def test_graceful_reload_leaves_no_attached_run(world):
     thread, worker, answers, run = begin(world, "reload", f"echo x >x.txt; {SLEEP} & sleep 3")
     world.fpm.send(signal.SIGUSR2)
     thread.join()
     wait_until(lambda: len(children(world.fpm.pid)) == WORKERS + 2 and worker not in children(world.fpm.pid), 30, "no new workers")
-    world.gone([run])
+    world.await_cleanup([run])
     if answers[0].status == 200:
         must(answers[0].json["success"] is True, answers[0])
-        settled(world, run, ("succeeded",))
+        check_settled(world, run, ("succeeded",))
     else:
         # Its agent may have ended by itself before its supervisor heard of it.
-        settled(world, run, ("cancelled", "failed", "succeeded"))
+        check_settled(world, run, ("cancelled", "failed", "succeeded"))
     world.run("true").expect(200)
 
 
-def test_nginx_may_stop(world):
+def test_nginx_stop_ends_the_attached_run(world):
     thread, _worker, answers, run = begin(world, "nginx")
     world.nginx.stop(signal.SIGTERM)
     try:
         must(can_listen(world.port), "the port of nginx is held")
-        world.gone([run])
+        world.await_cleanup([run])
         thread.join()
     finally:
         world.nginx.start()
-    settled(world, run)
+    check_settled(world, run)
 
 
-def test_a_client_that_leaves_cancels(world):
+def test_disconnected_http_client_cancels_the_run(world):
     before = world.runs()
     connection = world.connect()
     import json
     body = json.dumps({"input": world.task(f"echo x >x.txt; {SLEEP}")}).encode()
     connection.request("POST", "/wp-json/wp-abilities/v1/abilities/wp-codebox/run-agent-task/run", body,
                        world.headers("admin", {"Content-Type": "application/json"}))
-    world.guest_is_up()
-    run = newest(world, before)
+    world.await_agents()
+    run = new_run(world, before)
     connection.close()
-    world.gone([run])
-    settled(world, run)
+    world.await_cleanup([run])
+    check_settled(world, run)
 
 
 def signal_quietly(pid, number):

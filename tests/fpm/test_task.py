@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from calls import journal, sockets, together
+from calls import journal, sockets, in_parallel
 from world import SLEEP, WORKERS, command, program
 
 from harness import must
@@ -13,66 +13,66 @@ from harness.detectors import parent
 from harness.servers import children, wait_until
 
 
-def test_what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
+def test_leak_detectors_find_a_running_run(world):
     """Positive control of every case that says that nothing is left."""
     before, answers = world.runs(), []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP)))
     thread.start()
     try:
-        world.guest_is_up()
+        world.await_agents()
         run = (world.runs() - before).pop()
-        found = world.left([run])
+        found = world.leftovers([run])
         for what in ("supervise", "wp-codebox-launch", SLEEP, "namespaces of process", f"lease of {run}"):
             must(any(what in finding for finding in found), f"{what} is not seen: {found}")
         world.wake()
     finally:
         thread.join()
     answers[0].expect(200)
-    world.gone([run])
+    world.await_cleanup([run])
 
 
-def test_an_administrator_gets_the_change(world):
+def test_administrator_run_returns_changed_files_and_bundle(world):
     answer = world.run("echo new >new.txt", checks=["test -f new.txt"]).expect(200).json
     must(answer["success"] is True and answer["schema"] == "wp-codebox/agent-task-run/v1", answer)
     must([row["path"] for row in answer["changed_files"]] == ["/wordpress/wp-content/plugins/sample/new.txt"], answer["changed_files"])
     must(not os.path.exists(world.path("site/wp-content/plugins/sample/new.txt")), "the site was changed")
-    world.gone([answer["run"]["run_id"]])
+    world.await_cleanup([answer["run"]["run_id"]])
     bundle = world.ability("get-artifact", {"artifact_id": answer["run"]["run_id"]}, method="GET")
     if bundle.status != 200:
         bundle = world.ability("get-artifact", {"artifact_id": answer["evidence_refs"]["artifact_bundle_id"]}, method="GET")
     bundle.expect(200)
 
 
-def test_a_failed_run_is_an_answer(world):
+def test_failed_run_returns_200_with_success_false(world):
     answer = world.run("exit 7").expect(200).json
     must(answer["success"] is False and answer["run"]["outcome"] == "failed", answer)
 
 
-def test_four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
+def test_fifth_request_waits_for_one_of_four_workers(world):
     before, answers = world.runs(), []
     calls = [lambda user=user: world.run(f"{SLEEP}; echo x >x.txt", user) for user in ("admin", "second", "admin", "second", "admin")]
-    asking = threading.Thread(target=lambda: answers.extend(together(*calls)))
+    asking = threading.Thread(target=lambda: answers.extend(in_parallel(*calls)))
     asking.start()
     try:
         # All four are alive at once, and as long as none ends there is no fifth.
-        world.guest_is_up(count=WORKERS)
+        world.await_agents(count=WORKERS)
         until = time.monotonic() + 2
         while time.monotonic() < until:
             must(len(world.runs() - before) == WORKERS, f"{len(world.runs() - before)} runs, there are {WORKERS} workers")
             time.sleep(0.05)
         world.wake()
         wait_until(lambda: len(world.runs() - before) == WORKERS + 1, 60, "the fifth did not begin")
-        world.guest_is_up()
+        world.await_agents()
         world.wake()
     finally:
         asking.join()
     for answer in answers:
         must(answer.expect(200).json["success"] is True, answer)
     must(len({answer.json["run"]["run_id"] for answer in answers}) == 5, "two requests share a run")
-    world.gone()
+    world.await_cleanup()
 
 
-def test_open_batches_of_one_user_leave_workers_for_others(world):
+def test_batches_of_one_user_leave_workers_for_others(world):
     """A batch holds its worker for as long as its tasks take; with four of one user the site would answer nobody."""
     def batch(script, user="admin", headers=None):
         return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)
@@ -86,7 +86,7 @@ def test_open_batches_of_one_user_leave_workers_for_others(world):
     for thread in asking:
         thread.start()
     try:
-        world.guest_is_up(count=2)
+        world.await_agents(count=2)
         for refused in (batch("true"), fanout("true")):
             refused.expect(429, "wp_codebox_busy")
             must("wp_codebox.max_groups" in refused.json["message"], refused)
@@ -95,7 +95,7 @@ def test_open_batches_of_one_user_leave_workers_for_others(world):
         world.run("true").expect(200)
         world.request("GET", "/", None).expect(200)
         # A worker that dies frees its slot.
-        os.kill(world.tagged("slot"), signal.SIGKILL)
+        os.kill(world.tagged_worker("slot"), signal.SIGKILL)
         asking[1].join()
         fanout("true").expect(200)
         world.wake()
@@ -105,10 +105,10 @@ def test_open_batches_of_one_user_leave_workers_for_others(world):
     answers[0].expect(200)
     for _ in range(3):
         batch("true").expect(200)
-    world.gone()
+    world.await_cleanup()
 
 
-def test_large_input_and_output_pass(world):
+def test_large_input_and_output_pass_through_http(world):
     context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
     script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
     answer = world.run(script, context=context).expect(200).json
@@ -127,14 +127,14 @@ def test_large_input_and_output_pass(world):
     must(refused == 413, f"too long a body was answered {refused}")
 
 
-def test_no_process_of_a_run_has_a_socket_of_the_web_server(world):
+def test_no_run_process_inherits_a_socket_of_the_web_server(world):
     """A child of a worker would otherwise keep its listener and its client's connection open."""
     answers = []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP, headers={"X-Test-Tag": "sockets"})))
     thread.start()
     try:
-        worker = world.tagged("sockets")
-        family = world.guest_is_up()
+        worker = world.tagged_worker("sockets")
+        family = world.await_agents()
         roles = {os.path.basename(program(pid)) for pid in family}
         must({"wp-codebox", "wp-codebox-launch"} <= roles, f"not all of the run was seen: {roles}")
         servers = [world.fpm.pid, world.nginx.pid, *children(world.fpm.pid), *children(world.nginx.pid)]

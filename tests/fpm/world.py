@@ -20,7 +20,7 @@ import time
 from urllib.parse import urlencode
 
 from harness import Failed, kill_and_wait, must
-from harness.detectors import Host, asleep, command, dead, list_of, parent, pids, program, read
+from harness.detectors import Host, command, has_exited, list_directory, parent, pids, program, read, sleeping_commands
 from harness.servers import free_ports, nginx, php_fpm, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,10 +32,10 @@ ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor"
 WORKERS = 4
 # Longer than any case: an agent that sleeps so long goes on when its case wakes it, never by itself.
 SLEEP = "sleep 300"
-# What is left of a run must go by itself. How soon is promised as well, and held against all endings of this
+# What is left of a run must go by itself. How soon is promised as well, and held against all cleanup_seconds of this
 # suite together: a single one may meet a processor or a disk that stands still for seconds.
-PATIENCE = 30
-PROMISED = 2
+TIMEOUT_SECONDS = 30
+MEDIAN_LIMIT_SECONDS = 2
 
 
 class Response:
@@ -77,7 +77,7 @@ class World:
         self.account = pwd.getpwnam(OWNER)
         self.passwords = {}
         self.max_runs = WORKERS + 2
-        self.endings = []
+        self.cleanup_seconds = []
         self.port, self.short_port, self.pool_port, self.short_pool_port = free_ports(4)
         for name in ("bin", "db", "tags", "servers"):
             os.mkdir(self.path(name))
@@ -242,7 +242,7 @@ class World:
     def run(self, script, user="admin", headers=None, port=None, **more):
         return self.ability("run-agent-task", self.task(script, **more), user, headers=headers, port=port)
 
-    def tagged(self, tag):
+    def tagged_worker(self, tag):
         """Process id of the worker that serves the request with the header X-Test-Tag."""
         path = self.path("tags", tag)
         wait_until(lambda: os.path.exists(path) and read(path), 60, f"no worker took the request {tag}")
@@ -256,34 +256,34 @@ class World:
         return found[0] if found else os.path.join(self.state, "sites", "none")
 
     def runs(self):
-        return set(list_of(os.path.join(self.site_directory(), "runs")))
+        return set(list_directory(os.path.join(self.site_directory(), "runs")))
 
     def processes(self):
         """Every process of this world's runs."""
         found = []
         for pid in pids():
-            if pid != os.getpid() and not dead(pid) and (program(pid).startswith(self.path("bin")) or self.token in command(pid)):
+            if pid != os.getpid() and not has_exited(pid) and (program(pid).startswith(self.path("bin")) or self.token in command(pid)):
                 found.append(pid)
         return found
 
-    def guest_is_up(self, what=SLEEP, count=1):
+    def await_agents(self, what=SLEEP, count=1):
         """Waits until agents are at their `sleep …`, all before it done, and remembers their namespaces; answers
         the processes of their runs."""
         agents = set()
 
         def up():
-            agents.update(parent(pid) for pid in asleep(self.token) if command(pid).strip() == what)
+            agents.update(parent(pid) for pid in sleeping_commands(self.token) if command(pid).strip() == what)
             return len(agents - {0}) >= count
 
         wait_until(up, 60, f"not {count} agents at {what}")
         for pid in agents:
-            self.host.saw_guest(pid)
+            self.host.record_guest(pid)
         return self.processes()
 
     def wake(self):
         """Lets every agent that sleeps go on."""
-        wait_until(lambda: asleep(self.token), 60, "no agent sleeps")
-        kill_and_wait(*asleep(self.token))
+        wait_until(lambda: sleeping_commands(self.token), 60, "no agent sleeps")
+        kill_and_wait(*sleeping_commands(self.token))
 
     def lease_is_free(self, run):
         with open(os.path.join(self.site_directory(), "runs", run, "lease"), "rb") as file:
@@ -299,30 +299,30 @@ class World:
         except ValueError:
             return {}
 
-    def left(self, runs=()):
+    def leftovers(self, runs=()):
         """What of the runs that ended is still there."""
         found = [f"process {pid}: {command(pid)[:100]}" for pid in self.processes()]
         found += self.host.new_mounts() + self.host.live_namespaces()
         found += [f"lease of {run} is held" for run in runs if not self.lease_is_free(run)]
         return found
 
-    def gone(self, runs=()):
+    def await_cleanup(self, runs=()):
         """Everything of every run must go by itself; how long it took is remembered."""
         began = time.monotonic()
-        while left := self.left(runs):
+        while left := self.leftovers(runs):
             took = time.monotonic() - began
-            if took > PATIENCE:
+            if took > TIMEOUT_SECONDS:
                 self.end_runs()
                 must(False, f"left after {took:.1f} s: {left}")
             time.sleep(0.01)
-        self.endings.append(time.monotonic() - began)
+        self.cleanup_seconds.append(time.monotonic() - began)
 
-    def runs_ended_in_time(self):
+    def check_cleanup_median(self):
         """The promise of two seconds, held against every ending of this process."""
-        if self.endings:
-            middle = statistics.median(self.endings)
-            said = f"{len(self.endings)} endings: median {middle:.2f} s, slowest {max(self.endings):.2f} s"
-            must(middle <= PROMISED, f"{said}: more than {PROMISED} s")
+        if self.cleanup_seconds:
+            middle = statistics.median(self.cleanup_seconds)
+            said = f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s"
+            must(middle <= MEDIAN_LIMIT_SECONDS, f"{said}: more than {MEDIAN_LIMIT_SECONDS} s")
 
 
 def query(value):

@@ -1,4 +1,4 @@
-"""What the suites share. Each suite runs in a process of its own: `python3 -m pytest tests/<suite>`."""
+"""Helpers that several suites share. Each suite runs in a process of its own: `python3 -m pytest tests/<suite>`."""
 
 from .bench import Answer, Bench, tree
 from .checks import Failed, must, skip_unless_root

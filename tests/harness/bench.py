@@ -1,7 +1,7 @@
-"""Calls of `wp-codebox`, and the directory, site and sample plugin they use.
+"""Calls `wp-codebox` and provides the directory, site and sample plugin of a test process.
 
-A case names the exit code and the stable code it expects; everything on standard
-output must be one JSON document when JSON was asked for.
+A case names the exit status and the stable error code it expects. With `--json`, standard
+output must be exactly one JSON document.
 """
 
 import json
@@ -14,7 +14,7 @@ from .checks import Failed, must
 
 
 class Answer:
-    """What one call of `wp-codebox` answered."""
+    """Exit status and output of one `wp-codebox` call."""
 
     def __init__(self, arguments, process, stdout, stderr):
         self.arguments = arguments
@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def code(self):
-        """The stable code of the failure, of a run that ended or of a call that was refused."""
+        """The stable error code of a failed run or a refused call, None on success."""
         error = self.json.get("error") or {}
         return error.get("code")
 
@@ -49,12 +49,12 @@ class Answer:
         if code is not None:
             must(self.code == code, f"expected {code}, got {self.code}\n{self}")
             sentence = self.json["error"]["message"]
-            must(len(sentence) > 15 and " " in sentence, f"no sentence: {sentence!r}")
+            must(len(sentence) > 15 and " " in sentence, f"the error message is not a sentence: {sentence!r}")
         return self
 
 
 class Bench:
-    """A workplace for the cases: a plugin to mount, a state directory, counters."""
+    """Temporary directory, site and sample plugin for the cases of one process."""
 
     def __init__(self, environment):
         self.environment = environment
@@ -69,7 +69,7 @@ class Bench:
         shutil.rmtree(os.path.join(self.state, "sites", self.site), ignore_errors=True)
 
     def own(self, path):
-        """Gives a tree to the owner of the state directory, as a deployed plugin would be."""
+        """Changes the owner of a tree to the owner of the state directory, as for a deployed plugin."""
         if os.geteuid() == 0:
             for directory, names, files in os.walk(path):
                 for name in [directory] + [os.path.join(directory, n) for n in names + files]:
@@ -77,7 +77,7 @@ class Bench:
         return path
 
     def source(self, name="plugin"):
-        """A fresh small plugin on the host."""
+        """Creates a small plugin on the host and returns its path."""
         path = os.path.join(self.directory, name)
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(os.path.join(path, "lib"))
@@ -123,7 +123,7 @@ class Bench:
 
 
 def tree(path):
-    """Every name, mode and content below a directory, to compare before and after."""
+    """Returns mode and content of every path below a directory, to compare before and after."""
     found = {}
     for directory, names, files in os.walk(path):
         for name in names + files:

@@ -1,4 +1,4 @@
-"""What the bundle of a run says."""
+"""Reads the artifact bundle of a run."""
 
 import json
 import os
@@ -16,8 +16,8 @@ def bundle_of(answer):
     return path
 
 
-def kept(bench, answer, status, action):
-    """The bundle is there, verifies, and says what the run came to."""
+def verified_bundle(bench, answer, status, action):
+    """Checks that the bundle verifies and has this completion status and next action; returns its path."""
     path = bundle_of(answer)
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
     outcome = answer.result["completion_outcome"]
@@ -25,14 +25,14 @@ def kept(bench, answer, status, action):
     return path
 
 
-def left_out(answer):
-    """Path and reason of what the bundle says was omitted."""
+def omitted_entries(answer):
+    """Returns path and reason of each change that the bundle lists as omitted."""
     with open(os.path.join(bundle_of(answer), "files", "mounts.jsonl"), encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     return sorted((row["path"], row["reason"]) for mount in rows for row in mount.get("omitted", []))
 
 
-def view_of(bench, answer):
+def mount_views(bench, answer):
     path = os.path.join(bench.state, "sites", bench.site, "artifacts", answer.result["run_id"], "files/mounts.jsonl")
     with open(path, encoding="utf-8") as file:
         return [json.loads(line)["view"] for line in file]

@@ -1,10 +1,10 @@
-"""How a case fails, and how it says that this user cannot arrange it."""
+"""Fails a case, or skips it when the current user cannot set it up."""
 
 import os
 
 
 class Failed(Exception):
-    """The product did not do what the case expects; the text says what it did."""
+    """The product did not do what the case expects. The text describes what it did."""
 
 
 def must(condition, text):
@@ -14,9 +14,9 @@ def must(condition, text):
 
 
 def skip_unless_root(reason):
-    """Skips a case that needs root. As root it is a failure: root can arrange every case."""
-    # Not every program that uses this module is run by pytest.
+    """Skips a case that needs root. Fails as root, because root can set up every case."""
+    # Imported here because some programs that use this module run without pytest.
     import pytest
 
-    must(os.geteuid() != 0, f"root can arrange this: {reason}")
+    must(os.geteuid() != 0, f"as root this case must not be skipped: {reason}")
     pytest.skip(reason)

@@ -1,8 +1,7 @@
-"""What a sandbox could leave behind on the host, and how each of it is seen.
+"""Detects what a sandbox could leave behind on the host.
 
-Every detector answers a list of findings, empty when nothing leaked. They look at the whole
-host, at what can be told to be this soak's: its programs, its token, its state directory, and
-the namespaces in which its guests were seen.
+Every detector returns a list of findings, empty when nothing leaked. Detectors scan the whole
+host and match this test's programs, token, state directory and recorded guest namespaces.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ RUN_FILES = {"run.json", "result.json", "events.jsonl", "lease"}
 
 
 def read(path):
-    """Text of a file, or nothing when it cannot be read (any more)."""
+    """Returns the text of a file, empty when the file cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read().decode("utf-8", "replace")
@@ -33,21 +32,21 @@ def parent(pid):
     return int(stat.rsplit(")", 1)[1].split()[1]) if ")" in stat else 0
 
 
-def started(pid):
-    """Seconds from the host's start to the process's."""
+def start_time(pid):
+    """Returns the start time of a process in seconds since boot."""
     stat = read(f"/proc/{pid}/stat")
     return int(stat.rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK") if ")" in stat else float("inf")
 
 
-def dead(pid):
-    """Whether nothing of a process runs any more. Its first thread may be gone before the others are, and they
-    hold its descriptors and locks."""
+def has_exited(pid):
+    """Whether every thread of a process has ended. The main thread may be a zombie while other threads still hold
+    file descriptors and locks."""
     stat = read(f"/proc/{pid}/stat")
     if ")" not in stat:
         return True
     if stat.rsplit(")", 1)[1].split()[0] != "Z":
         return False
-    return len(list_of(f"/proc/{pid}/task")) <= 1
+    return len(list_directory(f"/proc/{pid}/task")) <= 1
 
 
 def command(pid):
@@ -61,13 +60,13 @@ def program(pid):
         return ""
 
 
-def asleep(token):
-    """Every `sleep` that a shell with this word in its command waits for: once one is ended, its shell goes on."""
+def sleeping_commands(token):
+    """Returns the pids of `sleep` commands whose parent shell has this token in its command line. Killing one lets its shell continue."""
     return [pid for pid in pids() if command(pid).startswith("sleep ") and token in command(parent(pid))]
 
 
-def below(root):
-    """`root` and every process below it."""
+def process_tree(root):
+    """Returns `root` and all its descendant processes."""
     children = {}
     for pid in pids():
         children.setdefault(parent(pid), []).append(pid)
@@ -90,20 +89,20 @@ def namespaces(pid):
 
 
 class Host:
-    """The host as it was before, and what of the soak is on it now."""
+    """State of the host before the test, and what the test has on the host now."""
 
     def __init__(self, home, state, site, token):
         self.home, self.state, self.site, self.token = home, state, site, token
         self.own = namespaces(os.getpid())
         self.mounts = set(read("/proc/self/mountinfo").splitlines())
         self.guests = set()
-        self._kept = contextlib.ExitStack()
+        self._open_namespaces = contextlib.ExitStack()
         self.seen_runs = set()
 
-    def saw_guest(self, pid):
-        """Remembers the namespaces of a guest, so that they can be looked for afterwards; answers whether it is in
-        one. The kernel gives the numbers of namespaces that are gone to those of a later guest, whosever it is: not
-        while one is open. That of processes keeps nothing else alive."""
+    def record_guest(self, pid):
+        """Records the namespaces of a guest process for `live_namespaces`. Returns whether the process is in a guest.
+        The kernel reuses the inode number of a namespace that has ended, so this keeps the guest's PID namespace
+        open; an open PID namespace keeps no process or mount alive."""
         with contextlib.ExitStack() as opened:
             try:
                 opened.callback(os.close, os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC))
@@ -114,16 +113,16 @@ class Host:
                 return False
             if seen not in self.guests:
                 self.guests.add(seen)
-                self._kept.push(opened.pop_all())
+                self._open_namespaces.push(opened.pop_all())
             return True
 
-    def forget(self):
-        """The guests so far are no matter any more."""
+    def forget_guests(self):
+        """Forgets the guests recorded so far and closes their namespaces."""
         self.guests.clear()
-        self._kept.close()
+        self._open_namespaces.close()
 
     def pids(self):
-        return [pid for pid in pids() if pid != os.getpid() and not dead(pid)
+        return [pid for pid in pids() if pid != os.getpid() and not has_exited(pid)
                 and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid))]
 
     def processes(self):
@@ -154,26 +153,26 @@ class Host:
         return os.path.join(self.state, "sites", self.site, *names)
 
     def files(self):
-        """Everything in the state directory that only a living run may have."""
+        """Returns state directory entries that only a live run may have."""
         found = []
-        for name in list_of(self.path("active")):
+        for name in list_directory(self.path("active")):
             found.append(f"marker active/{name}")
-        for run in list_of(self.path("runs")):
+        for run in list_directory(self.path("runs")):
             if not re.fullmatch(r"run_[0-9a-f]{32}", run):
                 found.append(f"runs/{run}")
                 continue
-            found += [f"runs/{run}/{name}" for name in list_of(self.path("runs", run)) if name not in RUN_FILES]
-        found += [f"artifacts/{name}" for name in list_of(self.path("artifacts")) if name.startswith(".")]
+            found += [f"runs/{run}/{name}" for name in list_directory(self.path("runs", run)) if name not in RUN_FILES]
+        found += [f"artifacts/{name}" for name in list_directory(self.path("artifacts")) if name.startswith(".")]
         templates = os.path.join(self.state, "templates")
-        found += [f"templates/{name}" for name in list_of(templates) if name.startswith(".tmp-")]
+        found += [f"templates/{name}" for name in list_directory(templates) if name.startswith(".tmp-")]
         mine = self.seen_runs | self.runs()
-        found += [f"cgroups/{name}" for name in list_of(os.path.join(self.state, "cgroups")) if name in mine]
+        found += [f"cgroups/{name}" for name in list_directory(os.path.join(self.state, "cgroups")) if name in mine]
         return found
 
     def records(self):
-        """Runs whose record does not say what they came to and why, and how many came to what."""
+        """Returns run records without outcome and summary, and the number of runs per outcome."""
         bad, outcomes = [], {}
-        for run in list_of(self.path("runs")):
+        for run in list_directory(self.path("runs")):
             try:
                 record = json.loads(read(self.path("runs", run, "run.json")) or "{}")
             except ValueError:
@@ -191,12 +190,12 @@ class Host:
 
 
 def reason_class(reason):
-    """A reason without what differs from run to run."""
+    """Returns a reason with its numbers replaced, so that equal reasons of different runs compare equal."""
     reason = re.sub(r"\d+", "N", reason)
     return reason[:70]
 
 
-def list_of(path):
+def list_directory(path):
     try:
         return sorted(os.listdir(path))
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A FastCGI client of one request, small enough to see everything that goes over the wire."""
+"""A FastCGI client for one request."""
 
 import socket
 import struct
@@ -17,7 +17,7 @@ def pair(name, value):
 
 
 class Request:
-    """A request on its way. `answer()` waits for its end, `abort()` hangs up."""
+    """A sent FastCGI request. `answer()` waits for the end of the response, `abort()` closes the connection."""
 
     def __init__(self, address, script, query):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
@@ -43,12 +43,12 @@ class Request:
         while len(data) < size:
             chunk = self.socket.recv(size - len(data))
             if not chunk:
-                raise ConnectionError("the server hung up")
+                raise ConnectionError("the server closed the connection")
             data += chunk
         return data
 
     def answer(self):
-        """The page's output after its headers, or None when the server hung up."""
+        """Returns the response body, or None when the server closed the connection early."""
         out = b""
         try:
             while True:

@@ -1,4 +1,4 @@
-"""The frame socket of a supervisor, spoken to as the extension does: newline-delimited JSON."""
+"""Client of a supervisor's frame socket: newline-delimited JSON, as the PHP extension sends it."""
 
 import json
 import os
@@ -16,8 +16,8 @@ def task(goal):
     return {"schema": "wp-codebox/task-input/v1", "version": 1, "goal": goal}
 
 
-class Conversation:
-    """A supervisor and the caller's end of its frame socket."""
+class SupervisorClient:
+    """A supervisor process and the caller's end of its frame socket."""
 
     def __init__(self, bench, agent, **changes):
         self.bench = bench
@@ -31,7 +31,7 @@ class Conversation:
             "task": task("Run a command"), "agent": {"kind": "command", "argv": ["sh", "-c", agent]}, "limits": {"wall_clock_ms": 60000},
             "mounts": [{"source": source, "target": "/workspace/plugin", "mode": "readwrite"}],
             "provenance": {"requester": "the frames of a test"}, **changes}
-        # Further members of the first frame.
+        # Additional members of the `start` frame.
         self.first = {}
         self.socket = self.buffer = self.process = None
 
@@ -45,7 +45,7 @@ class Conversation:
         return self.begin()
 
     def connect(self, address):
-        """Meets a supervisor that a socket unit starts."""
+        """Connects to a socket unit, which starts a supervisor for the connection."""
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(address)
         return self.begin()
@@ -60,14 +60,14 @@ class Conversation:
         return self
 
     def frame(self):
-        """The next frame, none at the end of the stream."""
+        """Returns the next frame, None at the end of the stream."""
         while b"\n" not in self.buffer:
             try:
                 piece = self.socket.recv(1 << 20)
             except ConnectionResetError:
                 piece = b""
             except TimeoutError:
-                raise Failed("no frame for two minutes") from None
+                raise Failed("the supervisor sent no frame for two minutes") from None
             if not piece:
                 return None
             self.buffer += piece
@@ -76,15 +76,15 @@ class Conversation:
 
     def accepted(self):
         frame = self.frame()
-        must(frame and frame["type"] == "accepted" and frame["run_id"] == self.run_id, f"not accepted: {frame}")
+        must(frame and frame["type"] == "accepted" and frame["run_id"] == self.run_id, f"the supervisor did not accept the run: {frame}")
         return self
 
     def until(self, kind, text=""):
-        """Reads on to an event of this type, or to the last frame."""
+        """Reads frames until an event of this type with this text; fails at the last frame."""
         while True:
             frame = self.frame()
             if frame is None or frame["type"] != "event":
-                raise Failed(f"no {kind} came: {json.dumps(frame)[:600]}")
+                raise Failed(f"no {kind} event arrived: {json.dumps(frame)[:600]}")
             if frame["event"]["type"] == kind and text in json.dumps(frame):
                 return frame["event"]
 
@@ -102,7 +102,7 @@ class Conversation:
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.run_id)
 
     def ended(self, seconds=120):
-        """The supervisor's exit, which must come."""
+        """Waits for the supervisor and returns its exit status; kills it and fails after `seconds`."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -118,11 +118,11 @@ class Conversation:
         return runs(self.bench, "get", self.run_id, *arguments).expect(0).json
 
     def await_end(self, seconds=120):
-        """What is known of the run once it has ended."""
-        return awaited(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
+        """Waits until the run has ended and returns its record."""
+        return poll_until(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
 
 
-def awaited(look, holds, seconds=120):
+def poll_until(look, holds, seconds=120):
     deadline = time.monotonic() + seconds
     while True:
         seen = look()
@@ -133,11 +133,11 @@ def awaited(look, holds, seconds=120):
 
 
 def runs(bench, command, *arguments):
-    """`wp-codebox runs` for the bench's site, in the words of the extension."""
+    """Calls `wp-codebox runs` for the bench's site and returns the extension's form of the documents."""
     form = ["--form", "view"] if command in ("list", "cancel") else []
     return bench.call("runs", command, *form, *arguments, "--state", bench.state, "--site", bench.site, "--json")
 
 
 def registry(bench, command, *arguments):
-    """The same in the words of the run registry."""
+    """Calls `wp-codebox runs` for the bench's site and returns the run registry's form of the documents."""
     return bench.call("runs", command, *arguments, "--state", bench.state, "--site", bench.site, "--json")

@@ -1,4 +1,4 @@
-"""Ranges of uids for guests, and a file system without idmapped mounts."""
+"""First uid of the guest ranges in tests, and a file system without idmapped mounts."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ FIRST = 1_912_345_000
 
 @contextlib.contextmanager
 def without_idmapped_mounts(bench, lower):
-    """The directory on a file system that has none (EINVAL): an overlay."""
+    """Mounts the directory as an overlay, which rejects idmapped mounts with EINVAL."""
     places = [os.path.join(bench.directory, f"overlay-{name}") for name in ("upper", "work", "merged")]
     for place in places:
         shutil.rmtree(place, ignore_errors=True)

@@ -1,9 +1,8 @@
-"""A small internet for the tests: two hosts on addresses of a namespace made for them.
+"""Two HTTP hosts inside a network namespace of the test process.
 
-Each test process enters a network and a mount namespace of its own. There, TEST-NET
-addresses lie on the loopback interface, /etc/hosts names them, and the file of trusted
-certificates ends with an authority made for the test. The product sees an ordinary host:
-it has no switch for tests. Nothing leaves the namespace; it has no route.
+Each test process unshares its network and mount namespace. There, the loopback interface has
+TEST-NET addresses, /etc/hosts names them, and the CA bundle ends with a test authority. The
+product needs no test switch. The namespace has no route, so no packet leaves it.
 """
 
 import ctypes
@@ -16,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 
-#: TEST-NET-3: public as far as rules go, routed nowhere.
+#: TEST-NET-3: the policy treats it as public, and no network routes it.
 ADDRESS = "203.0.113.10"
 HOSTS = f"""127.0.0.1 localhost
 {ADDRESS} allowed.test other.test
@@ -31,11 +30,11 @@ MS_REC, MS_PRIVATE = 0x4000, 0x40000
 
 
 def enter():
-    """Moves this process, and so each it starts, to a network and a mount namespace of its own."""
+    """Unshares the network and mount namespace of this process and its later children."""
     libc = ctypes.CDLL(None, use_errno=True)
     for done in (libc.unshare(CLONE_NEWNET | CLONE_NEWNS), libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)):
         if done != 0:
-            raise OSError(ctypes.get_errno(), "only root can make the namespaces of this suite")
+            raise OSError(ctypes.get_errno(), "only root can create the namespaces of this suite")
 
 
 def command(*arguments):
@@ -43,16 +42,16 @@ def command(*arguments):
 
 
 class World:
-    """Addresses, names, certificates and the hosts that answer."""
+    """Addresses, host names, certificates and HTTP servers of the test hosts."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix="codebox-egress.")
         os.chmod(self.directory, 0o755)
         self.requests = []
-        #: What /store was sent, and how /stored writes it.
+        #: The credential that /store received, and the function that formats it for /stored.
         self.kept, self.stored = "", lambda text: [text.encode()]
         self.lock = threading.Lock()
-        #: A request to /hold waits for this, so that a test can look around meanwhile.
+        #: /hold sets `held` and waits for `release`, so that a test can inspect the host meanwhile.
         self.held, self.release = threading.Event(), threading.Event()
         command("ip", "link", "set", "lo", "up")
         command("ip", "address", "add", f"{ADDRESS}/32", "dev", "lo")
@@ -69,7 +68,7 @@ class World:
         return os.path.join(self.directory, name)
 
     def cover(self, target, content):
-        """Shows other contents at a path, in this mount namespace only."""
+        """Bind-mounts a file with this content over a path, in this mount namespace only."""
         source = self.path("cover-" + target.strip("/").replace("/", "-"))
         with open(source, "wb") as file:
             file.write(content)
@@ -152,13 +151,13 @@ class World:
         for name, value in {**headers, "Content-Type": "text/plain", "Content-Length": str(len(data)), "Connection": "close"}.items():
             request.send_header(name, value)
         request.end_headers()
-        # In two pieces, so that what is echoed arrives split.
+        # Two writes, so that an echoed secret may arrive split across reads.
         middle = len(data) // 2
         request.wfile.write(data[:middle])
         request.wfile.flush()
         request.wfile.write(data[middle:])
 
     def seen(self, **wanted):
-        """Requests that reached a host, newest last."""
+        """Returns the requests that reached a host, newest last."""
         with self.lock:
             return [row for row in self.requests if all(row[key] == value for key, value in wanted.items())]

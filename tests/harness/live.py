@@ -1,4 +1,4 @@
-"""The live protocol: what a client asks the supervisor of a run, on the run's control socket."""
+"""Client of the live protocol on a run's control socket."""
 
 import json
 import os
@@ -6,12 +6,12 @@ import socket
 
 from .checks import Failed
 
-#: Types of the frame that ends a conversation.
+#: Types of the final frame of a request.
 FINAL = ("answer", "error", "exited")
 
 
 def connect(directory, seconds=120):
-    """A connection to the control socket in a run's directory. The path may be longer than a socket address can be."""
+    """Connects to the control socket in a run's directory. Uses /proc/self/fd because the path may exceed 107 bytes."""
     stream = socket.socket(socket.AF_UNIX)
     stream.settimeout(seconds)
     opened = os.open(directory, os.O_PATH | os.O_DIRECTORY)
@@ -26,14 +26,14 @@ def connect(directory, seconds=120):
 
 
 def send(directory, request, actor="test", seconds=120):
-    """Sends a request; answers the open connection."""
+    """Sends a request and returns the open connection."""
     stream = connect(directory, seconds)
     stream.sendall(json.dumps({"live": 1, "actor": actor, "request": request}).encode() + b"\n")
     return stream
 
 
 def ask(directory, request, actor="test", seconds=120):
-    """Sends a request; answers the frame that ends the conversation."""
+    """Sends a request and returns its final frame."""
     with send(directory, request, actor, seconds) as stream:
         for line in stream.makefile("rb"):
             reply = json.loads(line)

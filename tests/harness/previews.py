@@ -1,4 +1,4 @@
-"""A run that holds its sandbox, as a test sees it: its address, its id, its end."""
+"""Starts runs that are held for a preview, and sends HTTP requests to the preview."""
 
 import contextlib
 import http.client
@@ -32,7 +32,7 @@ echo $user->user_login;
 
 
 def free_port():
-    """One that is free and stays so: the kernel gives it to nobody who asks for any."""
+    """Returns a free port below the ephemeral range, which the kernel does not hand out for port 0."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         lowest = int(file.read().split()[0])
     for port in random.sample(range(lowest // 2, lowest), 200):
@@ -45,32 +45,32 @@ def free_port():
     raise Failed("no port is free")
 
 
-class Held:
-    """A run in the background whose talk is read as it comes."""
+class HeldPreview:
+    """A held run in the background. A thread collects its standard error."""
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench
         self.arguments = bench.run_arguments("--preview-hold", f"{seconds}s", *arguments)
         self.process = bench.start(self.arguments)
-        self.said = ""
-        self.told = threading.Condition()
+        self.stderr = ""
+        self.changed = threading.Condition()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
         for line in self.process.stderr:
-            with self.told:
-                self.said += line.decode("utf-8", "replace")
-                self.told.notify_all()
-        with self.told:
-            self.said += "\0"
-            self.told.notify_all()
+            with self.changed:
+                self.stderr += line.decode("utf-8", "replace")
+                self.changed.notify_all()
+        with self.changed:
+            self.stderr += "\0"
+            self.changed.notify_all()
 
     def address(self, seconds=150):
-        """The printed link."""
-        found = lambda: re.search(r"^preview (\S+) until ", self.said, re.M)  # noqa: E731
-        with self.told:
-            self.told.wait_for(lambda: found() or "\0" in self.said, seconds)
-        must(found(), f"no address was printed: {self.said!r}")
+        """Waits for the printed preview link and returns it."""
+        found = lambda: re.search(r"^preview (\S+) until ", self.stderr, re.M)  # noqa: E731
+        with self.changed:
+            self.changed.wait_for(lambda: found() or "\0" in self.stderr, seconds)
+        must(found(), f"the run printed no preview link: {self.stderr!r}")
         return found().group(1)
 
     @property
@@ -78,7 +78,7 @@ class Held:
         return int(re.search(r":(\d+)/", self.address()).group(1))
 
     def run_id(self):
-        """Of the run of this site whose preview is here."""
+        """Returns the id of the run whose preview has this port."""
         answer = self.bench.call("runs", "list", "--state", self.bench.state, "--site", self.bench.site, "--status", "running", "--json")
         for row in answer.json["runs"]:
             events = self.bench.call("runs", "events", (row.get("run_id") or row["runId"]), "--state", self.bench.state, "--site", self.bench.site, "--json").json["events"]
@@ -87,7 +87,7 @@ class Held:
         raise Failed("no run has this preview")
 
     def supervisor(self):
-        """The process that listens."""
+        """Returns the pid of the process that listens on the preview's port."""
         wanted = f"{self.port:04X}"
         inodes = set()
         with open("/proc/net/tcp", encoding="ascii") as table:
@@ -101,17 +101,17 @@ class Held:
             except OSError:
                 continue
             for name in names:
-                # It closes some while this looks.
+                # The process may close a descriptor during the scan.
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{pid}/fd/{name}") in inodes:
                         return int(pid)
-        raise Failed("nobody listens")
+        raise Failed("no process listens on the preview's port")
 
     def end(self, seconds=120):
-        """Waits for the end; the answer."""
+        """Waits for the command to end and returns its output."""
         output = self.process.stdout.read()
         self.process.wait(timeout=seconds)
-        return Answer(self.arguments, self.process, output, self.said.encode())
+        return Answer(self.arguments, self.process, output, self.stderr.encode())
 
     def cancel(self):
         if self.process.poll() is None:
@@ -119,13 +119,13 @@ class Held:
         return self.end()
 
 
-def converse(bench, run, request):
-    """Asks the supervisor of a run; its last frame."""
+def control_request(bench, run, request):
+    """Sends a request to a run's control socket and returns the final frame."""
     return live.ask(os.path.join(bench.state, "sites", bench.site, "runs", run), request)
 
 
 class Page:
-    """One answer."""
+    """One HTTP response."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -139,7 +139,7 @@ class Page:
         return f"{self.status} {self.headers} {self.body[:300]!r}"
 
 
-def ask(port, path, method="GET", host=None, headers=None, body=None, address="127.0.0.1"):
+def http_request(port, path, method="GET", host=None, headers=None, body=None, address="127.0.0.1"):
     connection = http.client.HTTPConnection(address, port, timeout=30)
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
@@ -156,7 +156,7 @@ def ask(port, path, method="GET", host=None, headers=None, body=None, address="1
         connection.close()
 
 
-FORCED = {
+SECURITY_HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -165,16 +165,16 @@ FORCED = {
 }
 
 
-def forced(page):
-    for name, value in FORCED.items():
+def check_security_headers(page):
+    for name, value in SECURITY_HEADERS.items():
         must(page.header(name) == [value], f"{name} is {page.header(name)} in {page}")
     policies = page.header("content-security-policy")
     must(any(p.startswith("sandbox allow-scripts allow-forms allow-same-origin; default-src 'self'") for p in policies), str(page))
     return page
 
 
-def refused(port, address="127.0.0.1"):
-    """Whether nobody listens there."""
+def connection_refused(port, address="127.0.0.1"):
+    """Whether the kernel refuses connections to the port because no process listens."""
     try:
         socket.create_connection((address, port), timeout=60).close()
         return False
@@ -182,7 +182,7 @@ def refused(port, address="127.0.0.1"):
         return True
 
 
-def soon(condition, seconds=60.0):
+def holds_within(condition, seconds=60.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():
@@ -192,17 +192,17 @@ def soon(condition, seconds=60.0):
 
 
 def document(answer, name):
-    """A document of the bundle."""
+    """Reads a JSON document of the bundle."""
     with open(os.path.join(answer.json["artifacts"]["directory"], name), encoding="utf-8") as file:
         return json.load(file)
 
 
-#: Sandboxes and facts that several cases share, by name.
+#: Held sandboxes and other values that several cases share, by name.
 _SHARED = {}
 
 
 def shared(name, make):
-    """What `make` made at the first call with this name."""
+    """Returns the value that `make` returned at the first call with this name."""
     if name not in _SHARED:
         _SHARED[name] = make()
     return _SHARED[name]
@@ -211,5 +211,5 @@ def shared(name, make):
 def close_shared():
     """Ends the shared sandboxes of this process."""
     for made in _SHARED.values():
-        if isinstance(made, Held) and made.process.poll() is None:
+        if isinstance(made, HeldPreview) and made.process.poll() is None:
             made.cancel()

@@ -1,4 +1,4 @@
-"""Processes of the host, found by their command line: counted, waited for, killed."""
+"""Finds, counts, awaits and kills host processes by their command line."""
 
 import os
 import select
@@ -9,12 +9,12 @@ from .checks import must
 
 
 def sleeper(seconds):
-    """A `sleep` that no other suite on this host has, and no other process of this one: several run side by side."""
+    """Returns a `sleep` command line that is unique to this process, because suites run side by side."""
     return f"sleep {seconds}.{os.getpid()}"
 
 
 def alive(text):
-    """Processes with exactly this command line. Not merely such as speak of it: the caller's own arguments do."""
+    """Returns the processes with exactly this command line. A substring match would also find the calling command."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -27,32 +27,32 @@ def alive(text):
 
 
 def running(text):
-    """How many processes with exactly this command line are alive."""
+    """Returns the number of live processes with exactly this command line."""
     return len(alive(text))
 
 
 def wake(text):
-    """Ends what a guest sleeps in, once it does: a script goes on when the test has looked, however long that took."""
+    """Waits for a guest's `sleep` to start and kills it, so that the guest's script continues."""
     await_count(1, text)
     kill_and_wait(*alive(text))
 
 
 def kill_and_wait(*pids, seconds=120, number=signal.SIGKILL):
-    """Kills processes that are no children, and waits until each is gone with all it held. A signal
-    alone is only on its way: who looks at once may find its locks, files and children as they were."""
+    """Kills processes that are not children and waits until each has ended. Right after the signal alone, the
+    process may still hold its locks, files and children."""
     handles = [os.pidfd_open(pid) for pid in pids]
     try:
         for handle in handles:
             signal.pidfd_send_signal(handle, number)
         for handle in handles:
-            must(select.select([handle], [], [], seconds)[0], f"killed, and still there after {seconds} s")
+            must(select.select([handle], [], [], seconds)[0], f"a killed process still exists after {seconds} s")
     finally:
         for handle in handles:
             os.close(handle)
 
 
 def await_count(wanted, text, seconds=120):
-    """Waits until so many processes with this command line are alive."""
+    """Waits until exactly `wanted` processes with this command line are alive."""
     deadline = time.monotonic() + seconds
     while running(text) != wanted:
         must(time.monotonic() < deadline, f"{running(text)} of {text!r} are alive, not {wanted}, after {seconds} s")
@@ -71,12 +71,12 @@ def ancestor(pid, wanted):
     return False
 
 
-def heard(process, *texts):
-    """Reads what a program prints until it has said these; all of it."""
+def read_until(process, *texts):
+    """Reads a program's standard output until it contains all texts; returns everything read."""
     said = b""
     while not all(text in said for text in texts):
-        must(select.select([process.stdout], [], [], 120)[0], f"no {texts} in {said}")
+        must(select.select([process.stdout], [], [], 120)[0], f"the program printed no {texts} within 120 s: {said}")
         piece = os.read(process.stdout.fileno(), 65536)
-        must(piece, f"it ended without {texts}: {said}")
+        must(piece, f"the program ended its output without {texts}: {said}")
         said += piece
     return said

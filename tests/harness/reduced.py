@@ -1,6 +1,6 @@
-"""A host that forbids user namespaces, for one call of `wp-codebox` and its children.
+"""Simulates a host without user namespaces for one `wp-codebox` call and its children.
 
-A seccomp filter answers EPERM to `unshare(CLONE_NEWUSER)`; child processes inherit it.
+A seccomp filter returns EPERM to `unshare(CLONE_NEWUSER)`; child processes inherit it.
 """
 
 import ctypes
@@ -27,11 +27,11 @@ class Program(ctypes.Structure):
 
 
 def forbid_user_namespaces():
-    """Runs in the child before it becomes the program."""
+    """Installs the seccomp filter; runs in the child between fork and exec."""
     code = b"".join(struct.pack("=HBBI", *row) for row in (
-        (0x20, 0, 0, 0),                                    # the call's number
+        (0x20, 0, 0, 0),                                    # system call number
         (0x15, 0, 3, UNSHARE[platform.machine()]),
-        (0x20, 0, 0, 16),                                   # its first argument
+        (0x20, 0, 0, 16),                                   # first argument
         (0x45, 0, 1, CLONE_NEWUSER),
         (0x06, 0, 0, 0x00050000 | EPERM),
         (0x06, 0, 0, 0x7FFF0000),
@@ -43,7 +43,7 @@ def forbid_user_namespaces():
         os._exit(99)
 
 
-def forbidden(bench, *arguments):
+def run_without_userns(bench, *arguments):
     arguments = bench.run_arguments(*arguments)
     process = subprocess.Popen([bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}, preexec_fn=forbid_user_namespaces)

@@ -1,4 +1,4 @@
-"""Git repositories of the host, with a credential that no guest may see."""
+"""Creates git repositories on the host whose configuration holds a credential."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ TOKEN = "credential-of-the-host"
 
 MARKED = "what-the-guest-may-read"
 
-# At every depth, under every name that git takes for its own on some system, as a directory, file and link.
+# `.git` at several depths, in every spelling that git accepts on some file system, as directory, file and symlink.
 HIDDEN = (".git", "nested/.git", "nested/deep/.GIT", "odd/git~1", "tree/.git", "linked/.git")
 
 
 def repository(bench, name="work"):
-    """A plugin with a repository, one inside it, a work tree whose `.git` is a file, and one whose `.git` is a link."""
+    """Creates a plugin with a repository, a nested repository, a work tree with a `.git` file, and one with a `.git` symlink."""
     source = bench.source(name)
     for path in HIDDEN[:4]:
         os.makedirs(os.path.join(source, path, "hooks"))
@@ -39,8 +39,8 @@ def git(directory, *arguments):
                           cwd=directory, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}).stdout
 
 
-def real(bench, name="real"):
-    """A repository with three commits, a packed part, a tag, a stash, and what nobody else may read in its settings."""
+def history_repository(bench, name="real"):
+    """Creates a repository with three commits, a pack, a tag, and credentials in its configuration."""
     source = bench.source(name)
     git(source, "init", "-q", "-b", "trunk")
     for number in range(3):
@@ -58,10 +58,10 @@ def real(bench, name="real"):
         os.makedirs(os.path.dirname(os.path.join(source, ".git", path)), exist_ok=True)
         with open(os.path.join(source, ".git", path), "a", encoding="utf-8") as file:
             file.write(f"{TOKEN}\n")
-    return of_its_owner(bench, source)
+    return chown_to_state_owner(bench, source)
 
 
-def of_its_owner(bench, source):
+def chown_to_state_owner(bench, source):
     of = os.stat(bench.state)
     for at, directories, files in os.walk(source):
         for name in [at, *(os.path.join(at, name) for name in directories + files)]:

@@ -1,4 +1,4 @@
-"""nginx and php-fpm of a test's own: configuration in a directory, loopback ports, stopped by pid."""
+"""Starts nginx and php-fpm with their own configuration on loopback ports, and stops them by pid."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ NGINX = "/usr/sbin/nginx"
 
 
 def free_ports(count):
-    """Loopback ports that nobody listens on now. All are held until the last is known: no two are the same."""
+    """Returns distinct free loopback ports; every probe socket stays bound until the last port is known."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -21,7 +21,7 @@ def free_ports(count):
 
 
 def can_listen(port):
-    """Whether a port can be listened on: not while any process holds its listener."""
+    """Whether this process can listen on the port. False while another process holds a listening socket."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -33,14 +33,14 @@ def can_listen(port):
 
 
 def answers(port):
-    """Whether somebody accepts connections on a port."""
+    """Whether a process accepts connections on the port."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
 
 
 def wait_until(condition, seconds, what):
-    """Polls; answers the seconds it took."""
+    """Polls until the condition holds and returns the elapsed seconds."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
@@ -50,7 +50,7 @@ def wait_until(condition, seconds, what):
 
 
 def children(pid):
-    """Processes whose parent is `pid`."""
+    """Returns the child processes of `pid`."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(word) for word in file.read().split()]
     return []
@@ -85,7 +85,7 @@ class Server:
         os.kill(self.pid, number)
 
     def stop(self, number=signal.SIGTERM, seconds=60):
-        """Asks it to end; answers the seconds it took. Kills it when it does not."""
+        """Sends the signal, waits for the exit and returns the elapsed seconds. Kills the server after `seconds`."""
         if self.process is None or self.process.poll() is not None:
             return 0.0
         began = time.monotonic()
@@ -102,7 +102,7 @@ class Server:
 
 
 def php_fpm(directory, pools, settings, owner):
-    """php-fpm with pools {name: {port, max_children, settings}}; `settings` hold for all of them."""
+    """Configures php-fpm with pools {name: {port, max_children, settings}}; `settings` apply to all pools."""
     path = os.path.join(directory, "php-fpm.conf")
     lines = ["[global]", f"error_log = {directory}/php-fpm.log", "daemonize = no", f"pid = {directory}/php-fpm.pid"]
     for name, pool in pools.items():
@@ -120,7 +120,7 @@ def php_fpm(directory, pools, settings, owner):
 
 
 def nginx(directory, root, sites):
-    """nginx with sites {port: port of a pool}; answers WordPress in `root`."""
+    """Configures nginx with sites {port: port of a pool} that serve the WordPress in `root`."""
     path = os.path.join(directory, "nginx.conf")
     paths = "".join(f"\t{kind}_temp_path {directory}/nginx-{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     servers = "".join(f"""
@@ -133,7 +133,7 @@ def nginx(directory, root, sites):
 		location / {{ try_files $uri $uri/ /index.php?$args; }}
 		location ~ \\.php$ {{
 			include /etc/nginx/fastcgi_params;
-			# Debian's list leaves the port out of it.
+			# Debian's fastcgi_params omits the port in HTTP_HOST.
 			fastcgi_param HTTP_HOST $host:$server_port;
 			fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
 			fastcgi_pass 127.0.0.1:{pool};

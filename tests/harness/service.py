@@ -1,4 +1,4 @@
-"""A socket-activated supervisor, started by `systemd-socket-activate` instead of a systemd unit."""
+"""Starts a socket-activated supervisor with `systemd-socket-activate` instead of a systemd unit."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 from .checks import must, skip_unless_root
-from .frames import awaited
+from .frames import poll_until
 
 
 class Activator:
-    """systemd's own activation without systemd: a listener that starts the program for each connection."""
+    """A listening socket that starts the program for each connection, as a systemd socket unit does."""
 
     def __init__(self, bench, *program, user=None, accept=True):
         if not shutil.which("systemd-socket-activate"):
@@ -24,14 +24,14 @@ class Activator:
             shutil.chown(place, user)
         self.address = os.path.join(place, "runner.sock")
         program = program or (bench.environment["CODEBOX"], "supervise")
-        # The prefix stands for what the unit sets.
+        # setpriv stands for NoNewPrivileges= in the unit.
         self.process = subprocess.Popen(
             ["systemd-socket-activate", *(["--accept"] if accept else []), "-l", self.address,
              "setpriv", "--no-new-privs", *program],
             user=user, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"},
             start_new_session=True)
-        # It has its name before it listens: who connects in between is refused.
-        awaited(lambda: listens(self.address), bool)
+        # The socket file exists before listen(); a connection in between gets ECONNREFUSED.
+        poll_until(lambda: listens(self.address), bool)
         os.chmod(self.address, 0o777)
 
     def __enter__(self):
@@ -43,14 +43,14 @@ class Activator:
 
 
 def listens(path):
-    """Whether a unix socket at this path takes connections, by the kernel's own table."""
+    """Whether a unix socket at this path is listening, according to /proc/net/unix."""
     with open("/proc/net/unix", encoding="utf-8", errors="replace") as table:
         rows = [line.split() for line in table]
     return any(len(row) > 7 and row[7] == path and int(row[3], 16) & 0x10000 for row in rows[1:])
 
 
-def said(address, frame, user):
-    """The first frame that a user is answered."""
+def first_reply(address, frame, user):
+    """Sends a frame as this user and returns the first reply."""
     program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n"
                "try: s.sendall(sys.stdin.buffer.read())\nexcept BrokenPipeError: pass\nsys.stdout.write(s.makefile().readline())\n")
     rights = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}

@@ -1,4 +1,4 @@
-"""Users that exist for one case: with an unused number, and with or without ids in /etc/subuid and /etc/subgid."""
+"""Temporary users for one case, with or without subordinate ids in /etc/subuid and /etc/subgid."""
 
 import contextlib
 import os
@@ -10,14 +10,14 @@ from .checks import must, skip_unless_root
 
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 NAME = "somebody"
-# What maps ids for a user.
+# Set-uid programs that write uid_map and gid_map for a user.
 NEWUIDMAP, NEWGIDMAP = "/usr/bin/newuidmap", "/usr/bin/newgidmap"
 
 
 @contextlib.contextmanager
-def known_as(uid, ids, directory, covered=""):
-    """A prefix that runs a command as this user, in a mount namespace whose tables of users know it. `ids`: the
-    user's first subordinate id and how many there are, or nothing. `covered`: a program that only fails there."""
+def temporary_user(uid, ids, directory, covered=""):
+    """Yields a command prefix that runs a command as this user, in a mount namespace whose /etc/passwd contains the
+    user. `ids`: first subordinate id and count, or None. `covered`: a program replaced by /bin/false there."""
     tables = {"passwd": f"{NAME}:x:{uid}:{uid}::/nonexistent:/bin/sh\n", "group": f"{NAME}:x:{uid}:\n"}
     for name in ("passwd", "group", "subuid", "subgid"):
         text = tables.get(name) or (f"{NAME}:{ids[0]}:{ids[1]}\n" if ids else "")
@@ -33,7 +33,7 @@ def known_as(uid, ids, directory, covered=""):
     holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c", script, directory, covered],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=PATH)
     try:
-        must(holder.stdout.readline() == b"ready\n", "the namespace with its own tables of users was not made")
+        must(holder.stdout.readline() == b"ready\n", "the mount namespace with the user's /etc/passwd could not be created")
         yield ["/usr/bin/nsenter", "-m", "-t", str(holder.pid), "/usr/bin/setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     finally:
         holder.kill()
@@ -42,8 +42,8 @@ def known_as(uid, ids, directory, covered=""):
         holder.stdout.close()
 
 
-class UsersBench(Bench):
-    """A workplace of a user who is not root; what a bench does, it does as that user."""
+class UnprivilegedBench(Bench):
+    """A bench that runs every command as an unprivileged user."""
 
     def __init__(self, bench, uid, prefix):
         self.environment, self.site, self.owner, self.prefix = bench.environment, bench.site, uid, prefix
@@ -64,8 +64,8 @@ class UsersBench(Bench):
 
 
 @contextlib.contextmanager
-def users_bench(bench, ids, covered=""):
-    """The bench of a user with these subordinate ids. The template that takes seconds is built once."""
+def unprivileged_bench(bench, ids, covered=""):
+    """Yields the bench of a user with these subordinate ids. The state directory, and so the template, is reused."""
     if os.geteuid() != 0:
         skip_unless_root("another user")
     if ids:
@@ -74,5 +74,5 @@ def users_bench(bench, ids, covered=""):
     tables = os.path.join(bench.directory, "tables")
     shutil.rmtree(tables, ignore_errors=True)
     os.mkdir(tables)
-    with known_as(uid, ids, tables, covered) as prefix:
-        yield UsersBench(bench, uid, prefix)
+    with temporary_user(uid, ids, tables, covered) as prefix:
+        yield UnprivilegedBench(bench, uid, prefix)

@@ -1,7 +1,7 @@
 """Held sandboxes and their clients."""
 
 import pytest
-from house import Bench
+from held_sandbox import Bench
 
 
 @pytest.fixture(scope="session")

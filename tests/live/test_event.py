@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from house import read_all, until
+from held_sandbox import read_all, wait_until
 
 
 def curl(bench, run, target, *args, timeout=90):
@@ -22,12 +22,12 @@ def messages(text):
     return found
 
 
-def test_events_come_as_lines_and_as_server_sent_events(bench):
+def test_events_stream_as_json_lines_and_server_sent_events(bench):
     run = bench.sandbox()
     bench.exec(run, "--", "echo", "for the journal")
     # A client is told of the end before it is written down.
     kinds = lambda: [event["type"] for event in bench.events(run)]  # noqa: E731
-    until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
+    wait_until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
     journal = bench.events(run)
     call = {"live": 1, "actor": "x", "request": {"type": "events", "follow": "now"}}
     lines = [json.loads(line) for line in bench.raw(run, json.dumps(call).encode() + b"\n").splitlines()]
@@ -45,7 +45,7 @@ def test_events_come_as_lines_and_as_server_sent_events(bench):
     assert len(ids) == 1 and {e["type"] for e in bus if e.get("executionId") == ids[0]} == {"AGENT_EXEC_CMD", "RUNTIME_OUTPUT", "RUNTIME_EXIT"}
 
 
-def test_a_follower_hears_the_run_to_its_end(bench):
+def test_event_stream_ends_with_the_run(bench):
     run = bench.start()
     with bench.connect(run) as client:
         client.sendall(b"GET /events?projection=journal HTTP/1.1\r\nHost: sandbox\r\n\r\n")
@@ -53,13 +53,13 @@ def test_a_follower_hears_the_run_to_its_end(bench):
         bench.ask(run, {"type": "close"})
         text = read_all(client).decode()
     assert text.startswith("HTTP/1.1 200 OK\r\n") and "Access-Control" not in text
-    bench.until_ended(run)
+    bench.await_end(run)
     heard = [m["event"] for m in messages(text) if "event" in m]
     assert heard == [e["type"] for e in bench.events(run)], heard
     assert heard[-1] == "runtime.artifacts.collected"
 
 
-def test_nothing_else_is_served(bench):
+def test_other_http_requests_on_the_control_socket_are_refused(bench):
     run = bench.sandbox()
     for request, status in [
         ("GET / HTTP/1.1\r\nHost: sandbox", 404),

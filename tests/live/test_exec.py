@@ -10,10 +10,10 @@ import struct
 import termios
 import time
 
-from house import SECRET, guest_processes, open_exec, sleep, until
+from held_sandbox import SECRET, guest_processes, open_exec, sleep, wait_until
 
 
-def test_streams_status_directory_and_environment_are_the_programs(bench):
+def test_exec_passes_streams_status_directory_and_environment(bench):
     run = bench.sandbox()
     done = bench.exec(run, "--env", "ONE=1", "--env", "TWO", "--", "sh", "-c",
                       "pwd; cat; echo $ONE-$TWO; echo err >&2; exit 7", input="in\n", env={"TWO": "2"})
@@ -31,7 +31,7 @@ def test_streams_status_directory_and_environment_are_the_programs(bench):
     assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
 
 
-def test_what_cannot_be_run_says_why(bench):
+def test_exec_that_cannot_start_returns_a_stable_code(bench):
     run = bench.sandbox()
     for args, code, status in [
         (["--", "no-such-program"], "wp_codebox_agent_program_missing", 125),
@@ -55,17 +55,17 @@ def test_what_cannot_be_run_says_why(bench):
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
 
 
-def test_its_own_time_ends_a_program_and_not_the_sandbox(bench):
+def test_exec_timeout_ends_the_program_and_not_the_sandbox(bench):
     run = bench.sandbox()
     started = time.monotonic()
     done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
     assert time.monotonic() - started < 60
-    until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
+    wait_until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
     assert bench.exec(run, "--", "true").returncode == 0
 
 
-def test_a_terminal_is_the_users(bench):
+def test_exec_tty_forwards_input_size_and_signals(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
@@ -75,23 +75,23 @@ def test_a_terminal_is_the_users(bench):
         size(fd, 100, 30)
         screen = Screen(fd)
         screen.type("PS1='$ '; test -t 0 && test -t 1 && echo is-$((1+1))\r")
-        screen.until("is-2")
+        screen.wait_for("is-2")
         # A prompt has no line end, and comes all the same.
         screen.type("read -p 'name''> ' x\r")
-        screen.until("name> ")
+        screen.wait_for("name> ")
         screen.type("carl\recho got-$x\r")
-        screen.until("got-carl")
+        screen.wait_for("got-carl")
         size(fd, 132, 43)
         os.kill(pid, signal.SIGWINCH)
         screen.type("until [ \"$(stty size)\" = '43 132' ]; do sleep 0.05; done; echo seen-$((1+3))\r")
-        screen.until("seen-4")
+        screen.wait_for("seen-4")
         # The key is a byte to us and a signal to the program.
         screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
-        screen.until("begin-4")
-        until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
+        screen.wait_for("begin-4")
+        wait_until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
         screen.type("\x03")
         screen.type("echo status-$?-\r")
-        screen.until("status-130-")
+        screen.wait_for("status-130-")
         raw = termios.tcgetattr(fd)
         screen.type("exit 9\r")
         _, status = os.waitpid(pid, 0)
@@ -102,7 +102,7 @@ def test_a_terminal_is_the_users(bench):
         os.close(fd)
 
 
-def test_only_a_program_with_a_terminal_steers_the_users(bench):
+def test_terminal_escapes_are_filtered_without_tty(bench):
     """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
     run = bench.sandbox()
     hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
@@ -147,24 +147,24 @@ def on_a_terminal(argv):
     return shown.decode()
 
 
-def test_a_signal_puts_the_terminal_back(bench):
+def test_sigterm_restores_terminal_settings(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", f"echo up; {sleep(71)}"))
     try:
-        Screen(fd).until("up")
+        Screen(fd).wait_for("up")
         assert not termios.tcgetattr(fd)[3] & termios.ICANON
         os.kill(pid, signal.SIGTERM)
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 128 + 15, status
         assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
-        until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
+        wait_until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
     finally:
         os.close(fd)
 
 
-def test_two_clients_at_once_and_one_that_is_killed(bench):
+def test_killed_exec_client_ends_only_its_own_program(bench):
     run = bench.sandbox()
     one = open_exec(bench, run, "--", "sh", "-c", f"read a; echo one $a; {sleep(72)}")
     two = open_exec(bench, run, "--", "sh", "-c", "read a; echo two $a; read b; echo $b; exit 3")
@@ -176,26 +176,26 @@ def test_two_clients_at_once_and_one_that_is_killed(bench):
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
     # What the cases before had started may still be written off.
-    until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
+    wait_until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
     one.send_signal(signal.SIGKILL)
     one.wait()
-    until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
+    wait_until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
     two.stdin.write("still\n")
     two.stdin.flush()
     assert two.stdout.readline() == "still\n" and two.wait() == 3
 
 
-def test_a_client_may_leave_its_program(bench):
+def test_exec_leave_keeps_the_program_after_client_death(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
     assert client.stdout.readline() == "up\n"
     client.send_signal(signal.SIGKILL)
     client.wait()
-    until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
-    until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
+    wait_until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
+    wait_until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
 
 
-def test_signals_of_a_client_reach_its_program(bench):
+def test_sigint_to_exec_client_reaches_the_program(bench):
     run = bench.sandbox()
     client = open_exec(bench, run, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.1; done")
     assert client.stdout.readline() == "up\n"
@@ -203,7 +203,7 @@ def test_signals_of_a_client_reach_its_program(bench):
     assert client.stdout.readline() == "caught\n" and client.wait() == 5
 
 
-def test_secrets_are_replaced_on_every_way_out(bench):
+def test_exec_output_and_journal_redact_secrets(bench):
     run = bench.start("--policy", policy(bench), "--secret-env", "API_KEY", env={"API_KEY": SECRET})
     # The guest has the value only because the policy exposes it: the control.
     done = bench.exec(run, "--", "sh", "-c", "echo ${#API_KEY}; echo $API_KEY; printf %s $API_KEY; sleep 0.2; echo")
@@ -218,7 +218,7 @@ def test_secrets_are_replaced_on_every_way_out(bench):
     bench.ask(run, {"type": "close"})
 
 
-def test_a_slow_reader_holds_up_nobody(bench):
+def test_slow_exec_client_does_not_delay_others(bench):
     run = bench.sandbox()
     call = {"live": 1, "actor": "slow", "request": {"type": "exec", "argv": ["sh", "-c", "yes | head -c 30000000"]}}
     with bench.connect(run) as slow:
@@ -228,10 +228,10 @@ def test_a_slow_reader_holds_up_nobody(bench):
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
         assert time.monotonic() - started < 60, "others waited for the one who does not read"
-    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
 
 
-def test_readers_that_halt_lose_nothing(bench):
+def test_pausing_readers_lose_no_output(bench):
     """The last words of a program lie in its pipe when it has ended, and its client takes them one by one."""
     run = bench.start(hold="5m")
     assert bench.exec(run, "--", "true").returncode == 0
@@ -261,7 +261,7 @@ def test_readers_that_halt_lose_nothing(bench):
     bench.ask(run, {"type": "close"})
 
 
-def test_output_beyond_the_limit_keeps_both_ends_in_the_record(bench):
+def test_output_over_the_limit_is_truncated_only_in_the_record(bench):
     run = bench.start("--output-limit", "4K")
     script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
     done = bench.exec(run, "--", "sh", "-c", script)
@@ -269,7 +269,7 @@ def test_output_beyond_the_limit_keeps_both_ends_in_the_record(bench):
     assert len(done.stdout) == 200012 and done.stdout.endswith("\nlast\n"), len(done.stdout)
     bench.exec(run, "--", "echo", "short")
     bench.ask(run, {"type": "close"})
-    bench.until_ended(run)
+    bench.await_end(run)
     ends = [event["data"] for event in bench.events(run) if event["type"].endswith(".command.finished")]
     long = [data for data in ends if data.get("outputTruncated")]
     assert [(data["stdoutTruncated"], data["stdoutBytes"], "stderrTruncated" in data) for data in long] == [(True, 200012, False)], ends
@@ -302,8 +302,8 @@ class Screen:
     def type(self, text):
         os.write(self.fd, text.encode())
 
-    def until(self, text, patience=30):
-        end = time.monotonic() + patience
+    def wait_for(self, text, seconds=30):
+        end = time.monotonic() + seconds
         while text not in self.seen:
             left = end - time.monotonic()
             assert left > 0, f"no {text!r}: {self.seen!r}"

@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 
-from house import guest_processes, sleep, until
+from held_sandbox import guest_processes, sleep, wait_until
 
 FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
@@ -23,7 +23,7 @@ MIB = 1 << 20
 SIZE = 1024 * MIB if FULL else 4 * MIB
 # Longer than the 20 s for which one side once waited for the other.
 PAUSE = 150 if FULL else 25
-PATIENCE = 3600 if FULL else 300
+TIMEOUT_SECONDS = 3600 if FULL else 300
 
 
 def pattern(size):
@@ -96,7 +96,7 @@ class Raw:
 
     def __init__(self, bench, run, argv, **request):
         self.socket = bench.connect(run)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(TIMEOUT_SECONDS)
         self.file = self.socket.makefile("rb")
         self.say({"live": 1, "actor": "flow", "request": {"type": "exec", "argv": argv, **request}})
 
@@ -129,7 +129,7 @@ def stdin(data):
     return {"type": "stdin", "base64": base64.b64encode(data).decode()}
 
 
-def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
+def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
     """Side by side: a program that reads late and a client that does; with CODEBOX_FULL=1 also both in turn."""
     run = bench.start("--hold-max", "120m", hold="120m") if FULL else bench.sandbox()
     wanted = digest(pattern(SIZE))
@@ -141,7 +141,7 @@ def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
         with subprocess.Popen(argv, stdin=feeder_in, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:
             os.close(feeder_in)
             fill(feeder_out, pattern(SIZE))
-            out, err = reader.communicate(timeout=PATIENCE)
+            out, err = reader.communicate(timeout=TIMEOUT_SECONDS)
         assert (reader.returncode, out.split()[:1]) == (0, [wanted]), (reader.returncode, out, err)
 
     def late_client():
@@ -149,7 +149,7 @@ def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
         count = SIZE // MIB
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
-            until(lambda: full(raw.socket), what="a full socket")
+            wait_until(lambda: full(raw.socket), what="a full socket")
             # No event tells that the time is up for a sandbox that counts it.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
@@ -175,7 +175,7 @@ def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
                     paused = True
                     time.sleep(PAUSE)
             feeder.join()
-            assert (both.wait(PATIENCE), whole.hexdigest()) == (0, wanted), (both.returncode, seen, both.stderr.read())
+            assert (both.wait(TIMEOUT_SECONDS), whole.hexdigest()) == (0, wanted), (both.returncode, seen, both.stderr.read())
 
     def guarded(side):
         try:
@@ -195,7 +195,7 @@ def test_sides_that_pause_longer_than_twenty_seconds_lose_nothing(bench):
     assert not failures, failures
 
 
-def test_a_signal_passes_a_full_input(bench):
+def test_signal_reaches_a_program_with_full_stdin(bench):
     run = bench.sandbox()
     script = 'trap "exit 5" INT; echo up; while :; do sleep 0.1; done'
     with client(bench, run, "--", "sh", "-c", script) as full:
@@ -206,17 +206,17 @@ def test_a_signal_passes_a_full_input(bench):
         assert full.wait(60) == 5, full.stderr.read()
 
 
-def test_a_signal_and_input_pass_a_full_output(bench):
+def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
     """A client that does not read holds up its program's output, and nothing of what it says."""
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
     with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
-        until(lambda: full(silent.socket), what="a full socket")
+        wait_until(lambda: full(silent.socket), what="a full socket")
         silent.say(stdin(b"words"))
-        until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
+        wait_until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
         silent.say({"type": "signal", "signal": "USR1"})
         # The program is over, and its status says so, before anybody reads its output.
-        until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+        wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
         *_, last = silent.replies()
     assert last["type"] == "exited" and last.get("code") == 6, last
 
@@ -230,24 +230,24 @@ def full(reader):
     return seen[0] > 0 and len(set(seen)) == 1
 
 
-def test_a_client_that_dies_gives_no_end_of_input(bench):
+def test_killed_client_does_not_signal_end_of_input(bench):
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-got flow-whole")
     script = "cat >flow-got; echo whole >flow-whole"
     with client(bench, run, "--", "sh", "-c", script) as dying:
         dying.stdin.write(b"x" * MIB)
         dying.stdin.flush()
-        until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
+        wait_until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
         dying.kill()
         dying.wait(60)
-    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
     assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took a part for the whole"
     # The control: an end that is one.
     assert bench.exec(run, "--", "sh", "-c", script, input="all").returncode == 0
     assert shell(bench, run, "cat flow-got flow-whole") == "allwhole\n"
 
 
-def test_a_line_that_is_no_input_ends_the_program(bench):
+def test_malformed_stdin_message_ends_the_program(bench):
     run = bench.sandbox()
     cut = json.dumps(stdin(b"lost")).encode()[:-9]
     for bad in ({"type": "stdin", "base64": "!!"}, b'"x"\n', cut + json.dumps(stdin(b"next")).encode() + b"\n", {"type": "stdin"}):
@@ -268,7 +268,7 @@ def test_a_line_that_is_no_input_ends_the_program(bench):
     assert bench.exec(run, "--", "cat", input="alive").stdout == "alive"
 
 
-def test_clients_with_and_without_credit_get_the_same_bytes(bench):
+def test_stdin_with_and_without_credit_delivers_equal_bytes(bench):
     """The plain one in lines that are cut at every byte."""
     run = bench.sandbox()
     words = [bytes([n]) * (n + 1) + b"\n" for n in range(64)]
@@ -283,7 +283,7 @@ def test_clients_with_and_without_credit_get_the_same_bytes(bench):
         assert b"".join(printed(r) for r in replies if r["type"] == "output") == b"".join(words) and replies[-1]["code"] == 0
 
 
-def test_a_program_that_closes_its_input_stops_the_producer(bench):
+def test_closed_program_stdin_stops_the_producer(bench):
     run = bench.sandbox()
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as producer:
         argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")
@@ -299,7 +299,7 @@ def test_a_program_that_closes_its_input_stops_the_producer(bench):
             assert consumer.wait(60) == 128 + signal.SIGTERM
 
 
-def test_input_that_cannot_be_read_kills_the_program(bench):
+def test_unreadable_stdin_kills_the_program(bench):
     """A directory as standard input: the read fails, and a failed read is no end of input."""
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-whole")

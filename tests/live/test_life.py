@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from house import guest_processes, kill, open_exec, sleep, until
+from held_sandbox import guest_processes, kill, open_exec, sleep, wait_until
 
 
 def states(bench, run):
@@ -12,11 +12,11 @@ def states(bench, run):
     return [change["to"] for change in changes], changes
 
 
-def test_its_time_ends_it_and_its_work_is_kept(bench):
+def test_expired_hold_ends_the_sandbox_with_a_bundle(bench):
     run = bench.start(hold="12s")
     assert bench.exec(run, "--", "sh", "-c", "echo made >made.txt").returncode == 0
     client = open_exec(bench, run, "--", *sleep(73).split())
-    shown = bench.until_ended(run)
+    shown = bench.await_end(run)
     assert client.wait(120) != 0 and not guest_processes(sleep(73))
     assert shown["outcome"] == "succeeded", shown
     names, changes = states(bench, run)
@@ -27,16 +27,16 @@ def test_its_time_ends_it_and_its_work_is_kept(bench):
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_sandbox_not_held", done
 
 
-def test_nobody_uses_it_and_it_ends(bench):
+def test_idle_sandbox_ends_after_hold_idle(bench):
     run = bench.start("--hold-idle", "15s", hold="5m")
     # A program that runs is use, however silent.
     assert bench.exec(run, "--", "sleep", "17").returncode == 0
-    shown = bench.until_ended(run)
+    shown = bench.await_end(run)
     assert shown["outcome"] == "succeeded", shown
     assert states(bench, run)[1][3]["reason"] == "nobody used it"
 
 
-def test_a_request_with_an_unknown_member_is_refused(bench):
+def test_request_with_an_unknown_member_is_refused(bench):
     run = bench.start(hold="5m")
     assert bench.ask(run, {"type": "status"})["type"] == "answer", "the control"
     for request, member in (
@@ -49,7 +49,7 @@ def test_a_request_with_an_unknown_member_is_refused(bench):
         assert f"`{member}`" in refused["error"]["message"], refused
 
 
-def test_it_lives_longer_when_asked_and_never_too_long(bench):
+def test_extend_ttl_is_bounded_by_hold_max(bench):
     run = bench.start("--hold-max", "45s", hold="10s")
     first = bench.ask(run, {"type": "status"})["answer"]
     refused = bench.ask(run, {"type": "extend_ttl", "ttl_ms": 60_000})
@@ -60,12 +60,12 @@ def test_it_lives_longer_when_asked_and_never_too_long(bench):
     now = bench.ask(run, {"type": "status"})["answer"]
     assert now["state"] in ("ready", "active") and now["maxExpiresAt"] == longer["maxExpiresAt"], (first, now)
     assert bench.ask(run, {"type": "extend_ttl", "ttl_ms": 1000})["type"] == "answer", "and shorter"
-    shown = bench.until_ended(run, patience=120)
+    shown = bench.await_end(run, seconds=120)
     changes = states(bench, run)[1]
     assert any(c["actor"] == "cli:extender" for c in changes) and shown["outcome"] == "succeeded", changes
 
 
-def test_a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
+def test_stopped_guest_sync_fails_when_the_hold_expires(bench):
     """Its program that carries files is stopped: whoever asks for some waits, but not longer than the sandbox lives."""
     run = bench.start(hold="5m")
     tree = {"type": "sync_out", "path": "/workspace/plugin", "everything": True}
@@ -74,54 +74,54 @@ def test_a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
     assert bench.exec(run, "--", "sh", "-c", halt).stdout == "halted\n"
     assert bench.ask(run, {"type": "extend_ttl", "ttl_ms": 15000})["type"] == "answer"
     assert bench.ask(run, tree)["error"]["code"] == "wp_codebox_run_failed"
-    assert bench.until_ended(run, patience=60)["outcome"] == "succeeded"
+    assert bench.await_end(run, seconds=60)["outcome"] == "succeeded"
 
 
-def test_who_closes_it_says_why(bench):
+def test_close_records_actor_and_reason(bench):
     run = bench.start()
     answer = bench.ask(run, {"type": "close", "reason": "enough for today"}, actor="cli:closer")
     assert answer["type"] == "answer", answer
-    assert bench.until_ended(run)["outcome"] == "succeeded"
+    assert bench.await_end(run)["outcome"] == "succeeded"
     last = [c for c in states(bench, run)[1] if c["to"] == "destroying"][0]
     assert (last["actor"], last["reason"]) == ("cli:closer", "enough for today"), last
 
 
-def test_a_cancellation_ends_it_and_everybody_in_it(bench):
+def test_cancellation_ends_the_sandbox_and_its_programs(bench):
     run = bench.start()
     client = open_exec(bench, run, "--", "sh", "-c", f"echo up; {sleep(74)}")
     assert client.stdout.readline() == "up\n"
     assert bench.call("runs", "cancel", run).returncode == 0
     assert client.wait(120) not in (0, None)
-    shown = bench.until_ended(run)
+    shown = bench.await_end(run)
     assert shown["outcome"] == "cancelled" and not guest_processes(sleep(74)), shown
 
 
-def test_nothing_survives_its_supervisor(bench):
+def test_guest_dies_with_its_killed_supervisor(bench):
     run = bench.start()
     client = open_exec(bench, run, "--", "sh", "-c", f"echo up; {sleep(75)}")
     assert client.stdout.readline() == "up\n"
     assert guest_processes(sleep(75))
     kill(bench.supervisor(run))
-    until(lambda: not guest_processes(sleep(75)), what="the end of the guest")
+    wait_until(lambda: not guest_processes(sleep(75)), what="the end of the guest")
     assert client.wait(120) == 125
-    shown = bench.until_ended(run)
+    shown = bench.await_end(run)
     assert shown["outcome"] == "failed" and shown["error"]["data"]["supervisor"]["cause"] == "killed", shown
     assert "its process was killed by a signal" in shown["error"]["message"], shown
 
 
-def test_a_guest_that_dies_is_a_failure(bench):
+def test_guest_ended_by_memory_limit_is_failed(bench):
     run = bench.start("--memory", "200M")
     done = bench.exec(run, "--", "php", "-d", "memory_limit=-1", "-r",
                       "$a = []; while (true) { $a[] = str_repeat('x', 1 << 20); }")
     assert done.returncode != 0, done
     # One process that meets its own limit fails by itself; all together end the guest.
     bench.exec(run, "--", "sh", "-c", "for i in 1 2 3; do php -d memory_limit=-1 -r '$a=str_repeat(\"x\",120<<20);sleep(20);' & done; wait")
-    shown = bench.until_ended(run)
+    shown = bench.await_end(run)
     assert shown["outcome"] == "failed", shown
     assert states(bench, run)[0][-3:] == ["failed", "destroying", "destroyed"]
 
 
-def test_a_guest_that_is_killed_says_which_process_and_by_what(bench):
+def test_killed_guest_names_the_process_and_signal(bench):
     """Its first process, its launcher and what started that, each in a sandbox of its own."""
     started = []
     for seconds in (83, 84, 85):
@@ -138,7 +138,7 @@ def test_a_guest_that_is_killed_says_which_process_and_by_what(bench):
         processes = ["first", "launcher", "spawner"] if b"spawner" in file.read() else ["first", "launcher"]
     for at, (run, client, pids) in enumerate(started[:len(processes)]):
         kill(pids[at])
-        shown = bench.until_ended(run)
+        shown = bench.await_end(run)
         death = shown["error"]["data"]["death"]
         death.pop("hostOomKills", None)
         assert shown["outcome"] == "failed" and death == {"process": processes[at], "signal": 9}, shown
@@ -162,7 +162,7 @@ def is_first(pid):
         return next(line for line in file if line.startswith("NSpid:")).split()[-1] == "1"
 
 
-def test_requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
+def test_requests_wait_until_ready_or_fail_with_the_command(bench):
     run = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(8); echo 1;")
     assert bench.ask(run, {"type": "status"})["answer"]["state"] in ("requested", "provisioning")
     assert bench.exec(run, "--", "echo", "waited").stdout == "waited\n"
@@ -171,10 +171,10 @@ def test_requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
     refused = bench.ask(plain, {"type": "snapshots"})
     # Its command fails: it never comes to be held, and whoever waited is told.
     assert refused["error"]["code"] == "wp_codebox_sandbox_not_held", refused
-    assert bench.until_ended(plain)["outcome"] == "failed"
+    assert bench.await_end(plain)["outcome"] == "failed"
 
 
-def test_hostile_lines_change_nothing(bench):
+def test_malformed_requests_do_not_disturb_the_sandbox(bench):
     run = bench.sandbox()
     call = {"live": 1, "actor": "x", "request": {"type": "status"}}
     for data in [

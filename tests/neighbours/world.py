@@ -21,10 +21,10 @@ import time
 from vectors import IDENTITY_OF_ITS_OWN
 
 from harness import Failed, must
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 from harness.reduced import POLICY, forbid_user_namespaces
 from harness.service import Activator
-from harness.users import known_as
+from harness.users import temporary_user
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -35,7 +35,7 @@ FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
 # For what takes a fraction of a second; a disturbed neighbour may hang.
-PATIENCE = 30
+TIMEOUT_SECONDS = 30
 # Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
 AS_USER = ("subuid", "alone")
 # Epoll watches that the suite leaves its user.
@@ -110,7 +110,7 @@ class World:
     def probe(self, uid, attack, *words, cwd=None):
         done = self.outside(uid, "probe", attack, *words, cwd=cwd or self.directory)
         try:
-            return done.communicate(timeout=PATIENCE)[0].strip()
+            return done.communicate(timeout=TIMEOUT_SECONDS)[0].strip()
         finally:
             done.kill()
 
@@ -139,7 +139,7 @@ def ended(process):
 
 
 class Site:
-    """What `frames.Conversation` needs to know of a workplace, for one site of a mode."""
+    """What `frames.SupervisorClient` needs to know of a workplace, for one site of a mode."""
 
     def __init__(self, mode, site):
         self.environment, self.state, self.site = mode.world.environment, mode.state, site
@@ -190,7 +190,7 @@ class Mode:
             self.options = ["--identity", "own" if self.name == "own" else "shared", *(["--guest-ids", GUEST_IDS] if self.name == "own" else [])]
         if self.name in AS_USER:
             ids = SUBORDINATE if self.name == "subuid" else None
-            self.prefix = self.stack.enter_context(known_as(self.uid, ids, self.base))
+            self.prefix = self.stack.enter_context(temporary_user(self.uid, ids, self.base))
         if self.name == "socket":
             # The unit's process starts as root; systemd-socket-activate passes a bare environment on.
             self.activator = self.stack.enter_context(Activator(
@@ -211,7 +211,7 @@ class Mode:
         server = self.world.outside(self.uid, "serve", cwd=self.world.directory,
                                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_OF_THE_SERVER,) * 2))
         self.stack.callback(ended, server)
-        return int(line_of(server, r"\d+", PATIENCE) or must(False, "the web server did not start"))
+        return int(line_of(server, r"\d+", TIMEOUT_SECONDS) or must(False, "the web server did not start"))
 
     # The command line.
 
@@ -236,7 +236,7 @@ class Mode:
         if self.name == "reduced":
             forbid_user_namespaces()
 
-    def call(self, *words, seconds=PATIENCE):
+    def call(self, *words, seconds=TIMEOUT_SECONDS):
         """Output of a call that must succeed in this time."""
         process = self.start(*words)
         try:
@@ -255,7 +255,7 @@ class Mode:
 
     def converse(self, site, command, **changes):
         """The same through the socket, as a process of the state's owner asks."""
-        run = Conversation(Site(self, site), command)
+        run = SupervisorClient(Site(self, site), command)
         run.request.update({"agent": {"kind": "command", "argv": command.split()}, **changes})
         run.request["mounts"] = [{"source": self.mount, "target": "/workspace/attack", "mode": "readwrite"},
                                  {"source": self.live, "target": "/workspace/live", "mode": "readonly"}]
@@ -296,7 +296,7 @@ class Mode:
         """An earlier attack has ended the held sandbox."""
         return not glob.glob(f"{self.state}/sites/other/active/{self.held}")
 
-    def new_run(self, *more, seconds=PATIENCE):
+    def new_run(self, *more, seconds=TIMEOUT_SECONDS):
         command = "cat /workspace/live/part-0.php"
         if not self.activator:
             return self.call(*self.run_words("third", command, *more), seconds=seconds)
@@ -310,7 +310,7 @@ class Mode:
         return json.dumps(last)
 
     def web(self):
-        with socket.create_connection(("127.0.0.1", self.server), PATIENCE) as client:
+        with socket.create_connection(("127.0.0.1", self.server), TIMEOUT_SECONDS) as client:
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
             answer = b""
             while piece := client.recv(4096):
@@ -323,7 +323,7 @@ class Mode:
         follower = self.start("runs", "events", self.held, "--state", self.state, "--site", "other", "--follow", "--json")
         try:
             self.exec(word)
-            must(line_of(follower, f".*{word}", PATIENCE), "the follower ended or did not hear of an event")
+            must(line_of(follower, f".*{word}", TIMEOUT_SECONDS), "the follower ended or did not hear of an event")
         finally:
             ended(follower)
 

@@ -72,27 +72,27 @@ def quiet(site):
     must(not lines, "debug.log:\n" + "\n".join(lines[:10]))
 
 
-def test_provisioned_on_sqlite(world):
+def test_full_workflow_on_provisioned_wordpress_with_sqlite(world):
     """WordPress as provisioned, SQLite."""
     whole_path(world, "provisioned", "sqlite")
 
 
-def test_provisioned_on_mariadb(world):
+def test_full_workflow_on_provisioned_wordpress_with_mariadb(world):
     """WordPress as provisioned, MariaDB."""
     whole_path(world, "provisioned", "mariadb")
 
 
-def test_debian_on_mariadb(world):
+def test_full_workflow_on_debian_wordpress_with_mariadb(world):
     """Debian's WordPress 7.1, MariaDB."""
     whole_path(world, "7.1", "mariadb")
 
 
-def test_debian_on_sqlite(world):
+def test_full_workflow_on_debian_wordpress_with_sqlite(world):
     """Debian's WordPress 7.1, SQLite."""
     whole_path(world, "7.1", "sqlite")
 
 
-def test_network_on_mariadb(world):
+def test_multisite_network_partitions_runs_by_blog(world):
     """A network on MariaDB: two blogs, two partitions; uninstalling reaches both."""
     site = world.site("provisioned", "mariadb")
     (site.path / SAMPLE / "sample.php").write_text((site.path / SAMPLE / "sample.php").read_text().replace("hello", "helo"))
@@ -154,12 +154,12 @@ def too_old(world, database):
     quiet(site)
 
 
-def test_old_on_mariadb(world):
+def test_wordpress_6_8_refuses_activation_with_mariadb(world):
     """WordPress 6.8, MariaDB."""
     too_old(world, "mariadb")
 
 
-def test_old_on_sqlite(world):
+def test_wordpress_6_8_refuses_activation_with_sqlite(world):
     """WordPress 6.8, SQLite."""
     too_old(world, "sqlite")
 
@@ -195,7 +195,7 @@ def answers(site, extension):
     return found
 
 
-def test_a_site_answers_as_without_the_plugin(world):
+def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
     """Extension missing, then stale: each public answer is the same byte for byte, each admin page works and says what to do."""
     site = world.site("provisioned", "sqlite")
     site.wp("plugin", "deactivate", "--all", extension=False).expect()

@@ -5,19 +5,19 @@ import threading
 import time
 
 from harness import must, previews
-from harness.previews import Held, ask, converse, forced
-from harness.reduced import forbidden, policy
+from harness.previews import HeldPreview, check_security_headers, control_request, http_request
+from harness.reduced import policy, run_without_userns
 
 
 def shared(bench):
     """One held sandbox, and its run."""
-    held = previews.shared("live", lambda: Held(bench, "--mount", f"{bench.source('live')}:/wordpress/wp-content/plugins/sample", seconds=3000))
+    held = previews.shared("live", lambda: HeldPreview(bench, "--mount", f"{bench.source('live')}:/wordpress/wp-content/plugins/sample", seconds=3000))
     held.address()
     return held, held.run_id()
 
 
 def answered(bench, request):
-    reply = converse(bench, shared(bench)[1], request)
+    reply = control_request(bench, shared(bench)[1], request)
     must(reply["type"] == "answer", str(reply))
     return reply["answer"]
 
@@ -29,18 +29,18 @@ def command(bench, name, *args):
 
 
 def title(port):
-    page = forced(ask(port, "/"))
+    page = check_security_headers(http_request(port, "/"))
     must(page.status == 200, str(page))
     return re.search(r"<title>(.*?)</title>", page.body.decode(), re.S).group(1)
 
 
-def test_visitors_are_answered_while_a_command_runs(bench):
+def test_preview_answers_visitors_while_a_command_runs(bench):
     """Silent and talkative commands, which end only when three visitors were answered meanwhile."""
     port = shared(bench)[0].port
     place = "/wp-content/plugins/sample/lib"
     visit = "<?php file_put_contents( __DIR__ . '/seen', 'v', FILE_APPEND );"
     command(bench, "wordpress.run-php", f"code=file_put_contents( WP_PLUGIN_DIR . '/sample/lib/visit.php', {visit!r} );")
-    must(forced(ask(port, f"{place}/visit.php")).status == 200, "the control: nothing runs")
+    must(check_security_headers(http_request(port, f"{place}/visit.php")).status == 200, "the control: nothing runs")
     for number, noise in enumerate(("", "echo str_repeat( 'x', 400 ), PHP_EOL;")):
         waits = (f"chdir( WP_PLUGIN_DIR . '/sample/lib' ); unlink( 'seen' ); touch( 'begun{number}' ); $until = time() + 40;"
                  f"while ( time() < $until ) {{ clearstatcache(); if ( is_file( 'seen' ) && filesize( 'seen' ) > 2 ) {{ exit( 0 ); }} {noise} usleep( 2000 ); }} exit( 1 );")
@@ -49,15 +49,15 @@ def test_visitors_are_answered_while_a_command_runs(bench):
         running = threading.Thread(target=lambda: results.append(answered(bench, call)))  # noqa: B023
         running.start()
         until = time.monotonic() + 30
-        while forced(ask(port, f"{place}/begun{number}")).status != 200:
+        while check_security_headers(http_request(port, f"{place}/begun{number}")).status != 200:
             must(running.is_alive() and time.monotonic() < until, "the command does not begin")
         for _ in range(3):
-            must(forced(ask(port, f"{place}/visit.php")).status == 200, "a visitor is turned away")
+            must(check_security_headers(http_request(port, f"{place}/visit.php")).status == 200, "a visitor is turned away")
         running.join()
         must(results and results[0]["status"] == "ok", f"visitors waited for the command: {str(results)[:600]}")
 
 
-def test_the_same_address_shows_the_site_that_was_restored(bench):
+def test_preview_address_shows_the_restored_site(bench):
     port = shared(bench)[0].port
     command(bench, "wordpress.wp-cli", "command=option update blogname Kept")
     must(title(port).startswith("Kept"), title(port))
@@ -73,16 +73,16 @@ def test_the_same_address_shows_the_site_that_was_restored(bench):
     must(preview["status"] == "open" and preview["localUrl"] == f"http://127.0.0.1:{port}", str(preview))
 
 
-def test_at_level_reduced_there_is_no_preview_and_no_browser(bench):
+def test_preview_and_browser_are_refused_at_level_reduced(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (
         (["--preview-hold", "1s", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
         (["--command", "wordpress.browser-probe", "--arg", "url=/", "--arg", "capture=none"], "wp_codebox_browser_unavailable", "at isolation level reduced"),
     ):
-        refused = forbidden(bench, *mount, *asked, *allowed)
+        refused = run_without_userns(bench, *mount, *asked, *allowed)
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
         # Judged before a server is started, which would be waited for.
         must("reduced" in refused.stdout and "cannot be served" not in refused.stdout, str(refused))
-        # The control: the same where nothing is forbidden.
+        # The control: the same where nothing is run_without_userns.
         bench.run(*mount, *asked, *allowed).expect(0)

@@ -7,102 +7,102 @@ import time
 import urllib.parse
 
 from harness import await_count, kill_and_wait, must, previews, sleeper, wake
-from harness.previews import SETUP, Held, ask, document, forced, free_port, refused, soon
+from harness.previews import SETUP, HeldPreview, check_security_headers, connection_refused, document, free_port, holds_within, http_request
 
 
 def shared(bench):
     """One held sandbox for the cases that only look."""
     port = previews.shared("port", free_port)
-    held = previews.shared("preview", lambda: Held(
+    held = previews.shared("preview", lambda: HeldPreview(
         bench, "--mount", f"{bench.source('shared')}:/wordpress/wp-content/plugins/sample", "--preview-port", str(port),
         "--command", "wordpress.run-php", "--arg", f"code={SETUP}", seconds=3000))
     held.address()
     return held
 
 
-def test_a_site_is_served_as_by_a_web_server(bench):
+def test_preview_serves_pages_assets_and_hides_private_files(bench):
     held = shared(bench)
     port = held.port
-    must(port == previews.shared("port", free_port), held.said)
+    must(port == previews.shared("port", free_port), held.stderr)
     origin = f"http://127.0.0.1:{port}"
-    front = forced(ask(port, "/"))
+    front = check_security_headers(http_request(port, "/"))
     must(front.status == 200 and f"{origin}/".encode() in front.body, str(front))
-    pretty = forced(ask(port, "/a-pretty-page/"))
+    pretty = check_security_headers(http_request(port, "/a-pretty-page/"))
     must(pretty.status == 200 and b"Sturmvogel" in pretty.body, str(pretty))
-    rest = forced(ask(port, "/wp-json/"))
+    rest = check_security_headers(http_request(port, "/wp-json/"))
     must(rest.status == 200 and f'"home":"{origin}"'.replace("/", "\\/").encode() in rest.body, str(rest))
-    must(forced(ask(port, "/no-such-page/")).status == 404, "a page that is not there")
-    style = forced(ask(port, "/wp-includes/css/dashicons.min.css"))
+    must(check_security_headers(http_request(port, "/no-such-page/")).status == 404, "a page that is not there")
+    style = check_security_headers(http_request(port, "/wp-includes/css/dashicons.min.css"))
     must(style.header("content-type") == ["text/css; charset=UTF-8"] and len(style.body) > 1000, str(style))
-    must(forced(ask(port, "/wp-content/plugins/sample/lib/a.txt")).body == b"one\ntwo\nthree\n", "a file of the mount")
-    must(forced(ask(port, "/wp-admin", headers={"X-Forwarded-Host": "evil.example"})).header("location") == [f"{origin}/wp-admin/"], "the slash")
+    must(check_security_headers(http_request(port, "/wp-content/plugins/sample/lib/a.txt")).body == b"one\ntwo\nthree\n", "a file of the mount")
+    must(check_security_headers(http_request(port, "/wp-admin", headers={"X-Forwarded-Host": "evil.example"})).header("location") == [f"{origin}/wp-admin/"], "the slash")
     for path in ("/wp-config.php", "//wp-config.php", "/%77p-config.php", "/wp-content/database/.ht.sqlite", "/.htaccess",
                  "/wp-content/plugins/sample/.git/config"):
-        page = forced(ask(port, path))
+        page = check_security_headers(http_request(port, path))
         must(page.status == 404 and b"DB_NAME" not in page.body, f"{path}: {page}")
-    must(forced(ask(port, "/wp-admin/../wp-config.php")).status in (400, 404), "dots")
-    listing = forced(ask(port, "/wp-content/plugins/sample/lib/"))
+    must(check_security_headers(http_request(port, "/wp-admin/../wp-config.php")).status in (400, 404), "dots")
+    listing = check_security_headers(http_request(port, "/wp-content/plugins/sample/lib/"))
     must(b"a.txt" not in listing.body, f"a directory was listed: {listing}")
 
 
-def test_names_of_hidden_files_that_are_not_there_are_wordpresss(bench):
+def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
     """A slug may look like one. Who answers is seen by the body: ours for a hidden file is plain text."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
-    page = forced(ask(port, "/wp-config-guide/"))
+    page = check_security_headers(http_request(port, "/wp-config-guide/"))
     must(page.status == 200 and b"Basstoelpel" in page.body, str(page))
-    must(forced(ask(port, "/wp-config-guide")).header("location") == [f"http://127.0.0.1:{port}/wp-config-guide/"], "the canonical address")
+    must(check_security_headers(http_request(port, "/wp-config-guide")).header("location") == [f"http://127.0.0.1:{port}/wp-config-guide/"], "the canonical address")
     for path in ("/release.sql", "/debug.log/today", "/zz~", "/.hidden", "/wp-content/uploads/other.sql"):
-        page = forced(ask(port, path))
+        page = check_security_headers(http_request(port, path))
         must(page.status == 404 and b"</html>" in page.body, f"{path}: {page}")
-    route = forced(ask(port, "/wp-json/notes.sql"))
+    route = check_security_headers(http_request(port, "/wp-json/notes.sql"))
     must(route.status == 404 and b"rest_no_route" in route.body, str(route))
-    must(forced(ask(port, "/wp-content/uploads/a.txt")).body == b"text", "the control")
+    must(check_security_headers(http_request(port, "/wp-content/uploads/a.txt")).body == b"text", "the control")
     for path in ("/wp-config.php", "/wp-config.php/more", "/wp-content/uploads/notes.sql", "/wp-content/uploads/notes.sql/more", "/wp-content/uploads/wp-config-old/a.txt",
                  "/wp-content/uploads/wp-config-old/none", "/wp-content/uploads/gone.log", "/wp-content/database/.ht.sqlite"):
-        page = forced(ask(port, path))
+        page = check_security_headers(http_request(port, path))
         must(ours(page), f"{path}: {page}")
 
 
 def _logged_in(bench, port):
     """The cookies of the first user of the template, whatever its name is, and the answer that set them."""
-    login = forced(ask(port, "/wp-login.php"))
+    login = check_security_headers(http_request(port, "/wp-login.php"))
     cookies = [c.split(";")[0] for c in login.header("set-cookie")]
     form = urllib.parse.urlencode({"log": "admin", "pwd": "visitor-pass", "wp-submit": "1", "testcookie": "1"}).encode()
     name = re.search(r"[\w.@-]+$", _login_name(bench)).group(0)
     form = form.replace(b"log=admin", f"log={urllib.parse.quote(name)}".encode())
-    done = forced(ask(port, "/wp-login.php", "POST", headers={"Cookie": "; ".join(cookies)}, body=form))
+    done = check_security_headers(http_request(port, "/wp-login.php", "POST", headers={"Cookie": "; ".join(cookies)}, body=form))
     must(done.status == 302 and done.header("location") == [f"http://127.0.0.1:{port}/wp-admin/"], str(done))
     cookies += [c.split(";")[0] for c in done.header("set-cookie")]
     return "; ".join(cookies), done
 
 
-def test_a_visitor_logs_in(bench):
+def test_preview_visitor_can_log_in(bench):
     port = shared(bench).port
     cookies, done = _logged_in(bench, port)
     must(not any("domain" in c.lower() for c in done.header("set-cookie")), str(done))
-    inside = forced(ask(port, "/wp-admin/", headers={"Cookie": cookies}))
+    inside = check_security_headers(http_request(port, "/wp-admin/", headers={"Cookie": cookies}))
     must(inside.status == 200 and b"wp-admin-bar" in inside.body, str(inside))
-    outside = forced(ask(port, "/wp-admin/"))
+    outside = check_security_headers(http_request(port, "/wp-admin/"))
     must(outside.status == 302, f"the control: {outside}")
 
 
-def test_a_rest_client_that_overrides_the_method_deletes(bench):
+def test_rest_method_override_header_deletes_a_post(bench):
     """As the block editor does: DELETE is a POST that names the method in a header. Without the header it is an update."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)
-    nonce = ask(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()
+    nonce = http_request(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()
     said = {"Cookie": cookies, "X-WP-Nonce": nonce}
-    made = json.loads(ask(port, "/wp-json/wp/v2/posts", "POST", headers=said, body=b"title=Bent&status=publish").body)
+    made = json.loads(http_request(port, "/wp-json/wp/v2/posts", "POST", headers=said, body=b"title=Bent&status=publish").body)
     must(made["status"] == "publish", json.dumps(made)[:600])
     place = f"/wp-json/wp/v2/posts/{made['id']}"
-    updated = json.loads(forced(ask(port, place, "POST", headers=said, body=b"")).body)
+    updated = json.loads(check_security_headers(http_request(port, place, "POST", headers=said, body=b"")).body)
     must(updated["status"] == "publish", f"the control: {json.dumps(updated)[:600]}")
-    trashed = json.loads(forced(ask(port, place, "POST", headers={**said, "X-HTTP-Method-Override": "DELETE"}, body=b"")).body)
+    trashed = json.loads(check_security_headers(http_request(port, place, "POST", headers={**said, "X-HTTP-Method-Override": "DELETE"}, body=b"")).body)
     must(trashed["status"] == "trash", json.dumps(trashed)[:600])
 
 
-def test_a_login_link_opens_the_admin_area_once(bench):
+def test_preview_login_link_works_once(bench):
     held = shared(bench)
     port, origin = held.port, f"http://127.0.0.1:{held.port}"
     command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
@@ -111,26 +111,26 @@ def test_a_login_link_opens_the_admin_area_once(bench):
     replaced, first = link("--login"), link("--login")
     path = first.removeprefix(origin)
     must(path.startswith("/?preview_login="), first)
-    must(forced(ask(port, path, "HEAD")).status == 405, "a HEAD used it up")
-    must(forced(ask(port, replaced.removeprefix(origin))).status == 403, "a link that was replaced")
-    done = forced(ask(port, path))
+    must(check_security_headers(http_request(port, path, "HEAD")).status == 405, "a HEAD used it up")
+    must(check_security_headers(http_request(port, replaced.removeprefix(origin))).status == 403, "a link that was replaced")
+    done = check_security_headers(http_request(port, path))
     must(done.status == 302 and done.header("location") == [f"{origin}/wp-admin/"], str(done))
     cookies = "; ".join(c.split(";")[0] for c in done.header("set-cookie"))
-    inside = forced(ask(port, "/wp-admin/users.php", headers={"Cookie": cookies}))
+    inside = check_security_headers(http_request(port, "/wp-admin/users.php", headers={"Cookie": cookies}))
     must(inside.status == 200 and b"wp-admin-bar" in inside.body, str(inside))
-    again = forced(ask(port, path))
+    again = check_security_headers(http_request(port, path))
     must(again.status == 403 and b"signs in once" in again.body and not again.header("set-cookie"), str(again))
-    nobody = forced(ask(port, link("--login=nobody-of-this-name").removeprefix(origin)))
+    nobody = check_security_headers(http_request(port, link("--login=nobody-of-this-name").removeprefix(origin)))
     must(nobody.status == 404 and not nobody.header("set-cookie"), str(nobody))
 
 
-def test_a_visitor_cannot_ask_for_the_login_itself(bench):
+def test_preview_visitor_cannot_request_the_login_endpoint(bench):
     port = shared(bench).port
     for headers in ({}, {"X-Codebox-Login": ""}, {"X-Codebox-Login": "admin"}, {"x_codebox_login": "admin"}, {"x.codebox.login": "admin"}):
-        page = forced(ask(port, "/.codebox/login", headers=headers))
+        page = check_security_headers(http_request(port, "/.codebox/login", headers=headers))
         must(page.status == 404 and not [c for c in page.header("set-cookie") if "logged_in" in c], f"{headers}: {page}")
     for key in ("", "0" * 64, "x"):
-        must(forced(ask(port, f"/?preview_login={key}")).status == 403, f"the key {key!r}")
+        must(check_security_headers(http_request(port, f"/?preview_login={key}")).status == 403, f"the key {key!r}")
 
 
 def _login_name(bench):
@@ -139,13 +139,13 @@ def _login_name(bench):
     return "".join(e["data"].get("text", "") for e in answer.json["events"] if e["data"].get("stream") == "stdout").strip()
 
 
-def test_nobody_else_is_answered(bench):
+def test_preview_refuses_foreign_hosts_upgrades_and_tunnels(bench):
     port = shared(bench).port
-    must(forced(ask(port, "/", host=f"rebound.example:{port}")).status == 421, "a name that was rebound")
-    must(forced(ask(port, "/", host=f"localhost:{port}")).status == 200, "the control")
-    must(forced(ask(port, "/", headers={"Upgrade": "websocket", "Connection": "Upgrade"})).status == 501, "an upgrade")
-    must(forced(ask(port, "/sw.js", headers={"Service-Worker": "script"})).status == 403, "a service worker")
-    must(forced(ask(port, "http://127.0.0.1:3128/", host=f"127.0.0.1:{port}")).status == 400, "another port of the guest")
+    must(check_security_headers(http_request(port, "/", host=f"rebound.example:{port}")).status == 421, "a name that was rebound")
+    must(check_security_headers(http_request(port, "/", host=f"localhost:{port}")).status == 200, "the control")
+    must(check_security_headers(http_request(port, "/", headers={"Upgrade": "websocket", "Connection": "Upgrade"})).status == 501, "an upgrade")
+    must(check_security_headers(http_request(port, "/sw.js", headers={"Service-Worker": "script"})).status == 403, "a service worker")
+    must(check_security_headers(http_request(port, "http://127.0.0.1:3128/", host=f"127.0.0.1:{port}")).status == 400, "another port of the guest")
     with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(f"CONNECT 127.0.0.1:3128 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
         must(b" 501 " in raw.makefile("rb").readline(), "a tunnel")
@@ -154,7 +154,7 @@ def test_nobody_else_is_answered(bench):
         must(b" 400 " in raw.makefile("rb").readline(), "two lengths")
 
 
-def test_a_flood_of_slow_connections_is_survived(bench):
+def test_preview_survives_a_flood_of_slow_connections(bench):
     port = shared(bench).port
     slow = []
     for _ in range(300):
@@ -167,17 +167,17 @@ def test_a_flood_of_slow_connections_is_survived(bench):
     must(shared(bench).process.poll() is None, "the run ended")
     for stream in slow:
         stream.close()
-    must(soon(lambda: _answers(port)), "nobody is answered any more")
+    must(holds_within(lambda: _answers(port)), "nobody is answered any more")
 
 
 def _answers(port):
     try:
-        return ask(port, "/wp-includes/css/dashicons.min.css").status == 200
+        return http_request(port, "/wp-includes/css/dashicons.min.css").status == 200
     except OSError:
         return False
 
 
-def test_a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
+def test_taken_preview_port_refuses_the_run_at_once(bench):
     port = shared(bench).port
     began = time.monotonic()
     answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180s", "--preview-port", str(port),
@@ -191,9 +191,9 @@ def test_a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
                   ).expect(1, "wp_codebox_preview_unavailable")
 
 
-def test_a_token_opens_and_nothing_else(bench):
+def test_preview_opens_only_with_its_token(bench):
     """A second preview beside the first; its supervisor is killed at the end."""
-    held = Held(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
+    held = HeldPreview(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
                 "https://preview.example.org", seconds=600)
     link = held.address()
     token = link.split("preview_token=")[1]
@@ -210,35 +210,35 @@ def test_a_token_opens_and_nothing_else(bench):
     must(len(ports) == 1, f"ports {ports}")
     port = ports.pop()
     try:
-        must(forced(ask(port, "/")).status == 401, "without the token")
-        must(forced(ask(port, "/?preview_token=" + "0" * 64)).status == 403, "with another one")
-        let_in = forced(ask(port, f"/a?b=1&preview_token={token}", host="preview.example.org"))
+        must(check_security_headers(http_request(port, "/")).status == 401, "without the token")
+        must(check_security_headers(http_request(port, "/?preview_token=" + "0" * 64)).status == 403, "with another one")
+        let_in = check_security_headers(http_request(port, f"/a?b=1&preview_token={token}", host="preview.example.org"))
         must(let_in.status == 303 and let_in.header("location") == ["https://preview.example.org/a?b=1"], str(let_in))
         cookie = let_in.header("set-cookie")[0]
         must("; HttpOnly" in cookie and "; Secure" in cookie, cookie)
-        page = forced(ask(port, "/", host="preview.example.org", headers={"Cookie": cookie.split(";")[0]}))
+        page = check_security_headers(http_request(port, "/", host="preview.example.org", headers={"Cookie": cookie.split(";")[0]}))
         must(page.status == 200 and b"https://preview.example.org/" in page.body, str(page))
         must(token.encode() not in page.body, "the page has the token")
         held_port = type("P", (), {"port": port})
-        pid = Held.supervisor(held_port)
+        pid = HeldPreview.supervisor(held_port)
     finally:
-        kill_and_wait(pid or Held.supervisor(type("P", (), {"port": port})))
-    must(soon(lambda: refused(port)), "the preview outlives its supervisor")
+        kill_and_wait(pid or HeldPreview.supervisor(type("P", (), {"port": port})))
+    must(holds_within(lambda: connection_refused(port)), "the preview outlives its supervisor")
     held.end()
 
 
-def test_a_preview_ends_in_time_and_its_port_is_free(bench):
+def test_expired_preview_frees_its_port(bench):
     port = free_port()
-    held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
+    held = HeldPreview(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
                 "--command", "wordpress.run-php", "--arg", f"code=passthru('{sleeper(66)}');", "--check", "true", seconds=25)
     await_count(1, sleeper(66))
-    must(refused(port), "it is open before it is held")
+    must(connection_refused(port), "it is open before it is held")
     wake(sleeper(66))
     held.address()
     opened = time.monotonic()
-    must(ask(port, "/wp-login.php").status == 200, "the control")
+    must(http_request(port, "/wp-login.php").status == 200, "the control")
     open_connection = socket.create_connection(("127.0.0.1", port), timeout=60)
-    while not refused(port):
+    while not connection_refused(port):
         must(time.monotonic() - opened < 120, "it is open for too long")
         time.sleep(0.05)
     with socket.socket() as mine:
@@ -255,11 +255,11 @@ def test_a_preview_ends_in_time_and_its_port_is_free(bench):
     bench.call("artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"], "--state", bench.state, "--json").expect(0)
 
 
-def test_a_cancelled_run_closes_its_preview(bench):
+def test_cancelled_run_closes_its_preview(bench):
     held = shared(bench)
     port = held.port
     answer = held.cancel()
-    must(refused(port), "it is open after the end")
+    must(connection_refused(port), "it is open after the end")
     must(answer.exit == 130, str(answer))
     preview = document(answer, "files/review.json")["preview"]
     must(preview["status"] == "closed" and preview["requests"]["refused"] >= 1, str(preview))

@@ -6,12 +6,12 @@ import threading
 import time
 
 from harness import must, previews, tree
-from harness.previews import Held, converse
+from harness.previews import HeldPreview, control_request
 
 
 def shared(bench):
     """One held sandbox, and the directory it was mounted from."""
-    held = previews.shared("synced", lambda: Held(bench, "--mount", f"{bench.source('synced')}:/workspace/plugin", seconds=3000))
+    held = previews.shared("synced", lambda: HeldPreview(bench, "--mount", f"{bench.source('synced')}:/workspace/plugin", seconds=3000))
     held.address()
     return held, previews.shared("synced run", held.run_id)
 
@@ -24,7 +24,7 @@ def sync(bench, action, directory, *flags):
 
 def live(bench, request):
     """One conversation with the supervisor."""
-    return converse(bench, shared(bench)[1], request)
+    return control_request(bench, shared(bench)[1], request)
 
 
 def php(bench, code):
@@ -39,7 +39,7 @@ def write(path, text):
         file.write(text)
 
 
-def test_files_go_in_and_come_out(bench):
+def test_sync_pushes_and_pulls_changed_files(bench):
     directory = os.path.join(bench.directory, "work")
     os.makedirs(directory)
     empty = sync(bench, "push", directory).expect(0)
@@ -73,7 +73,7 @@ def test_files_go_in_and_come_out(bench):
     must(("in", "/workspace/plugin/tool.sh") in synced and ("out", "/workspace/plugin/made.txt") in synced, str(synced))
 
 
-def test_what_both_changed_is_a_conflict(bench):
+def test_sync_conflict_is_refused_unless_resolved(bench):
     directory = os.path.join(bench.directory, "conflict")
     write(f"{directory}/both.txt", "one")
     write(f"{directory}/mine.txt", "one")
@@ -101,7 +101,7 @@ def test_what_both_changed_is_a_conflict(bench):
     must(answer["error"]["data"]["expected"] == "0" * 64 and len(answer["error"]["data"]["found"]) == 64, str(answer))
 
 
-def test_only_writable_mounts_and_whole_files(bench):
+def test_sync_accepts_only_writable_mounts_and_whole_files(bench):
     for path in ("/etc/passwd", "/workspace/other/x", "/workspace/plugin/.git/hooks/x", "/wordpress/index.php"):
         answer = live(bench, {"type": "sync_in", "path": path, "base64": "eA=="})
         must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_input_invalid", f"{path}: {answer}")
@@ -116,7 +116,7 @@ def test_only_writable_mounts_and_whole_files(bench):
     must([c["path"] for c in pushed.json["carried"]] == ["ok.txt"], str(pushed))
 
 
-def test_what_cannot_be_carried_is_said_and_not_taken_for_deleted(bench):
+def test_sync_reports_skipped_files_and_does_not_delete_them(bench):
     directory = os.path.join(bench.directory, "odd")
     for name in ("kept.txt", "sub/kept.txt", "gone.txt"):
         write(f"{directory}/{name}", "here")
@@ -132,7 +132,7 @@ def test_what_cannot_be_carried_is_said_and_not_taken_for_deleted(bench):
     must(sorted(tree(directory)) == ["kept.txt", "plain.txt", "sub", "sub/kept.txt"], str(sorted(tree(directory))))
 
 
-def test_a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
+def test_guest_swapping_directories_during_sync_reaches_no_host_file(bench):
     shared(bench)
     outside = os.path.join(bench.directory, "outside")
     os.makedirs(outside, mode=0o777)
@@ -159,7 +159,7 @@ def test_a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
     must(tree(outside) == before and not [name for name in os.listdir("/etc") if name.startswith("codebox-race-")], "something of the host changed")
 
 
-def test_two_thousand_files(bench):
+def test_sync_push_carries_two_thousand_files(bench):
     directory = os.path.join(bench.directory, "many")
     for index in range(2000):
         write(f"{directory}/{index % 100:02d}/{index}.txt", f"{index}\n")
@@ -169,20 +169,20 @@ def test_two_thousand_files(bench):
     must(sync(bench, "push", side).expect(0).json["carried"] == [], "all of it is known")
 
 
-def test_what_comes_before_it_is_ready_waits(bench):
+def test_sync_before_ready_waits_for_the_run_command(bench):
     """The request is sent while the run's own command still works."""
     def running():
         rows = bench.call("runs", "list", "--state", bench.state, "--site", bench.site, "--status", "running", "--json").json["runs"]
         return {row.get("run_id") or row["runId"] for row in rows}
 
     before = running()
-    slow = Held(bench, "--mount", f"{bench.source('early')}:/workspace/plugin", "--command", "wordpress.run-php",
+    slow = HeldPreview(bench, "--mount", f"{bench.source('early')}:/workspace/plugin", "--command", "wordpress.run-php",
                 "--arg", "code=sleep(3); echo file_exists('/workspace/plugin/early.txt') ? 'there' : 'not yet';", seconds=300)
     directory = os.path.join(bench.directory, "early-push")
     write(f"{directory}/early.txt", "early")
     run = None
     while run is None:
-        must(slow.process.poll() is None, slow.said)
+        must(slow.process.poll() is None, slow.stderr)
         run = next((run for run in running() - before
                     if os.path.exists(os.path.join(bench.state, "sites", bench.site, "runs", run, "control.sock"))), None)
     answer = bench.call("sync", run, "push", directory, "--site", bench.site, "--state", bench.state, "--json")

@@ -43,7 +43,7 @@ def executions(answer, phase):
     return [row for row in answer.json["executions"] if row["recipePhase"] == phase]
 
 
-def honest(answer):
+def check_failed_document(answer):
     """Nothing of a run that failed says success."""
     document = answer.json
     must(document["success"] is False, f"it says success\n{answer}")

@@ -7,17 +7,17 @@ import time
 
 import recipes
 from harness import must
-from recipes import honest, php, wp
+from recipes import check_failed_document, php, wp
 
 
-def test_a_step_that_fails_stops_the_run(bench):
+def test_failed_step_skips_later_steps_and_runs_after(bench):
     path = recipes.write(bench, "stop", {
         "before": [php("echo 'prepared';")],
         "steps": [wp("option get no_such_option"), php("echo 'not reached';")],
         "after": [php("echo 'cleaned up';")],
     }, probes=[{"name": "late", "step": php("echo '{}';")}])
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     printed = [row["stdout"] for row in document["executions"]]
     must(printed == ["prepared", "", "cleaned up"], f"printed {printed}")
     must(document["stepFailures"][0]["classification"] == "error", str(document["stepFailures"]))
@@ -27,7 +27,7 @@ def test_a_step_that_fails_stops_the_run(bench):
     recipes.verified(bench, answer)
 
 
-def test_a_step_that_may_fail_does_not(bench):
+def test_failure_of_allowed_or_advisory_step_is_tolerated(bench):
     """The control of the case before: the same step, allowed and as advice."""
     for name in ("allowFailure", "advisory"):
         path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
@@ -35,31 +35,31 @@ def test_a_step_that_may_fail_does_not(bench):
         must(answer.json["executions"][-1]["stdout"] == "reached", str(answer))
 
 
-def test_a_probe_that_fails_fails_the_run_unless_it_may(bench):
+def test_failed_probe_fails_the_run_unless_allowed(bench):
     for allowed, status in ((False, 1), (True, 0)):
         probe = {"name": "shape", "step": php("echo 'no json';"), "expectJson": True, "allowFailure": allowed}
         answer = recipes.run(bench, recipes.write(bench, f"probe-{status}", [php("echo 1;")], probes=[probe])).expect(status)
         must(answer.json["probes"][0]["status"] == "failed", str(answer.json["probes"]))
         if not allowed:
-            must(honest(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
+            must(check_failed_document(answer)["error"]["data"]["reason"] == "recipe-probe-failed", str(answer))
 
 
-def test_a_step_has_its_own_time(bench):
+def test_step_timeout_fails_the_step_and_not_the_guest(bench):
     path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 120 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
     began = time.monotonic()
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     must(time.monotonic() - began < 100, "it took its time")
     must(document["stepFailures"][0]["classification"] == "timeout", str(document["stepFailures"]))
     must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
 
 
-def test_the_run_has_its_time(bench):
+def test_recipe_run_timeout_keeps_the_changes(bench):
     source = bench.source("timed")
     path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
     answer = recipes.run(bench, path, "--timeout", "20s").expect(124, "wp_codebox_run_timeout")
-    document = honest(answer)
+    document = check_failed_document(answer)
     must(document["result"]["status"] == "timeout", str(document["result"]["status"]))
     must([row["path"] for row in document["changedFiles"]] == ["/workspace/w/made.txt"], "the work is lost")
 
@@ -84,7 +84,7 @@ def runs(bench):
     return listed["runs"]
 
 
-def test_an_interrupt_ends_the_run_and_keeps_the_work(bench):
+def test_sigint_ends_the_recipe_run_and_keeps_changes(bench):
     arguments, process = started(bench, "interrupt")
     process.send_signal(signal.SIGINT)
     answer = bench.finish(arguments, process)
@@ -92,7 +92,7 @@ def test_an_interrupt_ends_the_run_and_keeps_the_work(bench):
     must("made.txt" in answer.stderr, f"the work is lost\n{answer}")
 
 
-def test_a_caller_that_dies_ends_the_run(bench):
+def test_killed_caller_cancels_the_recipe_run(bench):
     _, process = started(bench, "killed")
     process.kill()
     process.wait()
@@ -109,19 +109,19 @@ def test_a_caller_that_dies_ends_the_run(bench):
     must("cancelled" in json.dumps(newest), f"it came to {newest}")
 
 
-def test_a_loop_that_does_not_end_fails(bench):
+def test_continuation_past_max_iterations_fails(bench):
     arguments = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
     step = {"command": "command-agent-run", "args": ["command=php", arguments, "parse-json=1"],
             "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},
                              "inputMappings": [{"from": "/result/n", "to": {"arg": "args-json", "pointer": "/2"}}]}}
     answer = recipes.run(bench, recipes.write(bench, "endless", [step])).expect(1, "wp_codebox_step_failed")
-    document = honest(answer)
+    document = check_failed_document(answer)
     evidence = document["executions"][-1]["continuationEvidence"]
     must(evidence["status"] == "exhausted" and evidence["iterations"] == 3, str(evidence))
     must("max-iterations-exhausted" in document["error"]["message"], str(document["error"]))
 
 
-def test_declared_files_are_there_or_the_run_fails(bench):
+def test_missing_or_invalid_declared_artifact_fails_the_run(bench):
     secret = "sk-" + "A1b2C3d4" * 6
     step = php(f"file_put_contents( '/tmp/a.json', '{{\"schema\":\"x/v1\"}}' ); file_put_contents( '/tmp/b.json', 'no json' ); file_put_contents( '/tmp/c.txt', 'OPENAI_API_KEY={secret}' );")
     good = [{"name": "a", "type": "report", "path": "/tmp/a.json", "payloadSchema": "x/v1"}]
@@ -136,4 +136,4 @@ def test_declared_files_are_there_or_the_run_fails(bench):
     for name, artifact in (("missing", {"name": "m", "path": "/tmp/nothing"}), ("invalid", {"name": "b", "path": "/tmp/b.json", "parseJson": True})):
         answer = recipes.run(bench, recipes.write(bench, f"collect-{name}", [step], artifacts={"paths": [artifact]}))
         answer.expect(1, "wp_codebox_collection_failed")
-        must(honest(answer)["declaredArtifacts"][0]["status"] == name, str(answer))
+        must(check_failed_document(answer)["declaredArtifacts"][0]["status"] == name, str(answer))

@@ -9,10 +9,10 @@ import urllib.request
 
 import recipes
 from harness import must
-from recipes import honest, php
+from recipes import check_failed_document, php
 
 
-def test_a_recipe_is_judged_and_planned(bench):
+def test_recipe_validate_and_dry_run_report_issues_and_plan(bench):
     worked = os.path.join(recipes.FIXTURES, "plugin-activation", "recipe.json")
     answer = bench.call("recipe", "validate", "--recipe", worked, *bench.paths(), "--json").expect(0)
     must(answer.json["valid"] is True and answer.json["summary"]["extraPlugins"] == 1, str(answer))
@@ -21,20 +21,20 @@ def test_a_recipe_is_judged_and_planned(bench):
     bad = recipes.write(bench, "bad", [{"command": "wordpress.no-such", "args": []}], inputs={"mounts": [{"source": "./missing", "target": "/etc"}]})
     answer = bench.call("recipe", "validate", "--recipe", bad, *bench.paths(), "--json")
     must(answer.exit == 1 and [row["code"] for row in answer.json["issues"]] == ["unsupported-command", "missing-source"], str(answer))
-    document = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
     must(len(document["validation"]["issues"]) == 2 and document["executions"] == [], str(document))
 
 
-def test_a_policy_of_the_caller_binds(bench):
+def test_caller_policy_restricts_recipe_commands(bench):
     recipe = recipes.write(bench, "policy", [php("echo 1;")])
     policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.wp-cli"], "secrets": "none", "approvals": "never"}
-    document = honest(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
     must(document["validation"]["issues"][0]["code"] == "runtime-policy-missing-command", str(document["validation"]))
     policy["commands"].append("wordpress.run-php")
     recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
 
 
-def test_blueprints_become_steps(bench):
+def test_blueprint_steps_run_and_unsupported_ones_are_invalid(bench):
     steps = [{"step": "login"}, {"step": "setSiteOptions", "options": {"blogname": "From a blueprint"}},
              {"step": "defineWpConfigConsts", "consts": {"FROM_BLUEPRINT": "yes"}},
              {"step": "mkdir", "path": "/wordpress/wp-content/made"},
@@ -54,7 +54,7 @@ def test_blueprints_become_steps(bench):
         must(answer.json["schema"] == "wp-codebox/blueprint-validation/v1", str(answer))
 
 
-def test_changes_outside_of_the_roots_are_told_or_stop(bench):
+def test_change_outside_writable_roots_is_reported_or_fails(bench):
     directory = os.path.join(bench.directory, "recipe-roots", "work")
     os.makedirs(directory, exist_ok=True)
     bench.own(directory)
@@ -68,10 +68,10 @@ def test_changes_outside_of_the_roots_are_told_or_stop(bench):
         if not passed:
             must([row["path"] for row in result["violations"]] == ["/workspace/work/other.txt"], str(result))
         if status:
-            must(honest(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
+            must(check_failed_document(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
 
 
-def test_a_workspace_is_held_against_its_policy(bench):
+def test_workspace_policy_check_reports_violations(bench):
     root = os.path.join(bench.directory, "checked")
     os.makedirs(os.path.join(root, "docs"))
     for name in ("docs/a.md", "src.php"):
@@ -100,7 +100,7 @@ def test_a_workspace_is_held_against_its_policy(bench):
     must(not os.path.exists(mark), "a program of the repository ran")
 
 
-def test_a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
+def test_boot_with_blueprint_holds_the_sandbox(bench):
     file = os.path.join(bench.directory, "boot.json")
     place = [*bench.paths(), "--site", bench.site]
     for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "defineSiteUrl", "siteUrl": "https://example.org"}], 1),
@@ -118,7 +118,7 @@ def test_a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
     must(ended.exit == 0, str(ended))
 
 
-def test_a_detached_preview_prints_its_link(bench):
+def test_detached_preview_prints_its_link(bench):
     """The command ends with the link in hand; the sandbox stays."""
     place = [*bench.paths(), "--site", bench.site]
     preview = ["--preview-hold", "2m", "--preview-token"]
@@ -148,7 +148,7 @@ def test_a_detached_preview_prints_its_link(bench):
     must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))
 
 
-def test_a_step_keeps_json_whole_and_both_ends_of_more_than_the_limit(bench):
+def test_step_output_keeps_json_and_truncates_past_the_limit(bench):
     flood = "echo 'first'; fwrite( STDERR, 'why' ); for ( $i = 0; $i < 9216; $i++ ) { echo str_repeat( 'x', 1024 ); } echo 'last';"
     steps = [php("echo json_encode( array_fill( 0, 100000, '0123456' ) );"), php(flood)]
     answer = recipes.run(bench, recipes.write(bench, "flood", steps)).expect(0)

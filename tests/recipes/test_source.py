@@ -9,7 +9,7 @@ import zipfile
 
 import recipes
 from harness import must
-from recipes import honest, php, wp
+from recipes import check_failed_document, php, wp
 
 PLUGIN = "<?php\n/* Plugin Name: Packed */\nadd_shortcode( 'packed', fn() => 'from the archive' );\n"
 
@@ -32,7 +32,7 @@ def plugin(**more):
     return {"extra_plugins": [{"source": "./packed.zip", "slug": "packed", **more}]}
 
 
-def test_mounts_and_workspaces_choose_their_repository(bench):
+def test_recipe_git_setting_selects_mount_repositories(bench):
     source = os.path.join(bench.directory, "recipe-git", "work")
     os.makedirs(source, exist_ok=True)
     with open(os.path.join(source, "a.txt"), "w", encoding="utf-8") as file:
@@ -61,11 +61,11 @@ def test_mounts_and_workspaces_choose_their_repository(bench):
     must(found == expected, f"{found}")
     # What cannot be had is refused by its path, before anything runs.
     bad = recipes.write(bench, "git", steps, inputs={"mounts": [{**mounts[0], "git": "clone"}]})
-    issues = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
+    issues = check_failed_document(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
     must([(row["code"], row["path"]) for row in issues] == [("invalid-recipe", "$.inputs.mounts[0].git")], f"{issues}")
 
 
-def test_an_archive_is_a_plugin(bench):
+def test_zip_archive_is_installed_as_plugin(bench):
     path = archive(bench, "zip", [("packed/packed.php", PLUGIN), ("packed/lib/a.php", "<?php\n")])
     with open(path, "rb") as file:
         sha256 = hashlib.sha256(file.read()).hexdigest()
@@ -73,17 +73,17 @@ def test_an_archive_is_a_plugin(bench):
     answer = recipes.run(bench, recipe).expect(0)
     must(answer.json["executions"][-1]["stdout"] == "from the archive", str(answer))
     recipe = recipes.write(bench, "zip", [php("echo 1;")], inputs=plugin(sha256="0" * 64))
-    document = honest(recipes.run(bench, recipe).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe).expect(1, "wp_codebox_recipe_invalid"))
     must(document["validation"]["issues"][0]["code"] == "invalid-source-sha256", str(document["validation"]))
 
 
-def test_an_archive_without_a_digest_is_refused_where_the_host_requires_one(bench):
+def test_archive_without_required_digest_is_refused(bench):
     path = archive(bench, "digest", [("packed/packed.php", PLUGIN)])
     with open(path, "rb") as file:
         sha256 = hashlib.sha256(file.read()).hexdigest()
     required = {"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "1"}
     recipe = recipes.write(bench, "digest", [php("echo 1;")], inputs=plugin())
-    document = honest(recipes.run(bench, recipe, environment=required).expect(1, "wp_codebox_recipe_invalid"))
+    document = check_failed_document(recipes.run(bench, recipe, environment=required).expect(1, "wp_codebox_recipe_invalid"))
     issues = [(row["code"], row["path"]) for row in document["validation"]["issues"]]
     must(issues == [("missing-source-sha256", "$.inputs.extra_plugins[0].sha256")], str(issues))
     recipes.run(bench, recipe, environment={"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "0"}).expect(0)
@@ -91,7 +91,7 @@ def test_an_archive_without_a_digest_is_refused_where_the_host_requires_one(benc
     recipes.run(bench, recipe, environment=required).expect(0)
 
 
-def test_hostile_archives_are_refused(bench):
+def test_archive_with_escaping_paths_links_or_bomb_is_refused(bench):
     """Each beside the file that the control above accepts."""
     good = ("packed/packed.php", PLUGIN)
     hostile = {
@@ -104,12 +104,12 @@ def test_hostile_archives_are_refused(bench):
     for name, rows in hostile.items():
         archive(bench, name, rows)
         answer = recipes.run(bench, recipes.write(bench, name, [php("echo 1;")], inputs=plugin())).expect(1, "wp_codebox_recipe_invalid")
-        issue = honest(answer)["validation"]["issues"][0]
+        issue = check_failed_document(answer)["validation"]["issues"][0]
         must(issue["code"] == "invalid-source" and issue["path"] == "$.inputs.extra_plugins[0].source", f"{name}: {issue}")
     must(not os.path.exists("/tmp/codebox-recipe-slip.php"), "an archive wrote outside")
 
 
-def test_plugins_are_activated_in_the_order_they_need(bench):
+def test_plugins_activate_in_dependency_order(bench):
     directory = os.path.join(bench.directory, "recipe-order")
     for slug, header in (("first", "Requires Plugins: second"), ("second", "Version: 1")):
         os.makedirs(os.path.join(directory, slug))
@@ -121,23 +121,23 @@ def test_plugins_are_activated_in_the_order_they_need(bench):
     must(activated == ["second/second.php", "first/first.php"], str(activated))
 
 
-def test_a_plugin_that_breaks_fails_the_run(bench):
+def test_plugin_that_fails_activation_fails_the_run(bench):
     directory = os.path.join(bench.directory, "recipe-broken", "broken")
     os.makedirs(directory)
     with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
         file.write("<?php\n/* Plugin Name: Broken */\nthrow new Exception( 'never' );\n")
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
-    document = honest(answer.expect(1, "wp_codebox_step_failed"))
+    document = check_failed_document(answer.expect(1, "wp_codebox_step_failed"))
     must(document["result"]["failed_phase"] == "activate_plugins", str(document["result"]))
     # One that ends PHP with an answer of its own, and success, is not believed.
     with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
         file.write("<?php\n/* Plugin Name: Broken */\nregister_activation_hook( __FILE__, fn() => wp_send_json_success() );\n")
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
-    honest(answer.expect(1, "wp_codebox_step_failed"))
+    check_failed_document(answer.expect(1, "wp_codebox_step_failed"))
     must("PHP was ended while the plugin broken/broken.php was activated" in answer.stdout, str(answer))
 
 
-def test_settings_reach_wordpress_and_php(bench):
+def test_recipe_settings_reach_wordpress_and_php(bench):
     runtime = {"php": {"memoryLimit": "333M", "maxExecutionTime": 77, "iniEntries": {"precision": 9, "user_agent": "A; b=c"}},
                "wpConfigDefines": {"WP_DEBUG": True, "MY_TEXT": "it's", "MY_NUMBER": 3, "MY_NULL": None}}
     code = "echo wp_json_encode( array( ini_get( 'memory_limit' ), ini_get( 'max_execution_time' ), ini_get( 'precision' ), ini_get( 'user_agent' ), WP_DEBUG, MY_TEXT, MY_NUMBER, MY_NULL, getenv( 'REGION' ) ) );"
@@ -148,7 +148,7 @@ def test_settings_reach_wordpress_and_php(bench):
     must(printed[1] == "it's", printed[1])
 
 
-def test_parts_stay_behind_and_changes_unwanted(bench):
+def test_exclude_paths_and_capture_artifacts_false_are_honoured(bench):
     """excludePaths never reach the guest, captureArtifacts:false is written to and not captured."""
     directory = os.path.join(bench.directory, "recipe-parts")
     for name in ("work/build/deep/a.txt", "work/lib/build/b.txt", "work/keep.txt", "scratch/a.txt"):
@@ -168,7 +168,7 @@ def test_parts_stay_behind_and_changes_unwanted(bench):
     must(not os.path.exists(os.path.join(directory, "scratch/new.txt")), "the host's directory changed")
 
 
-def test_a_secret_that_is_missing_is_said(bench):
+def test_dry_run_reports_a_missing_secret(bench):
     worked = os.path.join(recipes.FIXTURES, "secret", "recipe.json")
     plan = bench.call("recipe", "dry-run", "--recipe", worked, *bench.paths(), "--json").expect(0).json["plan"]
     must(plan["secretEnv"][0]["status"] == "missing", str(plan["secretEnv"]))
@@ -177,7 +177,7 @@ def test_a_secret_that_is_missing_is_said(bench):
     must(plan.json["plan"]["secretEnv"][0]["delivery"] == "bridge" and "some-value-4711" not in plan.stdout, plan.stdout)
 
 
-def test_a_blueprint_may_make_a_network(bench):
+def test_blueprint_can_enable_multisite(bench):
     steps = [{"step": "enableMultisite"}, {"step": "wp-cli", "command": "site create --slug=two --title='The second'"}]
     archive(bench, "blueprint-network", [("packed/packed.php", PLUGIN)])
     test = "final class NetTest extends PHPUnit\\Framework\\TestCase { public function test_is_one(): void { $this->assertTrue( is_multisite() ); } }"
@@ -189,7 +189,7 @@ def test_a_blueprint_may_make_a_network(bench):
     must(listed.split() == ["http://localhost/", "http://localhost/two/"] and name.strip() == "The second", f"{listed} {name}")
 
 
-def test_a_seed_takes_what_its_scopes_choose(bench):
+def test_site_seed_imports_only_its_scopes(bench):
     posts = [{"post_type": "page", "post_title": "Draft", "post_status": "draft"}, {"post_type": "post", "post_title": "Post"}]
     posts += [{"post_type": "page", "post_title": f"Page {n}", "post_status": "publish"} for n in range(4)]
     fixture = {"posts": posts, "options": {"blogname": "Seeded", "admin_email": "real@example.com"},
@@ -208,7 +208,7 @@ def test_a_seed_takes_what_its_scopes_choose(bench):
     must("seeded-author-1" in logins and "jane.doe" not in logins and "jane@example.com" not in mails, f"users {logins} {mails}")
 
 
-def test_a_seed_may_make_a_network_of_sites(bench):
+def test_site_seed_can_create_a_multisite_network(bench):
     sites = [{"domain": "localhost", "path": "/shop/", "title": "The shop"}, {"domain": "localhost", "path": "/blog/"}]
     seed = {"type": "fixture", "name": "s", "source": "./seed.json", "scopes": {"options": {"names": ["blogname"]}},
             "bootstrap": {"multisite": {"enabled": True, "sites": sites}}}

@@ -38,31 +38,31 @@ def worked(bench, name, environment=None):
     return answer, bundle, directory
 
 
-def test_worked_wp_cli(bench):
+def test_example_recipe_wp_cli_succeeds(bench):
     worked(bench, "wp-cli")
 
 
-def test_worked_code_file(bench):
+def test_example_recipe_code_file_succeeds(bench):
     worked(bench, "code-file")
 
 
-def test_worked_before_after(bench):
+def test_example_recipe_before_after_runs_all_phases(bench):
     answer, _, _ = worked(bench, "before-after")
     phases = [row["recipePhase"] for row in answer.json["executions"]]
     must(phases == ["before", "steps", "after"], f"ran {phases}")
 
 
-def test_worked_plugin_activation(bench):
+def test_example_recipe_plugin_activation_records_phases(bench):
     answer, _, _ = worked(bench, "plugin-activation")
     names = [row["name"] for row in answer.json["phaseEvidence"]]
     must(names == ["activate_plugins", "run_health_probes", "run_workloads"], f"phases {names}")
 
 
-def test_worked_staged_files(bench):
+def test_example_recipe_staged_files_succeeds(bench):
     worked(bench, "staged-files")
 
 
-def test_worked_site_seed(bench):
+def test_example_recipe_site_seed_creates_its_records(bench):
     answer, _, _ = worked(bench, "site-seed")
     seeded = json.loads(recipes.executions(answer, "seed")[0]["stdout"])
     must(seeded["created"] == {"users": 1, "posts": 1, "options": 2}, f"seeded {seeded}")
@@ -70,14 +70,14 @@ def test_worked_site_seed(bench):
     must("Shop" in titles, f"pages: {titles}")
 
 
-def test_worked_continuation(bench):
+def test_example_recipe_continuation_completes_in_three_iterations(bench):
     answer, _, _ = worked(bench, "continuation")
     rows = recipes.executions(answer, "steps")
     evidence = rows[-1]["continuationEvidence"]
     must(evidence["status"] == "completed" and evidence["iterations"] == 3 and len(rows) == 3, str(evidence))
 
 
-def test_worked_failures(bench):
+def test_example_recipe_failures_allows_the_failed_step(bench):
     answer, _, _ = worked(bench, "failures")
     document = answer.json
     must([row["allowed"] for row in document["stepFailures"]] == [True], str(document["stepFailures"]))
@@ -85,7 +85,7 @@ def test_worked_failures(bench):
     must(document["probes"][0]["status"] == "passed" and "url" in document["probes"][0]["json"], str(document["probes"]))
 
 
-def test_worked_secret(bench):
+def test_example_recipe_secret_stays_out_of_output_and_bundle(bench):
     secret = "a-secret-value-of-the-suite-4711"
     answer, bundle, _ = worked(bench, "secret", {"MAILING_KEY": secret})
     must(secret not in answer.stdout + answer.stderr, "the secret is in the output")
@@ -93,7 +93,7 @@ def test_worked_secret(bench):
         must(secret.encode() not in content, f"the secret is in {path}")
 
 
-def test_worked_workspace(bench):
+def test_example_recipe_workspace_patch_applies_to_its_source(bench):
     """The change of a workspace is a patch that applies to the directory that it was made of."""
     answer, bundle, directory = worked(bench, "workspace")
     must(answer.json["declaredArtifacts"][0]["json"] == {"notes": open(os.path.join(directory, "notes/note.txt"), encoding="utf-8").read().strip()}, "the declared file is another")

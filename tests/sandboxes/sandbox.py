@@ -64,7 +64,7 @@ class Sandbox:
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
-    def talk(self, request, seconds=120):
+    def open_request(self, request, seconds=120):
         """A conversation that stays open; answers it and its lines."""
         stream = live.send(self.directory, request, "test:socket", seconds)
         return stream, stream.makefile("rb")
@@ -116,16 +116,16 @@ def snapshots(bench):
     return os.path.join(bench.state, "sites", bench.site, "snapshots")
 
 
-def kept(bench):
+def snapshot_names(bench):
     """Names in the store, hidden ones too."""
     return sorted(os.listdir(snapshots(bench))) if os.path.isdir(snapshots(bench)) else []
 
 
-def forget(bench):
+def remove_snapshots(bench):
     shutil.rmtree(snapshots(bench), ignore_errors=True)
 
 
-def guests(run_id):
+def run_processes(run_id):
     """Processes of a run."""
     found = []
     for name in os.listdir("/proc"):

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from harness import must, tree
-from harness.frames import Conversation
+from harness.frames import SupervisorClient
 from sandbox import CHANGE, HARM
 
 
@@ -24,7 +24,7 @@ def checkpoint(operation, *args):
 
 def commands(bench, *calls, **changes):
     """Runs registry commands in one guest; answers the conversation and its result."""
-    talk = Conversation(bench, "true", task=None, commands=list(calls), **changes)
+    talk = SupervisorClient(bench, "true", task=None, commands=list(calls), **changes)
     talk.request["agent"] = None
     talk.spawn().accepted()
     last = talk.last()
@@ -52,7 +52,7 @@ def applied(bench, talk, result):
     return copy
 
 
-def test_a_checkpoint_brings_files_and_database_back(bench):
+def test_checkpoint_restores_files_and_database(bench):
     talk, result = commands(
         bench,
         sh(CHANGE), wp("option update kept before"), wp("post create --post_title=kept --post_status=publish"),
@@ -76,7 +76,7 @@ def test_a_checkpoint_brings_files_and_database_back(bench):
     must(seen == {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n", "later.txt": b"later\n"}, f"{seen}")
 
 
-def test_what_cannot_be_kept_is_refused_with_a_failure_document(bench):
+def test_invalid_checkpoint_returns_a_failure_document(bench):
     _, result = commands(bench, checkpoint("restore", "name=none"))
     must(result["outcome"] == "failed", f"{result['outcome']}")
     answer = json.loads(printed(result, 0))

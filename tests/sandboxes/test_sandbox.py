@@ -7,9 +7,9 @@ import subprocess
 import time
 
 from harness import kill_and_wait, must, skip_unless_root, tree
-from harness.frames import awaited
-from harness.users import users_bench
-from sandbox import CHANGE, HARM, Sandbox, call, forget, guests, kept, profile, snapshots
+from harness.frames import poll_until
+from harness.users import unprivileged_bench
+from sandbox import CHANGE, HARM, Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots
 
 CHANGED = {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n"}
 
@@ -29,15 +29,15 @@ def events(bench, run_id):
     return bench.call("runs", "events", run_id, "--limit", "1000", "--state", bench.state, "--site", bench.site, "--json").expect(0).json["events"]
 
 
-def test_a_snapshot_keeps_files_and_database_and_the_patch_stays_whole(bench):
-    forget(bench)
+def test_snapshot_restores_files_and_database_with_a_complete_patch(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh(CHANGE)
     box.wp("option update kept before")
     box.wp("post create --post_title=kept --post_status=publish")
     made = box.snapshot("good")
     must(made["schema"] == "wp-codebox/sandbox-snapshot/v1" and made["actor"] == "test:suite", f"{made}")
-    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    must(snapshot_names(bench) == [made["id"]], f"{snapshot_names(bench)}")
     box.sh(HARM)
     box.wp("option update kept after")
     box.wp("post delete 1 --force")
@@ -72,8 +72,8 @@ def test_a_snapshot_keeps_files_and_database_and_the_patch_stays_whole(bench):
     must(found == CHANGED, f"{found}")
 
 
-def test_what_was_changed_on_disk_is_refused_and_the_sandbox_goes_on(bench):
-    forget(bench)
+def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo first > plugin.php")
     made = box.snapshot("good")
@@ -101,8 +101,8 @@ def test_what_was_changed_on_disk_is_refused_and_the_sandbox_goes_on(bench):
     box.do("destroy").expect(0)
 
 
-def test_a_program_that_runs_is_in_the_way_and_two_snapshots_take_turns(bench):
-    forget(bench)
+def test_running_program_blocks_snapshot_and_snapshots_serialize(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
     import socket
@@ -116,19 +116,19 @@ def test_a_program_that_runs_is_in_the_way_and_two_snapshots_take_turns(bench):
     for refused in (box.do("snapshot", "--name", "a"), box.do("restore", "a")):
         refused.expect(1, "wp_codebox_sandbox_in_use")
         must("sleep" in refused.json["error"]["message"], refused.stdout)
-    must(kept(bench) == [], f"{kept(bench)}")
+    must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
     talk.sendall(json.dumps({"type": "signal", "signal": "KILL"}).encode() + b"\n")
     must(any(json.loads(line)["type"] == "exited" for line in lines), "the program did not end")
     talk.close()
     both = [bench.start(["sandbox", "snapshot", box.id, "--name", name, *bench.paths(), "--site", bench.site, "--json"]) for name in ("one", "two")]
     for process in both:
         bench.finish(["snapshot"], process).expect(0)
-    must(len(kept(bench)) == 2, f"{kept(bench)}")
+    must(len(snapshot_names(bench)) == 2, f"{snapshot_names(bench)}")
     box.do("destroy").expect(0)
 
 
-def test_killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
-    forget(bench)
+def test_kill_during_snapshot_leaves_none_or_a_complete_one(bench):
+    remove_snapshots(bench)
     whole = none = 0
     # More of them only while none came early enough.
     for number, wait in enumerate([0.0, 0.05, 0.15, 0.4] + [0.0] * 16):
@@ -136,13 +136,13 @@ def test_killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
             break
         box = Sandbox(bench)
         box.sh("mkdir many; i=0; while [ $i -lt 1500 ]; do echo $i > many/$i; i=$((i+1)); done")
-        before = set(kept(bench))
+        before = set(snapshot_names(bench))
         asked = bench.start(["sandbox", "snapshot", box.id, "--name", "x", *bench.paths(), "--site", bench.site, "--json"])
-        awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - before)
+        poll_until(lambda: snapshot_names(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - before)
         time.sleep(wait)
         kill_and_wait(box.supervisor())
         answer = bench.finish(["snapshot"], asked)
-        new = [name for name in set(kept(bench)) - before if not name.startswith(".")]
+        new = [name for name in set(snapshot_names(bench)) - before if not name.startswith(".")]
         must(len(new) <= 1 and (answer.exit != 0 or len(new) == 1), f"acknowledged and not there: {answer} {new}")
         told = call(bench, "get", box.id).expect(0).json
         must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died" and told["tombstone"]["reason"], f"{told}")
@@ -153,16 +153,16 @@ def test_killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
             again.do("destroy").expect(0)
         else:
             none += 1
-        awaited(lambda box=box: guests(box.id), lambda pids: not pids)
+        poll_until(lambda box=box: run_processes(box.id), lambda pids: not pids)
         bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
-        must(not any(name.startswith(".") for name in kept(bench)), f"leftovers stay: {kept(bench)}")
+        must(not any(name.startswith(".") for name in snapshot_names(bench)), f"leftovers stay: {snapshot_names(bench)}")
     must(none > 0, f"no kill came early enough: {whole} whole")
 
 
-def test_without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
+def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system")
-    forget(bench)
+    remove_snapshots(bench)
     owner = bench.owner
     for path in (os.path.dirname(snapshots(bench)), snapshots(bench)):
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -175,7 +175,7 @@ def test_without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
         box.sh("head -c 4000000 /dev/urandom > big.bin")
         refused = box.do("snapshot", "--name", "big").expect(125, "wp_codebox_state_dir_invalid")
         must("space" in json.dumps(refused.json["error"]), refused.stdout)
-        must(kept(bench) == [], f"{kept(bench)}")
+        must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
         box.sh("rm big.bin; echo small > plugin.php")
         box.snapshot("small")
         box.sh("echo other > plugin.php")
@@ -186,7 +186,7 @@ def test_without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
         subprocess.run(["umount", snapshots(bench)], check=False)
 
 
-def test_a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
+def test_sandbox_expires_by_idle_and_ttl_and_leaves_a_tombstone(bench):
     idle = Sandbox(bench, None, "10m", "15s")
     short = Sandbox(bench, idle.source, "15s")
     long = Sandbox(bench, idle.source, "20s")
@@ -195,7 +195,7 @@ def test_a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
     must(told["expiresAt"] > short.do("get").json.get("expiresAt", ""), f"{told}")
     long.do("extend-ttl", "9h").expect(1, "wp_codebox_input_invalid")
     for box, reason in ((idle, "nobody used it"), (short, "its time was up")):
-        dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed")
+        dead = poll_until(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed")
         must(dead["tombstone"]["how"] == "expired" and dead["tombstone"]["reason"] == reason, f"{dead}")
         box.do("extend-ttl", "1m").expect(1, "wp_codebox_sandbox_not_held")
         box.do("destroy").expect(0)
@@ -214,7 +214,7 @@ def test_a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
     must(all(actor for _, actor in changes) and ("destroying", "test:suite") in changes, f"{changes}")
 
 
-def test_a_reset_sets_up_again_what_the_profile_says(bench):
+def test_reset_repeats_the_profile_setup(bench):
     setup = "setup:\n  commands:\n    - { command: wordpress.wp-cli, args: [command=option add set_up yes] }\n"
     made = call(bench, "create", "--profile", profile(bench, "9m", more=setup), "--source", bench.source("sandbox-plugin")).expect(0).json
     box = Sandbox.of(bench, made["id"])
@@ -227,7 +227,7 @@ def test_a_reset_sets_up_again_what_the_profile_says(bench):
     box.end()
 
 
-def test_profiles_are_judged_and_costs_are_estimated(bench):
+def test_profile_validation_and_cost_estimate(bench):
     path = profile(bench)
     judged = bench.call("profile", "validate", path, "--json").expect(0).json
     must(judged["valid"] and judged["id"] == "profile.test", f"{judged}")
@@ -245,11 +245,11 @@ def test_profiles_are_judged_and_costs_are_estimated(bench):
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
 
 
-def test_each_guest_that_replaces_another_has_an_identity_of_its_own(bench):
+def test_guest_after_restore_or_reset_keeps_its_identity_choice(bench):
     """The outer number in a guest's uid map is the spawner's own number for the guest, or the owner's kernel uid."""
     if os.geteuid() != 0:
         skip_unless_root("a kernel uid of its own")
-    with users_bench(bench, (1_912_346_000, 64)) as user:
+    with unprivileged_bench(bench, (1_912_346_000, 64)) as user:
         for somebody in (bench, user):
             owner = str(os.stat(somebody.state).st_uid)
             for choice, expected in (("own", "1"), ("shared", owner)):

@@ -11,17 +11,17 @@ import subprocess
 import time
 
 from harness import kill_and_wait, must, skip_unless_root
-from harness.frames import awaited
+from harness.frames import poll_until
 from harness.reduced import forbid_user_namespaces
-from harness.repositories import MARKED, TOKEN, real, repository
-from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
+from harness.repositories import MARKED, TOKEN, history_repository, repository
+from sandbox import Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots
 
 
 def site(bench, name=None):
     return os.path.join(bench.state, "sites", name or bench.site)
 
 
-def foreign(bench, *names):
+def files_of_other_owners(bench, *names):
     """What lies below the state directory and does not belong to its owner."""
     owner = os.stat(bench.state).st_uid
     found = []
@@ -33,8 +33,8 @@ def foreign(bench, *names):
     return found
 
 
-def test_a_sandbox_is_not_ended_when_it_cannot_be_made_again(bench):
-    forget(bench)
+def test_recreate_that_cannot_succeed_does_not_end_the_sandbox(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo kept > plugin.php")
     good = box.snapshot("good")
@@ -58,24 +58,24 @@ def test_a_sandbox_is_not_ended_when_it_cannot_be_made_again(bench):
         call(bench, "destroy", name).expect(0)
 
 
-def test_whoever_recreates_as_root_leaves_nothing_of_root_s(bench):
+def test_recreate_as_root_leaves_no_files_owned_by_root(bench):
     if os.geteuid() != 0:
         skip_unless_root("to be root")
     box = Sandbox(bench)
     kill_and_wait(box.supervisor())
     again = box.do("recreate").expect(0).json
-    must(foreign(bench, bench.site) == [], f"{foreign(bench, bench.site)}")
+    must(files_of_other_owners(bench, bench.site) == [], f"{files_of_other_owners(bench, bench.site)}")
     call(bench, "destroy", again["id"]).expect(0)
     fresh = f"{bench.site}-fresh"
     try:
         refused = bench.call("sandbox", "recreate", "run_00", *bench.paths(), "--site", fresh, "--json")
         refused.expect(1, "wp_codebox_sandbox_not_found")
-        must(foreign(bench, fresh) == [], f"{foreign(bench, fresh)}")
+        must(files_of_other_owners(bench, fresh) == [], f"{files_of_other_owners(bench, fresh)}")
     finally:
         subprocess.run(["rm", "-rf", site(bench, fresh)], check=False)
 
 
-def audited(bench):
+def snapshot_removals(bench):
     """The records of the site's audit log about snapshots."""
     try:
         with open(os.path.join(site(bench), "audit.jsonl"), encoding="utf-8") as file:
@@ -84,8 +84,8 @@ def audited(bench):
         return []
 
 
-def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom(bench):
-    forget(bench)
+def test_unused_snapshot_is_removed_and_audited(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo one > plugin.php")
     one, two = box.snapshot("one"), box.snapshot("two")
@@ -95,21 +95,21 @@ def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_w
         refused = call(bench, "remove-snapshot", snapshot["id"]).expect(1, "wp_codebox_sandbox_in_use")
         must(snapshot["id"] in refused.json["error"]["message"], refused.stdout)
     # What it began with it may have to begin with again.
-    before = len(audited(bench))
+    before = len(snapshot_removals(bench))
     other.ask({"type": "reset"})
     call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
     must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is made again from it")
-    must(len(audited(bench)) == before and len(kept(bench)) == 2, f"{kept(bench)} {audited(bench)}")
+    must(len(snapshot_removals(bench)) == before and len(snapshot_names(bench)) == 2, f"{snapshot_names(bench)} {snapshot_removals(bench)}")
     # A name counts only among those of one sandbox.
     call(bench, "remove-snapshot", "two").expect(1, "wp_codebox_snapshot_not_found")
     box.ask({"type": "reset"})
     gone = call(bench, "remove-snapshot", "two", "--of", box.id).expect(0).json
     must(gone["removed"] is True and gone["id"] == two["id"], f"{gone}")
-    must(kept(bench) == [one["id"]], f"{kept(bench)}")
-    record = audited(bench)[before:]
+    must(snapshot_names(bench) == [one["id"]], f"{snapshot_names(bench)}")
+    record = snapshot_removals(bench)[before:]
     must(len(record) == 1 and record[0]["snapshot"] == two["id"] and record[0]["actor"] == "test:suite" and record[0]["digest"] == two["digest"], f"{record}")
     again = call(bench, "remove-snapshot", two["id"]).expect(0).json
-    must(again["removed"] is False and len(audited(bench)) == before + 1, f"{again} {audited(bench)}")
+    must(again["removed"] is False and len(snapshot_removals(bench)) == before + 1, f"{again} {snapshot_removals(bench)}")
     call(bench, "remove-snapshot", two["id"][:12]).expect(1, "wp_codebox_snapshot_not_found")
     box.do("snapshot", "--name", "snap_" + "0" * 32).expect(1, "wp_codebox_input_invalid")
     # One whose document was edited is listed apart, and goes like any other.
@@ -122,10 +122,10 @@ def test_a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_w
     for row in call(bench, "list").expect(0).json["sandboxes"]:
         call(bench, "destroy", row["id"]).expect(0)
     must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: nobody needs it any more")
-    must(kept(bench) == [], f"{kept(bench)}")
+    must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
 
 
-def test_costs_are_told_of_the_profile_first(bench):
+def test_cost_estimate_prefers_samples_of_the_profile(bench):
     path = profile(bench)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -153,8 +153,8 @@ def lines(path, *names):
         return [json.loads(line) for line in file]
 
 
-def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
-    forget(bench)
+def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("echo before the reset")
     box.ask({"type": "reset"})
@@ -162,7 +162,7 @@ def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
                     "observation": {"type": "runtime-info"}})["answer"]
     box.wp("option update kept held")
     made = box.snapshot("one")
-    stream, answers = box.talk({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
+    stream, answers = box.open_request({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
     must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
     trace = box.ask({"type": "trace"})["answer"]
     kill_and_wait(box.supervisor())
@@ -201,12 +201,12 @@ def test_killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
 
 
-def test_whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
-    forget(bench)
+def test_state_is_reported_during_start_and_right_after_death(bench):
+    remove_snapshots(bench)
     setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
     making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
                           "--site", bench.site, "--json"])
-    rows = awaited(lambda: [row for row in call(bench, "list").expect(0).json["sandboxes"] if row.get("state") != "destroyed"], lambda rows: rows)
+    rows = poll_until(lambda: [row for row in call(bench, "list").expect(0).json["sandboxes"] if row.get("state") != "destroyed"], lambda rows: rows)
     must(len(rows) == 1 and rows[0].get("state") in ("requested", "provisioning"), f"{rows}")
     call(bench, "destroy", rows[0]["id"]).expect(0)
     answer = bench.finish(["create"], making)
@@ -221,12 +221,12 @@ def test_whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
         kill_and_wait(box.supervisor())
         told = box.do("get").expect(0).json
         must(told["state"] == "provisioning" and "tombstone" not in told, f"control: its locks are held: {told}")
-        asked_of, process = asked(bench, "get", box.id)
+        asked_of, process = start_command(bench, "get", box.id)
         time.sleep(0.5)
     told = bench.finish(asked_of, process).expect(0).json
     # It waits for five seconds, which this process may have taken to let the locks go.
     if told["state"] == "provisioning":
-        told = awaited(lambda: box.do("get").expect(0).json, lambda told: told["state"] != "provisioning")
+        told = poll_until(lambda: box.do("get").expect(0).json, lambda told: told["state"] != "provisioning")
     must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
 
 
@@ -248,8 +248,8 @@ def locks_of(bench, box):
     return copies
 
 
-def test_a_journal_that_cannot_be_written_any_more_loses_no_work(bench):
-    forget(bench)
+def test_unwritable_journal_fails_the_run_and_keeps_changes(bench):
+    remove_snapshots(bench)
     words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
     # What stands for a full disk is a limit on the size of files: with this signal ignored, writing beyond it is an error.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -277,13 +277,13 @@ def test_a_journal_that_cannot_be_written_any_more_loses_no_work(bench):
 MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
 
 
-def begun(bench, before, seconds=120):
+def await_snapshot_start(bench, before, seconds=120):
     """Waits until a snapshot is being written, or is there."""
-    awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
+    poll_until(lambda: snapshot_names(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
 
 
 @contextlib.contextmanager
-def halted(pid):
+def stopped_process(pid):
     """A process that stands still, all of it; a signal alone is only on its way."""
     def states():
         found = set()
@@ -294,13 +294,13 @@ def halted(pid):
 
     os.kill(pid, signal.SIGSTOP)
     try:
-        awaited(states, lambda seen: seen == ["T"])
+        poll_until(states, lambda seen: seen == ["T"])
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
-def asked(bench, *arguments):
+def start_command(bench, *arguments):
     """A `sandbox` command that runs beside others."""
     words = ["sandbox", *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:beside", "--json"]
     return words, bench.start(words)
@@ -310,46 +310,46 @@ def collected(bench, *arguments):
     return bench.call("gc", "--state", bench.state, "--site", bench.site, *arguments, "--json").expect(0).json
 
 
-def whole(bench, source, snapshot, file, content):
+def check_snapshot_complete(bench, source, snapshot, file, content):
     """A sandbox that begins with it has what was kept."""
     again = Sandbox(bench, source, "10m", "null", "--from-snapshot", snapshot)
     must(again.sh(f"cat {file}") == content, f"{snapshot} is not whole")
     again.do("destroy").expect(0)
 
 
-def test_destroyed_while_its_state_is_kept_it_ends_after_that(bench):
-    forget(bench)
+def test_destroy_during_snapshot_waits_for_the_snapshot(bench):
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh(MANY)
-    keeping = asked(bench, "snapshot", box.id, "--name", "x")
-    begun(bench, [])
+    keeping = start_command(bench, "snapshot", box.id, "--name", "x")
+    await_snapshot_start(bench, [])
     gone = box.do("destroy").expect(0).json
     must(gone["state"] == "destroyed" and gone["tombstone"]["actor"] == "test:suite", f"{gone}")
     made = bench.finish(*keeping).expect(0).json
-    must(kept(bench) == [made["id"]], f"{kept(bench)}")
-    whole(bench, box.source, made["id"], "many/1199", "1199\n")
+    must(snapshot_names(bench) == [made["id"]], f"{snapshot_names(bench)}")
+    check_snapshot_complete(bench, box.source, made["id"], "many/1199", "1199\n")
 
 
-def test_its_time_is_up_while_its_state_is_kept(bench):
+def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
     """The snapshot is finished. Whoever asked for more time meanwhile gets it: he did not ask too late."""
-    forget(bench)
+    remove_snapshots(bench)
     for more in (False, True):
         box = Sandbox(bench)
         box.sh(MANY)
         for number in range(20):
-            before = kept(bench)
+            before = snapshot_names(bench)
             must(box.ask({"type": "extend_ttl", "ttl_ms": 10000})["type"] == "answer", "control: it lives")
             up = time.monotonic() + 10
-            keeping, kept_answers = box.talk({"type": "snapshot", "name": f"x{number}"})
-            begun(bench, before)
+            keeping, kept_answers = box.open_request({"type": "snapshot", "name": f"x{number}"})
+            await_snapshot_start(bench, before)
             # Halted in the midst of it, it is asked for more time and outlives what it had.
-            with halted(box.supervisor()):
-                within = not {name for name in set(kept(bench)) - set(before) if not name.startswith(".")}
+            with stopped_process(box.supervisor()):
+                within = not {name for name in set(snapshot_names(bench)) - set(before) if not name.startswith(".")}
                 if within:
-                    longer, longer_answers = box.talk({"type": "extend_ttl", "ttl_ms": 300000}) if more else (keeping, None)
+                    longer, longer_answers = box.open_request({"type": "extend_ttl", "ttl_ms": 300000}) if more else (keeping, None)
                     time.sleep(max(0.0, up - time.monotonic()) + 0.2)
             made = json.loads(next(kept_answers))
-            must(made["type"] == "answer" and made["answer"]["id"] in kept(bench), f"{made} {kept(bench)}")
+            must(made["type"] == "answer" and made["answer"]["id"] in snapshot_names(bench), f"{made} {snapshot_names(bench)}")
             if within:
                 break
             keeping.close()
@@ -360,24 +360,24 @@ def test_its_time_is_up_while_its_state_is_kept(bench):
             must(box.sh("cat many/7") == "7\n", "it lives")
             box.do("destroy").expect(0)
         else:
-            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 300)
+            dead = poll_until(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 300)
             must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
-            whole(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
+            check_snapshot_complete(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
         keeping.close()
         longer.close()
 
 
-def test_several_keep_remove_collect_and_destroy_at_once(bench):
-    forget(bench)
+def test_concurrent_snapshot_remove_gc_and_destroy_stay_consistent(bench):
+    remove_snapshots(bench)
     box, other = Sandbox(bench), Sandbox(bench)
     for one in (box, other):
         one.sh("echo one > plugin.php")
     first = box.snapshot("first")
-    calls = [asked(bench, "snapshot", one.id, "--name", f"s{n}") for one in (box, other) for n in range(3)]
-    calls += [asked(bench, "restore", box.id, first["id"]), asked(bench, "remove-snapshot", first["id"]), asked(bench, "remove-snapshot", first["id"])]
+    calls = [start_command(bench, "snapshot", one.id, "--name", f"s{n}") for one in (box, other) for n in range(3)]
+    calls += [start_command(bench, "restore", box.id, first["id"]), start_command(bench, "remove-snapshot", first["id"]), start_command(bench, "remove-snapshot", first["id"])]
     words = ["gc", "--state", bench.state, "--site", bench.site, "--snapshots-max-bytes", "1500K", "--json"]
     calls.append((words, bench.start(words)))
-    calls += [asked(bench, "destroy", box.id), asked(bench, "destroy", box.id), asked(bench, "extend-ttl", other.id, "9m")]
+    calls += [start_command(bench, "destroy", box.id), start_command(bench, "destroy", box.id), start_command(bench, "extend-ttl", other.id, "9m")]
     answers = [bench.finish(*one) for one in calls]
     known = (None, "wp_codebox_sandbox_not_held", "wp_codebox_sandbox_in_use", "wp_codebox_snapshot_not_found", "wp_codebox_busy")
     must(all(answer.exit == 0 or answer.code in known for answer in answers), "\n".join(map(str, answers)))
@@ -385,15 +385,15 @@ def test_several_keep_remove_collect_and_destroy_at_once(bench):
     must(sum(answer.exit == 0 and answer.json["removed"] for answer in answers[7:9]) <= 1, "one snapshot was removed twice")
     made = {answer.json["id"] for answer in answers[:6] if answer.exit == 0}
     taken = {item["id"] for item in answers[9].json["removed"]}
-    must(made - taken == set(kept(bench)) - {first["id"]}, f"{made} {taken} {kept(bench)}")
+    must(made - taken == set(snapshot_names(bench)) - {first["id"]}, f"{made} {taken} {snapshot_names(bench)}")
     must(other.sh("cat plugin.php") == "one\n", "control: the other one lives")
     listed = call(bench, "snapshots").expect(0).json
-    must(listed["damaged"] == [] and {row["id"] for row in listed["snapshots"]} == set(kept(bench)), f"{listed}")
+    must(listed["damaged"] == [] and {row["id"] for row in listed["snapshots"]} == set(snapshot_names(bench)), f"{listed}")
     other.do("destroy").expect(0)
 
 
-def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
-    forget(bench)
+def test_kill_during_restore_leaves_the_snapshot_intact(bench):
+    remove_snapshots(bench)
     source = bench.source("sandbox-plugin")
     ended = 0
     for tries, wait in enumerate(itertools.chain((0.0, 0.05, 0.2), itertools.repeat(0.0, 17)), 1):
@@ -402,7 +402,7 @@ def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench
         made = box.snapshot("good")
         box.sh("echo other > plugin.php")
         victim = box.supervisor()
-        back = asked(bench, "restore", box.id, "good")
+        back = start_command(bench, "restore", box.id, "good")
         time.sleep(wait)
         kill_and_wait(victim)
         answer = bench.finish(*back)
@@ -411,8 +411,8 @@ def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench
         told = box.do("get").expect(0).json
         must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
         must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
-        awaited(lambda: guests(box.id), lambda pids: not pids)
-        whole(bench, source, made["id"], "plugin.php", "kept\n")
+        poll_until(lambda: run_processes(box.id), lambda pids: not pids)
+        check_snapshot_complete(bench, source, made["id"], "plugin.php", "kept\n")
         # Nobody holds it any more.
         must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
         if tries >= 3 and ended < tries:
@@ -420,7 +420,7 @@ def test_killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench
     must(ended < tries, "no kill came early enough")
 
 
-def test_without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
+def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system")
     name = f"{bench.site}-full"
@@ -442,15 +442,15 @@ def test_without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
         merged = os.path.join(box.directory, "scratch", "merged")
         must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"what nobody wants was copied: {os.listdir(merged)}")
         box.sh("echo two > plugin.php")
-        full(filler)
+        fill_disk(filler)
         # The rest of the last page of the journal.
-        awaited(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
-        before = settled(supervisor)
+        poll_until(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
+        before = stable_descriptor_count(supervisor)
         for _ in range(3):
             refused = box.do("restore", "one").expect(1, "wp_codebox_run_failed")
             must("space" in refused.json["error"]["message"], refused.stdout)
         # The socket of who asked last is closed in its own time.
-        awaited(lambda: len(os.listdir(f"/proc/{supervisor}/fd")), lambda seen: seen <= before)
+        poll_until(lambda: len(os.listdir(f"/proc/{supervisor}/fd")), lambda seen: seen <= before)
         refused = box.ask({"type": "command", "call": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo ran > ran"]']}})
         must(refused["type"] == "error", f"it ran without a record: {refused}")
         os.unlink(filler)
@@ -469,7 +469,7 @@ def test_without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
         shutil.rmtree(at, ignore_errors=True)
 
 
-def settled(pid):
+def stable_descriptor_count(pid):
     """How many descriptors a process has when it is at rest."""
     seen = []
     while len(seen) < 5 or len(set(seen[-5:])) > 1:
@@ -479,15 +479,15 @@ def settled(pid):
     return seen[-1]
 
 
-def full(path):
+def fill_disk(path):
     """Fills a file system."""
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
         while file.write(b"x" * 4096) == 4096:
             pass
 
 
-def test_at_level_reduced_states_are_refused_with_a_reason(bench):
-    forget(bench)
+def test_snapshot_at_level_reduced_is_refused(bench):
+    remove_snapshots(bench)
     path = os.path.join(bench.directory, "profile-reduced.yaml")
     with open(profile(bench), encoding="utf-8") as file:
         text = file.read()
@@ -511,16 +511,16 @@ def test_at_level_reduced_states_are_refused_with_a_reason(bench):
     for answer in refused:
         must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
     must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
-    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    must(snapshot_names(bench) == [made["id"]], f"{snapshot_names(bench)}")
     again = call(bench, "recreate", low["id"]).expect(0).json
     must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")
     for name in (full["id"], again["id"]):
         call(bench, "destroy", name).expect(0)
 
 
-def test_what_is_no_state_is_kept_nowhere(bench):
+def test_snapshot_contains_only_workspace_and_wp_content(bench):
     """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
-    forget(bench)
+    remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("""
 for at in /tmp "$HOME" /var/tmp /run /dev/shm; do { echo marker-outside > $at/outside; } 2>/dev/null || true; done
@@ -548,7 +548,7 @@ echo marker-inside > /wordpress/wp-content/inside.txt; echo marker-inside > insi
     box.do("destroy").expect(0)
 
 
-def test_whoever_makes_one_is_told_of_its_preview(bench):
+def test_sandbox_create_returns_its_preview_url(bench):
     path = os.path.join(bench.directory, "profile-preview.yaml")
     with open(profile(bench), encoding="utf-8") as file:
         text = file.read()
@@ -564,8 +564,8 @@ def test_whoever_makes_one_is_told_of_its_preview(bench):
     box.do("destroy").expect(0)
 
 
-def test_a_restored_state_hides_git_as_its_first_guest_did(bench):
-    forget(bench)
+def test_restored_snapshot_hides_git_directories(bench):
+    remove_snapshots(bench)
     source = repository(bench)
     box = Sandbox(bench, source)
     box.sh("echo kept >> nested/marked.txt; git diff | grep -c '^+kept'; rm .git; mkdir .git && echo mine > .git/own")
@@ -579,9 +579,9 @@ def test_a_restored_state_hides_git_as_its_first_guest_did(bench):
         guest.do("destroy").expect(0)
 
 
-def test_a_profile_chooses_the_repository_of_its_workspace(bench):
-    forget(bench)
-    work_tree, plain = real(bench, "profile-real"), bench.source("profile-plain")
+def test_profile_git_setting_selects_the_workspace_repository(bench):
+    remove_snapshots(bench)
+    work_tree, plain = history_repository(bench, "profile-real"), bench.source("profile-plain")
     with open(profile(bench), encoding="utf-8") as file:
         text = file.read()
 

@@ -6,12 +6,11 @@ import os
 import secrets
 
 import install
+from harness import Bench, must
 from scripted import Server
 
-from harness import Bench, must
 
-
-class Workplace(Bench):
+class AgentBench(Bench):
     """A bench whose runs have a scripted model. The key is new each time and in no file of the tests."""
 
     def __init__(self, environment):
@@ -64,14 +63,14 @@ class Workplace(Bench):
             file.write("<?php\n/* Plugin Name: Sums */\nfunction sums_add( $a, $b ) {\n\treturn $a - $b;\n}\n")
         return self.own(path)
 
-    def key_arrived(self, rows):
+    def check_key_arrived(self, rows):
         """Whether every one of these requests came with the real key."""
         wanted = hashlib.sha256(self.key.encode()).hexdigest()
         must(rows, "the model was not asked")
         for row in rows:
             must(row["key_sha256"] == wanted, f"another key, or none, arrived: {row['method']} {row['path']}")
 
-    def key_nowhere(self, answer):
+    def check_key_not_stored(self, answer):
         """The key is in nothing that the run left or said."""
         must(self.key not in answer.stdout + answer.stderr, "the key is in what the command said")
         searched = 0

@@ -32,7 +32,7 @@ class Bench:
         for run in self.runs:
             self.call("runs", "cancel", run)
         for run in self.runs:
-            self.until_ended(run)
+            self.await_end(run)
         shutil.rmtree(self.work, ignore_errors=True)
 
     # Commands of the product.
@@ -83,14 +83,14 @@ class Bench:
         with open(os.path.join(self.directory(run), "run.json")) as file:
             return json.load(file)
 
-    def until_ended(self, run, patience=120):
-        end = time.monotonic() + patience
+    def await_end(self, run, seconds=120):
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             shown = json.loads(self.call("runs", "get", run, "--json").stdout)
             if shown.get("status") == "ended":
                 return shown
             time.sleep(0.1)
-        raise AssertionError(f"{run} did not end in {patience} s: {shown}")
+        raise AssertionError(f"{run} did not end in {seconds} s: {shown}")
 
     def supervisor(self, run):
         """Its process id: who listens on the run's socket says so."""
@@ -150,14 +150,14 @@ def guest_processes(pattern):
     return found
 
 
-def until(check, patience=120, what="it"):
-    end = time.monotonic() + patience
+def wait_until(check, seconds=120, what="it"):
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = check()
         if seen:
             return seen
         time.sleep(0.05)
-    raise AssertionError(f"{what} did not come about in {patience} s")
+    raise AssertionError(f"{what} did not come about in {seconds} s")
 
 
 def kill(pid, number=signal.SIGKILL):
