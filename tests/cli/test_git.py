@@ -1,4 +1,4 @@
-"""What guests see of the repositories of the host: nothing of a source's own `.git`, whatever way the source is shown."""
+"""Git metadata in guests: a source's own `.git` is hidden in every kind of mount view."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ def of_users(bench, choice):
 
 @contextlib.contextmanager
 def source_in_view(bench, way):
-    """The bench, a source, and how a script is run where that source is shown this way."""
+    """Yields the bench, a source, and a function that runs a script with the source mounted in this view."""
     source = repository(bench)
     identity = ("--identity", "shared" if way == "shared" else "own")
     if way in ("own", "copied") and os.geteuid() != 0:
@@ -63,13 +63,13 @@ def test_git_directories_of_a_source_are_hidden_in_every_view(bench):
             before = tree(source)
             answer = run(source, LOOK, "--check", f"sh -c '! grep -rq {TOKEN} . && grep -q {MARKED} nested/deep/marked.txt'")
             must(is_hidden(agent_stdout(answer)), f"{way}: {answer}")
-            must("MODE=751" in answer.stdout or view == "copy", f"{way}: a directory looks unlike the source's\n{answer}")
+            must("MODE=751" in answer.stdout or view == "copy", f"{way}: a directory's mode differs from the source's\n{answer}")
             must(mount_views(where, answer) == [view], f"{way}: {mount_views(where, answer)}")
             must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
             must(changed(answer) == [] and tree(source) == before, f"{way}: {changed(answer)}")
             answer = run(source, LOOK, mode="ro")
             must(is_hidden(agent_stdout(answer)), f"{way}, read-only: {answer}")
-    # The control: the source has it all.
+    # Control: the source contains the token in 13 files.
     found = subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout
     must(len(found.splitlines()) == 13, found)
 
@@ -109,7 +109,7 @@ def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
                 os.symlink(to, os.path.join(source, path))
                 os.lchown(os.path.join(source, path), owner.st_uid, owner.st_gid)
             answer = run(source, "find . -type l -printf '%p %l\\n' | sort")
-            # The same tree, whatever way it is shown.
+            # Every view must show the same symlinks.
             text[way] = agent_stdout(answer)
             row = answer.result["mounts"]
             git = "none" if way == "reduced" else "baseline"
@@ -124,7 +124,7 @@ def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
             told = [event["data"]["leftOut"] for event in events if event["type"] == "runtime.mounted"]
             must(told == [{"count": 8, "entries": expected[:5]}], f"{way}: {told}")
     must(set(text.values()) == {"./inside plugin.php\n./nested/up ../../x\n./out /etc/hostname\n"}, str(text))
-    # For people: once, and not at all where a guest gets everything.
+    # Text mode prints the notice once, and not at all when no entry was left out.
     for source, count in ((repository(bench), 1), (bench.source(), 0)):
         arguments = [part for part in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "true") if part != "--json"]
         said = bench.finish(arguments, bench.start(arguments)).stderr
@@ -154,7 +154,7 @@ def test_baseline_repository_answers_log_diff_and_blame(bench):
             must(output.endswith("\n2\n") and "M crlf.txt" not in output, f"{way}: {output}")
             must(TOKEN not in output and "deep/.GIT" not in output, f"{way}: {output}")
             must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
-            # What git writes lies elsewhere: it is neither a change nor something that was left out of one.
+            # Git writes to its own directory outside the mount: neither a change nor an omitted entry.
             must(changed(answer) == ["/workspace/plugin/plugin.php"] and omitted_entries(answer) == [], f"{way}: {changed(answer)} {omitted_entries(answer)}")
             must(answer.result["mounts"][0]["view"] == view and tree(source) == before, f"{way}")
             output = agent_stdout(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
@@ -198,7 +198,7 @@ def test_run_goes_on_without_commits_when_baseline_exceeds_disk_limit(bench):
     row = answer.result["transcript"]["executions"][0]
     must(row["stdout"] == "1\nEMPTY\n" and row["stderr"].count("this repository has no commits") == 1, str(answer))
     must(changed(answer) == ["/workspace/plugin/new.txt"], str(changed(answer)))
-    # The control: with room it has one.
+    # Control: with enough disk the repository has its baseline commit.
     must("What was mounted" in agent_stdout(plain(bench, source, "git log", "--disk", "80M")), "control")
 
 
@@ -222,7 +222,7 @@ def test_git_history_shows_source_commits_without_credentials(bench):
             row = answer.result["mounts"][0]
             must((row["view"], row["git"]) == (view, "history") and tree(source) == before, f"{way}: {row}")
             must(changed(answer) == ["/workspace/plugin/lib/a.txt"] and omitted_entries(answer) == [], f"{way}: {changed(answer)}")
-    # The control: the source has them.
+    # Control: the source contains the token.
     must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
 
 
@@ -259,10 +259,10 @@ def test_git_history_stored_outside_the_source_is_refused(bench):
         source = changed_by(make)
         answer = plain(bench, source, "true", "--git", "history").expect(1, "wp_codebox_git_unavailable")
         must(why in answer.json["error"]["message"], f"{why}: {answer}")
-    # The control: as it was made, it is shown; so is one that has less of its history, with an index in two parts.
+    # Control: an intact repository is shown, and so is a shallow clone with a split index.
     whole = changed_by(nothing)
     must(agent_stdout(plain(bench, whole, "git log --format=%s | wc -l", "--git", "history")) == "3\n", "control")
-    # Git serves a clone of the caller's own files only.
+    # Git clones only from directories that the calling user owns.
     own, shallow = (os.path.join(bench.directory, name) for name in ("own", "shallow"))
     shutil.copytree(whole, own, symlinks=True)
     git(own, "config", "--unset", "core.fsmonitor")

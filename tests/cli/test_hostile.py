@@ -1,7 +1,7 @@
-"""Hostile workspaces through a real guest: what is captured, what is left out, what it costs.
+"""Captures hostile workspaces from real guests, and bounds the runner's time and memory.
 
-The agent of each case is a Python program in the mounted directory itself. Bounds are those of the
-runner's own process: seconds, and the peak of its memory as the kernel counted it.
+The agent of each case is a Python program in the mounted directory. The bounds apply to the
+runner process: wall clock in seconds and peak resident memory (VmHWM).
 """
 
 import ctypes
@@ -18,17 +18,17 @@ from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
 SECONDS = 60
-# A change set may hold 256 MiB; these cases are refused before they hold any of it.
+# A change set may hold 256 MiB; the runner refuses these cases before it reads any content.
 MEBIBYTES = 128
 
 
 def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwhile=None):
-    """Runs a Python program as the agent; answers what came of it after judging its cost."""
+    """Runs a Python program as the agent, checks the runner's time and memory, and returns the answer."""
     source = source or bench.source()
     with open(os.path.join(source, "agent.py"), "w", encoding="utf-8") as file:
         file.write("import ctypes, json, os, socket, subprocess, sys, time\n" + program)
     bench.own(source)
-    # One mount's worth of time, or the limits of the run would be what ends it.
+    # One mount only, so that SECONDS and not the run's own limits bound the time.
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
                                     "python3 agent.py", *arguments)
     began = time.monotonic()
@@ -53,7 +53,7 @@ def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwh
     took = time.monotonic() - began
     print(f"     {took:.1f} s, peak of the runner {peak[0] // 1024} MiB", flush=True)
     must(took < SECONDS, f"it took {took:.0f} s\n{answer}")
-    # 0 when a short one had ended before the first look.
+    # The peak is 0 when the runner ended before the first sample.
     must((peak[0] or took < 5) and peak[0] < mebibytes * 1024, f"{peak[0]} KiB\n{answer}")
     left = [os.path.join(d, "scratch") for d, names, _ in os.walk(os.path.join(bench.state, "sites", bench.site, "runs"))
             if "scratch" in names]
@@ -70,7 +70,7 @@ def changed(answer):
 
 
 def applied(answer, source):
-    """The source after git applied the bundle's patch to it."""
+    """Applies the bundle's patch to the source with git and returns the resulting tree."""
     with open(os.path.join(bundle_of(answer), "files", "patch.diff"), "rb") as patch:
         done = subprocess.run(["git", "apply", "-p1"], cwd=source, stdin=patch, capture_output=True, check=False)
     must(done.returncode == 0, done.stderr.decode("utf-8", "replace"))
@@ -78,12 +78,12 @@ def applied(answer, source):
 
 
 def nothing_leaked(bench, answer):
-    """No byte of the marker outside is in anything the run made."""
+    """Checks that no file of the bundle contains the marker from outside the mount."""
     needle = SECRET.encode()
     for directory, _, files in os.walk(bundle_of(answer)):
         for name in files:
             with open(os.path.join(directory, name), "rb") as file:
-                must(needle not in file.read(), f"{name} holds what lies outside")
+                must(needle not in file.read(), f"{name} contains content from outside the mount")
 
 
 def test_200000_new_files_exceed_the_capture_limit(bench):
@@ -109,7 +109,7 @@ def test_sparse_files_exceed_the_capture_limit(bench):
 with open("sparse", "wb") as file:
     file.truncate(1 << 40)
 """)
-    # The limit on a file's size in the guest may come first; the capture's own must hold anyway.
+    # The guest's RLIMIT_FSIZE may stop the write first; the capture limit must hold as well.
     must(answer.exit == 1 and answer.code in ("wp_codebox_capture_limit", "wp_codebox_run_failed"), str(answer))
     if answer.code == "wp_codebox_run_failed":
         must("File too large" in json.dumps(answer.result) or "signal" in answer.json["error"]["message"], str(answer))
@@ -146,7 +146,7 @@ os.symlink("/etc/passwd", "abs"); os.symlink("../../etc/passwd", "up")
     must(omitted_entries(answer) == expected, str(omitted_entries(answer)))
 
 
-# What the guest itself sees at the end, files only.
+# Prints the regular files that the guest sees at the end.
 VIEW = """
 view = {}
 for directory, names, files in os.walk("."):
@@ -184,7 +184,7 @@ for path, name, value in [
             set.append(f"{space}.overlay.{name}: {error.errno}")
 os.setxattr("plugin.php", "user.note", b"harmless")
 print("SET=" + json.dumps(set))
-# Real whiteouts and a really opaque directory, made the way overlayfs makes them.
+# Real whiteouts and a real opaque directory, created by overlayfs.
 os.unlink("plain/below.txt"); os.rmdir("plain")
 os.mkdir("plain"); open("plain/fresh.txt", "w").write("fresh\\n")
 os.rename("lib/a.txt", "lib/moved.txt")
@@ -192,7 +192,7 @@ open("plugin.php", "a").write("// more\\n")
 """ + VIEW, source=source)
     answer.expect(0)
     print("    ", re.search(r"SET=(.*)", answer.result["transcript"]["executions"][0]["stdout"]).group(1)[:400])
-    # Whatever the attributes were taken for: the patch makes what the guest saw.
+    # Independent of the forged attributes, the patch must produce the tree that the guest saw.
     after = applied(answer, source)
     files = {name: content.decode("latin-1") for name, (_, content) in after.items() if content is not None}
     must(files == view_of(answer), f"{files}\n{view_of(answer)}")
@@ -237,7 +237,7 @@ os.makedirs(".git/hooks"); open(".git/hooks/pre-commit", "w").write("#!/bin/sh\n
 
 
 def test_background_process_is_killed_before_capture(bench):
-    # A writer that left its session and parent, and keeps a file growing and a link swapping.
+    # A writer in its own session, reparented, that keeps appending to a file and swapping a symlink.
     source = bench.source()
     answer = hostile(bench, """
 writer = '''
@@ -266,8 +266,8 @@ for _ in range(1200):
     must("log.txt" in changed(answer), str(changed(answer)))
     after = applied(answer, source)
     lines = after["log.txt"][1].split(b"\n")
-    must(len(lines) > 10, f"{len(lines)} lines: it did not run")
-    # One moment in time: the counter has no gap, whatever was captured after it.
+    must(len(lines) > 10, f"{len(lines)} lines: the writer did not run")
+    # The capture shows one moment: the counter in the file has no gap.
     complete = [line for line in lines[:-1]]
     must(complete == [str(n + 1).encode() for n in range(len(complete))], "the log has a gap")
 
@@ -297,12 +297,12 @@ def test_swapping_source_with_symlink_during_run_leaks_nothing(bench):
             for _ in range(100):
                 if libc.renameat2(-100, pair[0], -100, pair[1], 2) == 0:
                     swaps[0] += 1
-            # The control: a reader by path gets out in the same race.
+            # Control: a reader that opens by path escapes in the same race.
             libc.renameat2(-100, pair[0], -100, pair[1], 2)
             with open(naive, encoding="utf-8") as file:
                 swaps[1] += SECRET in file.read()
 
-    # It deletes what is swapped, so that the capture has to read the baseline.
+    # The agent deletes the swapped directory, so that the capture has to read the baseline.
     answer = hostile(bench, """
 open("ok.txt", "w").write("ok\\n")
 end = time.time() + 2
@@ -318,10 +318,10 @@ while time.time() < end:
     must(answer.exit in (1, 3) and answer.json, str(answer))
     print(f"     {swaps[0]} swaps, a naive reader escaped {swaps[1]} times; exit {answer.exit} {answer.code}")
     must(swaps[0] >= 100_000 and swaps[1] > 0, str(swaps))
-    must(SECRET not in answer.stdout + answer.stderr, "the answer holds what lies outside")
+    must(SECRET not in answer.stdout + answer.stderr, "the answer contains content from outside the mount")
     if answer.json.get("artifacts"):
         nothing_leaked(bench, answer)
-        must(answer.result["approvable"] is False, "a baseline that moved can be approved")
+        must(answer.result["approvable"] is False, "a run whose baseline changed is approvable")
     must(tree(outside) == before, "the directory outside was written")
 
 

@@ -1,7 +1,7 @@
-"""The kernel identity of guests from outside: which uid the kernel counts their use under, and what that changes.
+"""Kernel uid of guests, observed from the host, and its effect on mounts, limits and services.
 
-Root can give a guest a kernel uid of its own, and so can a user with ids in /etc/subuid; the same calls with `--identity shared`
-are the controls.
+Root can give a guest its own kernel uid, and so can a user with ids in /etc/subuid. The controls make the same calls with
+`--identity shared`.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def processes_of(uid):
 
 
 def ancestors(pid, count):
-    """Program, pid 1, launcher, spawner, supervisor: each the parent of the one before."""
+    """Returns a process and its ancestors: program, pid 1, launcher, spawner, supervisor."""
     chain = [pid]
     while len(chain) < count:
         with open(f"/proc/{chain[-1]}/stat", encoding="utf-8", errors="replace") as file:
@@ -70,7 +70,7 @@ def identity(answer):
 
 
 def attested(bench, answer):
-    """The identity row of each guest of a run: the one that worked, the one that checked."""
+    """Returns the attested identity row of each guest of a run, agent first, then checks."""
     path = os.path.join(bench.state, "sites", bench.site, "artifacts", answer.result["run_id"],
                         "files/runtime-evidence/run-attestation.json")
     with open(path, encoding="utf-8") as file:
@@ -92,7 +92,7 @@ def attested(bench, answer):
 
 
 def started(bench, script, *arguments):
-    """A run whose program is alive; answers the call and the program's pid as the host knows it."""
+    """Starts a run and waits for its program; returns arguments, client process and the program's host pid."""
     asked = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", script, *arguments)
     process = bench.start(asked)
     await_count(1, script)
@@ -167,7 +167,7 @@ def test_source_readable_only_by_root_is_mounted_as_overlay_unchanged(bench):
     for path, was in before.items():
         now = os.stat(os.path.join(source, path))
         must((now.st_uid, now.st_mode, now.st_mtime_ns) == (was.st_uid, was.st_mode, was.st_mtime_ns), f"{path} changed")
-    # The control: without a uid of its own the runner has no right to read it.
+    # Control: with the shared identity the runner may not read the source.
     bench.agent(script, "--identity", "shared", source=source).expect(1, "wp_codebox_mount_unreadable")
 
 
@@ -210,7 +210,7 @@ def test_template_build_guest_has_its_own_uid(bench):
     shutil.chown(state, bench.owner, bench.owner)
     asked = bench.run_arguments("--agent-command", "true", "--mount", f"{bench.source()}:/workspace/plugin", state=state)
     seen = set()
-    # Anew when this process came too late to see one.
+    # Repeat when the install process ended before this process saw it.
     for _ in range(5):
         if seen:
             break
@@ -218,7 +218,7 @@ def test_template_build_guest_has_its_own_uid(bench):
         process = bench.start(asked)
         while process.poll() is None:
             for pid in alive(f"{bench.environment['CODEBOX_PHP']} /opt/codebox/guest/install.php"):
-                # Another suite may build one of its own.
+                # Another suite may build its own template at the same time.
                 with contextlib.suppress(OSError, StopIteration):
                     uid = int(status(pid, "Uid:")[0])
                     if ancestor(pid, process.pid):
@@ -228,7 +228,7 @@ def test_template_build_guest_has_its_own_uid(bench):
 
 
 def test_guest_id_is_free_after_any_process_of_the_run_is_killed(bench):
-    """A range of one id: the next run gets it only when nothing of the last one is left."""
+    """With a range of one id, the next run can start only after every process with the id has ended."""
     root_only()
     only = ("--identity", "own", "--guest-ids", f"{FIRST}:1")
 
@@ -239,7 +239,7 @@ def test_guest_id_is_free_after_any_process_of_the_run_is_killed(bench):
         kill_and_wait(ancestors(pid, 5)[number])
         bench.finish(asked, process)
         await_count(0, script)
-        # Whatever was left is gone by the time that the id is given away.
+        # Remaining processes must end before the id is allocated again.
         answer = bench.agent("true", *only)
         deadline = 200
         while answer.exit == 125 and answer.code == "wp_codebox_guest_ids_exhausted" and deadline:
@@ -270,14 +270,14 @@ def test_only_the_cgroup_reaper_of_a_run_stays_root(bench):
 
 
 def plan_version():
-    """The version of the plans that this checkout's launcher takes."""
+    """Returns PLAN_VERSION of this checkout's launcher."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../ext/crates/contracts/src/plan.rs")
     with open(source, encoding="utf-8") as file:
         return int(re.search(r"PLAN_VERSION: u32 = (\d+);", file.read())[1])
 
 
 class Spawner:
-    """A spawner without a runner: what a runner that was taken over could ask for."""
+    """A spawner driven by the test in place of a compromised runner."""
 
     def __init__(self, bench, views=()):
         plan, written = os.pipe()
@@ -312,7 +312,7 @@ class Spawner:
         return (json.loads(data) if data else None), fds
 
     def run(self, *argv):
-        """What a program says on the launcher's second descriptor."""
+        """Launches a program and returns what it writes to the launcher's second descriptor."""
         ours, theirs = socket.socketpair()
         self.send({"type": "launch", "wrapper": list(argv)}, self.lifetime_read, theirs.fileno(), self.lifetime_read)
         theirs.close()
@@ -349,7 +349,7 @@ def test_spawner_cannot_read_or_write_as_root(bench):
     try:
         must(spawner.ready["type"] == "ready" and FIRST + 40 <= spawner.ready["id"] < FIRST + 44, str(spawner.ready))
         must(spawner.views[0]["errno"] == 0, str(spawner.views))
-        # The control: what was given before root was gone is there, and is the guest's.
+        # Control: the view that was mounted before the spawner dropped root is readable.
         view = "/run/wp-codebox/views/view-0/plugin.php"
         must("Sample" in spawner.run("/bin/sh", "-c", f"cat {view} >&4"), "the view does not show its source")
         must(spawner.run("/bin/sh", "-c", f"(echo x >> {view} && echo written >&4) 2>/dev/null") == "", "a view can be written")
@@ -359,7 +359,7 @@ def test_spawner_cannot_read_or_write_as_root(bench):
                         "grep -v '^0*$' /proc/self/status | grep 'CapEff:.*[1-9a-f]' >&4", "echo x > /proc/sys/kernel/hostname && echo set >&4",
                         f"touch {bench.state}/x && echo made >&4", "mount -t tmpfs none /mnt && echo mounted >&4"):
             must(spawner.run("/bin/sh", "-c", f"({attempt}) 2>/dev/null") == "", attempt)
-        # A foreign directory is no scratch: its owners are not changed.
+        # The spawner must not change owners in a directory that is not a scratch directory.
         for path in (bench.directory, "/", shown):
             fd = os.open(path, os.O_RDONLY)
             spawner.send({"type": "expose"}, fd)
@@ -429,13 +429,13 @@ def test_guest_inside_bubblewrap_has_its_own_uid(bench):
 
 
 def test_guest_can_open_its_output_pipes_by_path(bench):
-    """Scripts write to `/dev/stderr`; the pipe behind it was made by the runner, another kernel uid."""
+    """Opening `/dev/stderr` by path needs permission on the pipe, which a process with another kernel uid created."""
     answer = bench.agent("echo out > /dev/stdout; echo err > /dev/stderr; echo more > /proc/self/fd/2").expect(0)
     must(answer.result["outcome"] in ("succeeded", "no_op"), str(answer))
 
 
 def test_root_service_opens_paths_with_rights_of_the_peer(bench):
-    """The Debian unit's shape: root's service, the state's owner as its peer."""
+    """As in the Debian unit: the service runs as root and the peer is the owner of the state directory."""
     root_only()
     secret = os.path.join(bench.directory, "secret")
     shutil.rmtree(secret, ignore_errors=True)
@@ -463,7 +463,7 @@ def test_root_service_opens_paths_with_rights_of_the_peer(bench):
                 request["paths"][name] = value
             return change
 
-        # The control: what the owner may read.
+        # Control: a source that the owner may read is accepted.
         must(ask(lambda request: None)[0] == "accepted", "the owner may not start a run")
         must(ask(mount(os.path.join(secret, "closed", "plugin")))[0] == "wp_codebox_mount_source_invalid"
              or ask(mount(os.path.join(secret, "closed", "plugin")))[0] == "wp_codebox_mount_unreadable", "below a 0700 directory of root")
@@ -480,7 +480,7 @@ def test_root_service_opens_paths_with_rights_of_the_peer(bench):
         shutil.chown(mine, bench.owner)
         for name, value in (("launcher", mine), ("cgroup", "/sys/fs/cgroup/memory"), ("guest_ids", {"first": 200_000, "count": 1})):
             must(ask(path(name, value))[0] == "wp_codebox_forbidden", name)
-        # A group that the caller is not in: of a state directory below a set-gid directory, and of files.
+        # A group without the caller as member: inherited by a state directory from a set-gid parent, and on files.
         foreign = grp.getgrnam("adm").gr_gid
         inherits = os.path.join(bench.directory, "inherits")
         shutil.rmtree(inherits, ignore_errors=True)
@@ -540,7 +540,7 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
         finally:
             kill_and_wait(pid)
             user.finish(asked, process)
-        # Without an option, in WordPress, and in the guest that checks.
+        # Default identity, a command in WordPress, and the guest of the checks.
         script = "test $(stat -c %u:%a lib/a.txt) = 1000:600 && echo four >> lib/a.txt && wp option update blogname changed"
         uncopied = "test $(stat -c %u /wordpress/wp-includes/version.php) = 65534"
         check = "sh -c 'grep -q four lib/a.txt && wp option get home'"
@@ -558,7 +558,7 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
         must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
         with open(os.path.join(source, "lib", "a.txt"), encoding="utf-8") as file:
             must(file.read() == "one\ntwo\nthree\n", "the source changed")
-        # Where the system has made the user a directory, two state directories cannot give the same id away.
+        # With /run/user/<uid>, id locks are shared, so two state directories cannot allocate the same id.
         runtime = f"/run/user/{user.owner}"
         os.makedirs(runtime, mode=0o700)
         try:
@@ -574,7 +574,7 @@ def test_unprivileged_guest_has_subordinate_id_and_copied_mounts(bench):
 
 def test_unprivileged_guest_reads_private_programs_and_archives(bench):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
-        # A preset's program in the place of its own: what comes out is a text of the preset's format.
+        # A stand-in for the preset's program that prints the preset's output format.
         agents = os.path.join(user.directory, "agents")
         programs = os.path.join(agents, "opencode", "node_modules", ".bin")
         os.makedirs(programs, mode=0o700)
@@ -585,7 +585,7 @@ def test_unprivileged_guest_reads_private_programs_and_archives(bench):
                 ! echo x >> "$0"
             """)
         user.own(agents)
-        # In the second run every user could read it, but by a name below the directory on which a user's spawner shows its copies.
+        # In the second run the program is world-readable, but its path lies below the spawner's mount point for copies.
         subprocess.run([*user.prefix[:4], "/usr/bin/mount", "--bind", user.directory, "/media"], check=True, env=PATH)
         for place, mode in ((agents, "700"), ("/media/agents", "755")):
             subprocess.run(["chmod", "-R", mode, agents], check=True)
@@ -595,7 +595,7 @@ def test_unprivileged_guest_reads_private_programs_and_archives(bench):
             must(identity(answer)["enforced"] == "enforced", str(identity(answer)))
             must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
             must(f"it is 1000:{mode}" in answer.stdout, str(answer))
-        # A recipe beside an archive that it brings along.
+        # A recipe with a private archive beside it.
         directory = os.path.join(user.directory, "brought")
         os.makedirs(directory)
         with zipfile.ZipFile(os.path.join(directory, "packed.zip"), "w") as file:
@@ -613,7 +613,7 @@ def test_unprivileged_guest_reads_private_programs_and_archives(bench):
 def test_auto_identity_copies_at_most_5000_files(bench):
     with unprivileged_bench(bench, (FIRST, 64)) as user:
         source = user.source("many")
-        # With the two directories and files that are there already: one more than is copied.
+        # Together with the existing two directories and files, one entry over the limit of 5000.
         for number in range(4_998):
             open(os.path.join(source, f"{number}.txt"), "w", encoding="utf-8").close()
         user.own(source)

@@ -1,4 +1,4 @@
-"""Bad input: refused with a stable code and a sentence before anything runs."""
+"""Invalid input is refused with a stable code and a sentence before a guest starts."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_run_without_wordpress_directory_is_refused(bench):
 
 
 def test_launcher_in_the_program_directory_is_found(bench):
-    """The programs of one directory belong together: nobody has to name the second."""
+    """`wp-codebox` finds `wp-codebox-launch` in its own directory without `--launcher`."""
     home = os.path.join(bench.directory, "programs")
     os.makedirs(home)
     for name in ("CODEBOX", "CODEBOX_LAUNCH"):
@@ -162,7 +162,7 @@ def test_limits_out_of_range_are_refused(bench):
 
 
 def test_duration_without_a_unit_is_refused_with_both_readings(bench):
-    """Some flags read a bare number as milliseconds and others as seconds; none may run with either."""
+    """A bare number could mean seconds or milliseconds, so every duration flag refuses one."""
     source = bench.source()
     store = ["--state", bench.state, "--site", bench.site]
     place = [*bench.paths(), "--site", bench.site]

@@ -1,7 +1,7 @@
-"""Levels and floors from outside: what a host lacks is refused and named, and the bundle says what was seen.
+"""Isolation levels and floors: a missing mechanism refuses the run by name, and the bundle attests each guest.
 
-A mechanism is withheld from `wp-codebox` and all it starts by tests/sandbox/withhold.c; the
-host stays as it is. The same call with nothing withheld is the control.
+tests/sandbox/withhold.c hides a mechanism from `wp-codebox` and its children and leaves the host
+unchanged. The control makes the same call with nothing hidden.
 """
 
 import json
@@ -28,7 +28,7 @@ def withhold(bench):
 
 
 def without(bench, mechanism, *arguments, as_owner=False):
-    """Calls `wp-codebox` on a host that lacks the mechanism."""
+    """Calls `wp-codebox` with the mechanism hidden."""
     command = [withhold(bench), mechanism, bench.environment["CODEBOX"], *arguments]
     if as_owner and os.geteuid() == 0:
         status = os.stat(bench.state)
@@ -93,8 +93,8 @@ def test_doctor_names_the_missing_mechanism_and_its_fix(bench):
              or answer.exit == 0 and document["level"] == "reduced", str(answer))
         fixes = [check["fix"] for check in document["checks"] if check["id"] == "cause"]
         must(any(fix in text for text in fixes), f"{mechanism}: {fixes}")
-    # What is cached is what was seen last, and a whole host is whole again.
-    must(without(bench, "none", *arguments, as_owner=True).expect(0).json["level"] == "full", "still weak")
+    # Doctor must not keep the level of an earlier probe: with nothing hidden it reports full again.
+    must(without(bench, "none", *arguments, as_owner=True).expect(0).json["level"] == "full", "doctor still reports a reduced level")
 
 
 def test_bundle_attests_the_isolation_of_each_guest(bench):

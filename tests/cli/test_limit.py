@@ -1,4 +1,4 @@
-"""Control groups, and what a collection removes."""
+"""Cgroup limits of runs, and garbage collection."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def groups():
 
 
 def own_runs(bench):
-    """Runs of this site: other suites make groups meanwhile, and announce them."""
+    """Returns the runs of this site; other suites create and announce cgroups at the same time."""
     return set(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs")))
 
 
@@ -36,7 +36,7 @@ def announced(bench):
 
 
 def inhabited(paths):
-    """Groups in which something lives."""
+    """Returns the cgroups that contain a process."""
     found = []
     for path in paths:
         try:
@@ -48,7 +48,7 @@ def inhabited(paths):
 
 
 def own_group(controller):
-    """This process's own directory of a version 1 hierarchy."""
+    """Returns this process's directory in a cgroup v1 hierarchy."""
     with open("/proc/self/cgroup", encoding="ascii") as file:
         for line in file:
             _number, controllers, path = line.strip().split(":", 2)
@@ -58,7 +58,7 @@ def own_group(controller):
 
 
 def require_memory_cgroup(bench):
-    """Root can make groups wherever a memory hierarchy is mounted."""
+    """Skips unless root; fails when no cgroup v1 memory hierarchy is mounted."""
     if os.geteuid() != 0:
         skip_unless_root("groups of its own need root or a delegated group")
     must(own_group("memory"), "this machine has no version 1 memory hierarchy")
@@ -71,14 +71,14 @@ def test_run_memory_is_limited_by_its_cgroup(bench):
     must(memory["enforced"] == "enforced" and str(400 << 20) in memory["evidence"], json.dumps(memory))
     must("pids cgroup" in pids["by"], json.dumps(pids))
     said = answer.result["transcript"]["executions"][0]["stdout"]
-    must("memory:/\n" in said and "wp-codebox" not in said, f"the guest sees where its group is: {said}")
-    must(answer.result["run_id"] not in " ".join(groups()), "the group is still there")
+    must("memory:/\n" in said and "wp-codebox" not in said, f"the guest sees the path of its cgroup: {said}")
+    must(answer.result["run_id"] not in " ".join(groups()), "the cgroup still exists")
     must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
 
 
 def test_cgroup_stops_memory_growth_faster_than_polling(bench):
     require_memory_cgroup(bench)
-    # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
+    # Each process stays within its own limit; together they exceed the cgroup limit between two polls.
     hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
     answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
     answer.expect(1, "wp_codebox_memory_limit")
@@ -93,14 +93,14 @@ def test_doctor_creates_and_removes_its_own_cgroup(bench):
         answer = bench.call("doctor", *bench.paths(), *more, "--json").expect(0)
         rows = {row["id"]: row["status"] for row in answer.json["checks"]}
         must((rows["cgroups"], rows["axis-memory"]) == (word, word), f"{more}: {rows}")
-    # Those of runs of other suites go with their runs; one that is left stays.
+    # Cgroups of other suites disappear when their runs end; a leaked one stays.
     new = groups() - before
     poll_until(lambda: sorted(groups() & new), lambda left: not left, 120)
 
 
 def test_unix_socket_buffers_count_against_the_memory_cgroup(bench):
     require_memory_cgroup(bench)
-    # No process maps it, no file holds it: only the group sees what lies in socket buffers.
+    # Only the memory cgroup counts socket buffers: they belong to no process mapping and no file.
     source = bench.source()
     with open(os.path.join(source, "flood.php"), "w", encoding="ascii") as file:
         file.write("""<?php
@@ -121,7 +121,7 @@ exit( $bytes > 60 << 20 ? 0 : 3 );
 
 
 def script(bench, name, text):
-    """A source directory with one Python program."""
+    """Creates a source directory with one Python program."""
     source = bench.source()
     with open(os.path.join(source, name), "w", encoding="ascii") as file:
         file.write(text)
@@ -131,7 +131,7 @@ def script(bench, name, text):
 
 def test_tcp_buffers_count_against_the_memory_cgroup(bench):
     require_memory_cgroup(bench)
-    # Nobody reads: what is sent stays in the buffers of loopback connections.
+    # No peer reads, so the sent bytes stay in the buffers of loopback connections.
     source = script(bench, "flood.py", """
 import socket, sys
 server = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -157,7 +157,7 @@ sys.exit(0 if total > 100 << 20 else 3)
     must(20 << 20 < peak < 192 << 20, f"{peak} bytes at the peak; {said}")
     memory = axis(flood, "memory")
     must(f"{24 << 20} of them for TCP buffers" in memory["evidence"] and str(256 << 20) in memory["evidence"], json.dumps(memory))
-    # Control: connections that are read carry any amount.
+    # Control: a connection whose peer reads may carry any amount.
     relay = script(bench, "relay.py", """
 import socket, threading
 server = socket.create_server(("127.0.0.1", 0))
@@ -176,7 +176,7 @@ assert total == 200 << 20, total
 
 def test_epoll_watches_count_against_the_memory_cgroup(bench):
     require_memory_cgroup(bench)
-    # 450 descriptors watched by as many instances, in each process: kernel memory that the host counts per user.
+    # Each process watches 450 descriptors with up to 450 epoll instances; the kernel counts the watches per user.
     source = script(bench, "watch.py", """
 import os, select, sys
 files = [os.eventfd(0) for _ in range(450)]
@@ -191,14 +191,14 @@ sys.stdin.readline()
     many = "mkfifo /tmp/end; for i in 1 2 3 4 5 6 7 8; do python3 watch.py {} < /tmp/end > up.$i & done; exec 9> /tmp/end; " \
            "while [ $(cat up.* | wc -l) -lt 8 ]; do sleep 0.1; done; exec 9>&-; wait; rm up.*; echo x > x.txt"
     limits = ("--memory", "256M", "--disk", "900M", "--timeout", "60s")
-    # The watches stay until the limit ends it.
+    # The processes keep their watches until the memory limit ends the run.
     bench.agent(many.format(450).replace("exec 9>&-; ", ""), *limits, source=source).expect(1, "wp_codebox_memory_limit")
     bench.agent(many.format(40), *limits, source=source).expect(0)
 
 
 def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
     require_memory_cgroup(bench)
-    # 60,000 files that were made, read and removed, and many looked up: caches, which the kernel gives back.
+    # Creating, reading and removing 60,000 files fills dentry and inode caches, which the kernel can reclaim.
     many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
            "find /usr / -xdev > /dev/null; cat */* > /dev/null; cd .. && rm -r d && echo x > x.txt"
     bench.agent(many, "--memory", "96M", "--disk", "400M").expect(0)
@@ -206,14 +206,14 @@ def test_reclaimable_dentry_and_inode_caches_do_not_count(bench):
 
 def test_files_up_to_the_disk_limit_do_not_hit_the_memory_limit(bench):
     require_memory_cgroup(bench)
-    # As many bytes of files as the disk limit allows do not make the memory limit bite.
+    # Files up to the disk limit must not trigger the memory limit.
     answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
     answer.expect(0)
 
 
 def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
     require_memory_cgroup(bench)
-    # A read-only cgroup file system, in a mount namespace of the test's own.
+    # Remounts the cgroup file system read-only in the test's own mount namespace.
     inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
     source = bench.source()
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo x > x.txt'")
@@ -224,7 +224,7 @@ def test_memory_axis_names_the_reason_when_no_cgroup_is_writable(bench):
     memory = axis(answer, "memory")
     must(memory["enforced"] == "best-effort" and "no writable memory cgroup" in memory["evidence"], json.dumps(memory))
     must("Read-only file system" in memory["evidence"], json.dumps(memory))
-    must(announced(bench) == [], "an announcement stayed")
+    must(announced(bench) == [], "the cgroup announcement was not removed")
 
 
 def test_cgroup_directory_of_the_operator_is_used(bench):
@@ -259,13 +259,13 @@ def test_unprivileged_runner_uses_its_delegated_cgroup(bench):
         os.chown(parent, owner.pw_uid, owner.pw_gid)
         memory = run()
         must(memory["enforced"] == "enforced", json.dumps(memory))
-        must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+        must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the cgroup still exists")
     finally:
         os.rmdir(parent)
 
 
 def test_guest_with_subordinate_id_joins_the_delegated_cgroup(bench):
-    """Version 1 lets a user move its own processes only, and the guest is none of them."""
+    """With cgroup v1 a user can move only processes of its own uid, and the guest has another uid."""
     require_memory_cgroup(bench)
     parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
     with unprivileged_bench(bench, (1_912_348_000, 64)) as user:
@@ -275,7 +275,7 @@ def test_guest_with_subordinate_id_joins_the_delegated_cgroup(bench):
             answer = user.agent("echo x > x.txt", "--identity", "own", "--cgroup", parent, "--check", "test -e x.txt").expect(0)
             must(axis(answer, "identity")["enforced"] == "enforced", json.dumps(axis(answer, "identity")))
             must(axis(answer, "memory")["enforced"] == "enforced", json.dumps(axis(answer, "memory")))
-            must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+            must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the cgroup still exists")
         finally:
             os.rmdir(parent)
 
@@ -287,20 +287,20 @@ def test_cgroup_left_by_killed_processes_is_removed_by_gc(bench):
     process = bench.start(arguments)
     await_count(1, sleeper(63))
     made = own_groups(bench) - before
-    must(made and announced(bench), "the control: no group was made")
+    must(made and announced(bench), "control: the run created no cgroup")
     keepers, supervisors = processes("keep-cgroups"), processes("supervise")
     kill_and_wait(*keepers, *supervisors)
     process.communicate()
     await_count(0, sleeper(63))
     poll_until(lambda: inhabited(made), lambda left: not left)
-    must(groups() & made, "the control: without its keeper the group stays")
+    must(groups() & made, "control: with its reaper killed the cgroup stays")
     bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
     must(not groups() & made, f"still there: {groups() & made}")
-    must(announced(bench) == [], "the announcement stayed")
+    must(announced(bench) == [], "the cgroup announcement was not removed")
 
 
 def processes(word):
-    """Processes of this test's own runs: those whose client is a child of this process."""
+    """Returns processes with this subcommand that descend from this test process."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -329,7 +329,7 @@ def test_gc_removes_runs_and_bundles_past_their_age(bench):
     bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)
     must(bench.call(*base, "--max-age", "1h", "--artifacts-max-age", "1h").exit == 0 and os.path.isdir(bundle), "a young bundle was removed")
     bench.call(*base, "--artifacts-max-age", "0s").expect(0)
-    must(not os.path.exists(bundle), "a bundle stays although its age was named")
+    must(not os.path.exists(bundle), "a bundle past --artifacts-max-age was not removed")
 
 
 def test_gc_reports_what_stays_and_why(bench):

@@ -1,6 +1,6 @@
-"""Mail of a guest: captured outside of it, listed and kept in the bundle, sent nowhere.
+"""Mail of a guest is captured outside the guest, stored in the bundle and never delivered.
 
-The guest's own port 25 and its sendmail are asked in every way in which programs ask them.
+The cases send mail through port 25 in the guest, sendmail, PHP and WordPress.
 """
 
 import json
@@ -12,7 +12,7 @@ from harness import must
 from harness.frames import SupervisorClient
 
 SECRET = "hunter2-hunter2-hunter2"
-# A client that says what it is told to, and answers what it hears.
+# A minimal SMTP client for the guest.
 RAW = r"""
 def dial():
     link = socket.create_connection(("127.0.0.1", 25), 60)
@@ -96,12 +96,12 @@ printf 'To: one@example.org\nX-Bcc: two@example.org\nBcc: two@example.org\nSubje
 def test_run_without_mail_has_no_mail_list_or_notice(bench):
     answer = bench.agent("true")
     answer.expect(0)
-    must(not os.path.exists(os.path.join(directory_of(answer), "files", "runtime-evidence", "mail.jsonl")), "there is a list")
+    must(not os.path.exists(os.path.join(directory_of(answer), "files", "runtime-evidence", "mail.jsonl")), "a mail list exists")
     must("mail" not in json.dumps(answer.result.get("notices", [])), str(answer.result.get("notices", [])))
 
 
 def test_phpunit_mock_mailer_receives_mail_instead_of_capture(bench):
-    """Core's test suite replaces `$phpmailer` by one that keeps mails instead of sending them."""
+    """WordPress core's test suite replaces `$phpmailer` with a mock that stores mails instead of sending them."""
     answer = bench.agent(r"""
 cat >/tmp/mock.php <<'PHP'
 <?php
@@ -130,7 +130,7 @@ wp eval-file /tmp/mock.php
 def test_mail_flood_and_huge_mails_are_bounded(bench):
     answer = hostile(bench, RAW + r"""
 open_ones = [dial() for _ in range(100)]
-# The others wait for one of the conversations that are served.
+# The server limits concurrent connections; the others wait.
 for link, lines in open_ones:
     lines.close()
     link.close()
@@ -172,7 +172,7 @@ for size in (2 << 20, 100):
     directory = directory_of(answer)
     rows, _ = log(directory)
     must(rows[0]["truncated"] is True and rows[0]["bytes"] > 2 << 20, str(rows[0]))
-    must(900_000 < len(content(directory, rows[0])) <= 1 << 20, "how much is kept")
+    must(900_000 < len(content(directory, rows[0])) <= 1 << 20, "the stored part of the mail has the wrong size")
     must("truncated" not in rows[1] and len(content(directory, rows[1])) == rows[1]["bytes"], str(rows[1]))
 
 
@@ -189,9 +189,9 @@ def half(subject):
 link, lines = half(b"half")
 late, replies = half(b"late")
 assert mail(b"Subject: whole\r\n\r\nx").startswith(b"250")
-# Every other client was served before the silence of this one was too long: it can still go on.
+# The server served other clients before this idle connection timed out, so this one can continue.
 assert say(late, replies, b" on\r\n.\r\n").startswith(b"250")
-# It stays open until the guest is ended.
+# The connection stays open until the guest ends.
 subprocess.Popen(["sleep", "1000"], pass_fds=[link.fileno()], start_new_session=True)
 """)
     answer.expect(0)
@@ -244,7 +244,7 @@ def test_mail_list_distinguishes_agent_and_check_phases(bench):
 
 
 def test_guest_cannot_remove_captured_mail_or_bind_port_25(bench):
-    """The guest has neither the socket nor the list; it can only send more."""
+    """The guest has neither the listening socket nor the mail list."""
     answer = bench.agent(r"""
 printf 'Subject: regretted\n\nx' | sendmail a@x.test
 cat >/tmp/bind.py <<'PYTHON'
@@ -258,7 +258,7 @@ try:
     print("bound", file=open("/workspace/plugin/bound", "w"))
 except OSError:
     pass
-# Control: another port, so it is not for want of sockets.
+# Control: binding another port works.
 one = socket.socket()
 one.bind(("127.0.0.1", 2525))
 one.listen()
@@ -299,7 +299,7 @@ assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
     must("contentBase64" in mails(bench, run, "2", "--json").expect(0).json, "bytes that are no text")
     mails(bench, run, "3", "--json").expect(1, "wp_codebox_input_invalid")
     none = os.path.basename(directory_of(bench.agent("true")))
-    must(mails(bench, none, "--json").expect(0).json["mails"] == [], "mails out of nowhere")
+    must(mails(bench, none, "--json").expect(0).json["mails"] == [], "a run without mail lists mails")
 
 
 def test_runs_mail_works_while_the_sandbox_is_held(bench):

@@ -1,4 +1,4 @@
-"""Flags of the model and of the built-in agent: what is refused before anything starts, and where the key goes."""
+"""Options of the model and the built-in agent: early refusals, and the destination of the model key."""
 
 import contextlib
 import http.server
@@ -11,7 +11,7 @@ KEY = "cli-test-correct-horse-battery"
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
-    """Refuses every key, so that a run is over after one question."""
+    """Answers 401 to every request, so that a run ends after one request."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
@@ -55,7 +55,7 @@ def test_model_key_is_sent_only_to_the_model_endpoint(bench):
             server.asked.clear()
             answer = ask(bench, *model(base, "--model-api", api, *key)).expect(3, "wp_codebox_provider_rejected")
             must(server.asked == [asked], f"{api}: {server.asked}")
-            must(KEY not in answer.stdout + answer.stderr, "the key was printed")
+            must(KEY not in answer.stdout + answer.stderr, "the output contains the model key")
         server.asked.clear()
         ask(bench, *model(base), "--goal", "Do it").expect(3, "wp_codebox_provider_rejected")
         must(server.asked == [("/chat/completions", None, None)], f"without a key: {server.asked}")
@@ -92,14 +92,14 @@ def test_invalid_model_options_are_refused_before_any_request(bench):
         for code, arguments in rows:
             answer = ask(bench, *arguments).expect(1, code)
             must(KEY not in answer.stdout + answer.stderr, f"{arguments}: the key was printed")
-        must(server.asked == [], f"asked all the same: {server.asked}")
-        # The same model is asked when nothing is wrong.
+        must(server.asked == [], f"the model received requests: {server.asked}")
+        # Control: with valid options the run sends its request to the model.
         ask(bench, *model(base), *goal).expect(3, "wp_codebox_provider_rejected")
         must(len(server.asked) == 1, f"{server.asked}")
 
 
 def test_agent_without_a_model_is_refused_with_the_missing_option(bench):
-    """The preset of its network is ours: no policy is to blame."""
+    """The agent preset implies the network preset, so the message must not blame a policy."""
     mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Do it"]
     answer = bench.run(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")
     must("codex needs a model" in answer.stdout and "--model NAME" in answer.stdout and "policy" not in answer.stdout, str(answer))

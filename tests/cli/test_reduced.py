@@ -1,7 +1,7 @@
 """Runs on a host that forbids user namespaces: level `reduced`, when the policy names it.
 
-The host is made to forbid them for one call: a seccomp filter, inherited by everything the
-call starts, answers EPERM to `unshare(CLONE_NEWUSER)`. The product knows nothing of it.
+A seccomp filter, inherited by every process of the call, returns EPERM for
+`unshare(CLONE_NEWUSER)`. The product has no test switch for this.
 """
 
 import os
@@ -22,7 +22,7 @@ def test_reduced_isolation_is_used_only_when_the_policy_names_it(bench):
     must(refused.exit == 125, f"no policy names less than full\n{refused}")
     refused = run_without_userns(bench, *mount, *agent("true"), *policy(minimum_isolation="full"))
     must(refused.exit == 125, f"the policy names full\n{refused}")
-    # Control: the same policy where nothing is run_without_userns gives full.
+    # Control: with user namespaces the same policy runs at level full.
     allowed = bench.run(*mount, *agent("true"), *policy()).expect(0)
     must(level_of(allowed) == "full", str(allowed))
 
@@ -60,7 +60,7 @@ def test_reduced_isolation_runs_wordpress_commands(bench):
 
 
 def test_reduced_isolation_captures_no_mail_and_reports_it(bench):
-    """There is no network to capture it on. Nothing may take the mail for sent, nor its absence for none."""
+    """Level reduced has no network to capture mail on: mail functions return false, and a notice says so."""
     mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
     send = "code=echo wp_json_encode( array( wp_mail( 'one@example.org', 's', 'x' ), mail( 'one@example.org', 's', 'x' ) ) );"
     notice = "mail is not captured at level reduced"
@@ -70,14 +70,14 @@ def test_reduced_isolation_captures_no_mail_and_reports_it(bench):
     asked = policy(commands=["host/smtp.inspect"])
     answer = run_without_userns(bench, *mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked)
     must(answer.exit != 0 and "wp_codebox_command_unsupported" in answer.stdout and notice in answer.stdout, str(answer))
-    # Control: the same where nothing is run_without_userns.
+    # Control: the same call with user namespaces.
     answer = bench.run(*mount, "--command", "wordpress.run-php", "--arg", send, *policy()).expect(0)
     must("[true,true]" in answer.stdout and notice not in answer.stdout, str(answer))
     bench.run(*mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked).expect(0)
 
 
 def test_reduced_isolation_removes_scratch_after_the_run(bench):
-    # A directory nobody may enter, and in the end one deeper than any path: that alone may end the guest.
+    # A directory with mode 0, and a directory chain longer than PATH_MAX, which may end the guest by itself.
     deep = "cd \"$TMPDIR\"; php -r 'for ($i = 0; $i < 1500; $i++) { mkdir(\"deepdeep\"); chdir(\"deepdeep\"); }'"
     shut = "mkdir -m 0 \"$TMPDIR/shut\""
     answer = run_without_userns(bench, "--mount", f"{bench.source()}:/workspace/plugin", *agent(f"echo x > x.txt; {shut}; {deep}"), *policy())

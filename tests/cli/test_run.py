@@ -1,4 +1,4 @@
-"""Runs and what they come to: outcomes, limits, salvage, bundles."""
+"""Outcomes, limits, bundles and process wrappers of runs."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import tempfile
 import time
 
 CONFORMANCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance")
-# Other suites use this module, too.
+# verify_bundle is a program of its own; other suites import it, too.
 sys.path.append(CONFORMANCE)
 import verify_bundle
 
@@ -31,7 +31,7 @@ def test_successful_run_bundles_a_patch_that_applies(bench):
     must(changed(answer) == [base + "added.txt", base + "lib/a.txt", base + "plugin.php"], str(changed(answer)))
     path = verified_bundle(bench, answer, "succeeded", "promote")
     must(tree(source) == before, "the host directory was written")
-    # The patch makes of the baseline exactly what the guest left.
+    # Applied to the baseline, the patch must produce the guest's final tree.
     with open(os.path.join(path, "files", "patch.diff"), "rb") as patch:
         subprocess.run(["git", "apply", "-p1"], cwd=source, stdin=patch, check=True, capture_output=True)
     after = tree(source)
@@ -73,7 +73,7 @@ def test_text_mode_prints_data_on_stdout_and_status_on_stderr(bench):
 
 
 def test_text_mode_passes_agent_stdout_and_stderr_through(bench):
-    """An agent's standard output was talk, so nothing could be piped on."""
+    """The agent's standard output goes to standard output, so that it can be piped."""
     agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'echo out; echo err >&2; echo x > x.txt'"]
     answer = bench.call(*(a for a in bench.run_arguments(*agent) if a != "--json")).expect(0)
     must(answer.stdout == "out\n", f"standard output is the program's\n{answer}")
@@ -130,12 +130,12 @@ def test_checks_run_in_a_fresh_guest(bench):
 def test_run_past_its_timeout_ends_with_its_changes_bundled(bench):
     began = time.monotonic()
     answer = bench.agent("echo early > early.txt; sleep 120", "--timeout", "25s").expect(124, "wp_codebox_run_timeout")
-    must(time.monotonic() - began < 100, "it took far too long")
+    must(time.monotonic() - began < 100, "the timed-out run took more than 100 s")
     must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
     verified_bundle(bench, answer, "partial", "review")
 
 
-# PHP leaves half of what it maps for such strings untouched; the limit is on what is used.
+# PHP touches only half of the memory that it maps for such strings; the limit counts used memory.
 HOG = "$a = []; while (true) { $a[] = str_repeat(chr(65), 1048576); }"
 
 
@@ -143,7 +143,7 @@ def test_process_over_the_memory_limit_ends_the_run(bench):
     hog = f"echo early > early.txt; php -d memory_limit=-1 -r '{HOG}'"
     answer = bench.agent(hog, "--memory", "160M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
     must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
-    # The same program within its limit is no failure: the limit is what stopped it.
+    # Control: a program below the limit succeeds.
     calm = "echo early > early.txt; php -r '$a = str_repeat(chr(65), 20971520); echo strlen($a);'"
     bench.agent(calm, "--memory", "160M", "--timeout", "60s").expect(0)
 
@@ -164,7 +164,7 @@ def test_writing_past_the_disk_limit_fails_the_run(bench):
 
 
 def test_output_past_the_limit_keeps_both_ends_and_a_notice(bench):
-    # Of output beyond the limit beginning and end are kept, with a notice; the work itself is not lost.
+    # Output past the limit keeps its beginning and end, with a notice; the run still succeeds.
     def notices(size):
         script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
         answer = bench.agent(script, "--output-limit", "4K").expect(0)
@@ -172,17 +172,17 @@ def test_output_past_the_limit_keeps_both_ends_and_a_notice(bench):
         text = execution["stdout"]
         must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
         must(text.startswith("first\nx") and text.endswith("x\nlast\n") and execution["stderr"] == "why\n", text[:20] + text[-20:] + execution["stderr"])
-        must((" bytes left out …]" in text) == (size > 4096), "no mark, or one without a reason")
+        must((" bytes left out …]" in text) == (size > 4096), "the truncation mark is missing or unexpected")
         must(execution.get("stdoutBytes") == (size + 12 if size > 4096 else None) and "stderrTruncated" not in execution, str(list(execution)))
         with open(os.path.join(bundle_of(answer), "events.jsonl"), encoding="utf-8") as file:
             events = [json.loads(line)["data"] for line in file]
         journal = "".join(data["text"] for data in events if data.get("stream") == "stdout")
         must(journal.startswith("first\n") and journal.endswith("\nlast\n") and len(journal) < 6000, f"the journal has {len(journal)} bytes")
-        must([data["stdoutBytes"] for data in events if data.get("stdoutTruncated")] == ([size + 12] if size > 4096 else []), "command.finished does not tell")
-        must(execution.get("outputTruncated", False) == (size > 4096), f"the transcript does not tell what is missing: {list(execution)}")
+        must([data["stdoutBytes"] for data in events if data.get("stdoutTruncated")] == ([size + 12] if size > 4096 else []), "command.finished does not report the truncation")
+        must(execution.get("outputTruncated", False) == (size > 4096), f"the transcript does not mark the truncated output: {list(execution)}")
         with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
             row = json.loads(file.readline())
-        must(row.get("outputTruncated", False) == (size > 4096), f"commands.jsonl does not tell what is missing: {list(row)}")
+        must(row.get("outputTruncated", False) == (size > 4096), f"commands.jsonl does not mark the truncated output: {list(row)}")
         return " ".join(answer.result.get("notices", []))
     must("wp_codebox_output_limit" in notices(200000), "no notice")
     must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
@@ -222,7 +222,7 @@ def test_process_limit_bounds_started_processes(bench):
     def started(*flags):
         answer = bench.agent(f"echo x > x.txt; {bomb}", *flags)
         return int(answer.result["transcript"]["executions"][0]["stdout"].split("started=")[1])
-    must(started("--processes", "20") < 20, "the limit did not bite")
+    must(started("--processes", "20") < 20, "the process limit was not enforced")
     must(started("--processes", "100") == 60, "the control did not start them all")
 
 
@@ -250,7 +250,7 @@ def test_wall_time_counts_from_asked_ns(bench):
         frame = run.spawn().accepted().last()
         must(frame["type"] == "result", f"{frame}")
         run.ended()
-        # A time in the future is no time that a caller began to ask.
+        # An `asked_ns` in the future is ignored.
         most = least + (time.monotonic() - began) * 1000
         wall = frame["result"]["cost"]["wall_ms"]
         must(least <= wall <= most, f"asked {minutes} minutes ago: {wall} ms, not from {least} to {most}")
@@ -299,7 +299,7 @@ def test_tampered_bundle_fails_verification_and_preflight(bench):
     with open(patch, "wb") as file:
         file.write(original)
     bench.call(*preflight).expect(0)
-    # A key that is no part of the list of files, with every hash made to fit again.
+    # An added manifest key outside the file list, with every hash recomputed.
     manifest = os.path.join(path, "manifest.json")
     with open(manifest, encoding="utf-8") as file:
         document = json.load(file)
@@ -314,7 +314,7 @@ def test_tampered_bundle_fails_verification_and_preflight(bench):
     codes = [row["code"] for row in answer.json["violations"]]
     must(answer.exit == 1 and codes == ["attestation-invalid"], str(answer))
     must(bench.call(*preflight).exit == 1, "a manifest with another key passed the preflight")
-    # The control: a bundle that was signed before signatures covered such keys says so.
+    # Control: a bundle signed before signatures covered such keys reports coverage `files`.
     before = os.path.join(VECTORS, "signed-before", "bundle")
     answer = bench.call("artifacts", "verify", "--bundle", before, "--json").expect(0)
     must(answer.json["signature"]["coverage"] == "files", str(answer))
@@ -383,12 +383,12 @@ def test_bundle_contains_no_host_path(bench):
 def test_full_disk_while_writing_the_bundle_names_what_is_saved(bench):
     if os.geteuid() != 0:
         skip_unless_root("a small file system needs root to mount")
-    # 24 MiB are free: the smaller change still fits beside the bundle that does not, the larger one no more.
+    # 24 MiB are free. The smaller captured change fits, its bundle does not; the larger change does not fit either.
     for size, kept_where in ((12_000_000, "the captured change stays in"), (40_000_000, "the journal stays in")):
         answer = run_on_small_disk(bench, size)
         must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
-    # One bundle fits, but not beside the one for the case that the supervisor dies.
+    # One bundle fits, but not together with the recovery bundle.
     run_on_small_disk(bench, 5_000_000).expect(0)
 
 
@@ -397,7 +397,7 @@ def test_state_directory_inside_wordpress_is_refused(bench):
     state = os.path.join(site, "wp-content", "state")
     os.makedirs(state, mode=0o700)
     shutil.chown(state, bench.owner)
-    # A link outside of it, and a directory behind the link that would be made.
+    # A symlink outside the site that leads into it, and a missing directory behind the symlink.
     link = os.path.join(bench.directory, "link-into-site")
     os.symlink(os.path.join(site, "wp-content"), link)
     for place in (state, os.path.join(link, "state"), os.path.join(link, "absent")):
@@ -406,7 +406,7 @@ def test_state_directory_inside_wordpress_is_refused(bench):
                             "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
         must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid", str(answer))
         must("lies in WordPress" in answer.json["error"]["message"], str(answer))
-    must(os.listdir(state) == [] and os.listdir(os.path.dirname(state)) == ["state"], "something was written there")
+    must(os.listdir(state) == [] and os.listdir(os.path.dirname(state)) == ["state"], "a file was written to the refused state directory")
     bench.agent("true").expect(0)
 
 
@@ -449,7 +449,7 @@ def test_verify_reads_state_directory_from_the_environment(bench):
 
 
 def test_doctor_reports_all_failures_in_one_call(bench):
-    """A wrong state directory used to be the only row."""
+    """An invalid state directory must not hide the other failed checks."""
     paths = bench.paths()
     for name, wrong in (("--state", "/nonexistent/state"), ("--php", "/nonexistent/php"), ("--wordpress", "/usr")):
         paths[paths.index(name) + 1] = wrong
@@ -484,9 +484,9 @@ def test_agent_command_with_shell_operators_gets_a_hint(bench):
 
 
 def test_file_name_with_control_characters_prints_as_one_row(bench):
-    """A line end in a name made two rows, in a pipe too; a mark of direction made it look like another."""
+    """A newline or a bidirectional control character in a file name must not forge or split a row."""
     source = bench.source()
-    # What the guest does not get is named as well.
+    # The notice about entries left out of the mount also prints the name.
     os.symlink("/etc/hostname", os.path.join(source, "out\n  added     \u202eforged"))
     bench.own(source)
     agent = ["--mount", f"{source}:/workspace/plugin", "--agent-command", "php -r '" + 'touch("a\\nforged"); touch("x\\u{202e}y"); touch("é");' + "'"]
@@ -514,7 +514,7 @@ def test_equal_changes_have_equal_bundle_ids(bench):
 
 
 def sandbox_audits(answer):
-    """What was put around each guest's launcher, from the bundle; the result says the same."""
+    """Returns the process wrapper audit of each guest from the bundle; the result must contain the same rows."""
     with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
         found = json.load(file)["sandboxAudits"]
     must(found == answer.result["sandboxAudits"], json.dumps(found))
@@ -532,7 +532,7 @@ def test_run_inside_bubblewrap_reports_equal_isolation(bench):
     source = bench.source()
     answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
     path = verified_bundle(bench, answer, "succeeded", "promote")
-    must(answer.result["isolation"] == bare.result["isolation"], "the guest inside reports something else")
+    must(answer.result["isolation"] == bare.result["isolation"], "the wrapped guest reports another isolation")
     found = sandbox_audits(answer)
     must([row["kind"] for row in found] == ["bubblewrap"] * 2, json.dumps(found))
     for row in found:
@@ -554,7 +554,7 @@ def test_missing_process_wrapper_is_refused_unless_optional(bench):
 
 
 def test_gvisor_without_landlock_is_refused(bench):
-    """Its kernel lacks what level full is made of; the control is the run inside bubblewrap."""
+    """The gVisor kernel has no Landlock, which level full needs. The bubblewrap case is the control."""
     refused = bench.agent("echo x > a", "--outer-sandbox", "gvisor").expect(125, "wp_codebox_sandbox_start_failed")
     must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))
 

@@ -1,4 +1,4 @@
-"""Runs that outlive their callers: the registry, detached runs, cancelling from elsewhere."""
+"""Run registry, detached runs, cancellation by other processes, and event streams."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def test_accepted_run_is_in_the_registry_until_settled(bench):
     must(view["provenance"] == {"requester": "the frames of a test"} and "result" not in view, json.dumps(view))
     last = run.last()
     must(last["type"] == "result" and last["result"]["outcome"] == "no_op", json.dumps(last)[:400])
-    # The last frame comes after everything was settled.
+    # The supervisor sends the last frame after it has written the record.
     view = run.look()
     must(view["status"] == "ended" and view["outcome"] == "no_op", json.dumps(view)[:400])
     must(view["result"] == last["result"], "the stored result is another than the one that was sent")
@@ -75,7 +75,7 @@ def test_detach_frame_lets_an_attached_run_continue(bench):
     run.send({"type": "detach"}).close()
     poll_until(run.look, lambda view: view["mode"] == "detached")
     wake(sleeper(64))
-    must(run.await_end()["outcome"] == "succeeded", "it did not go on")
+    must(run.await_end()["outcome"] == "succeeded", "the detached run did not continue")
 
 
 def test_caller_cancels_its_detached_run(bench):
@@ -87,7 +87,7 @@ def test_caller_cancels_its_detached_run(bench):
 
 
 def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
-    """A hang-up is for the caller's session; a detached run is not in it. SIGTERM ends both."""
+    """SIGHUP ends an attached run only, because a detached run has left the caller's session. SIGTERM ends both."""
     for mode, hangs_up in (("attached", True), ("detached", False)):
         run = SupervisorClient(bench, SLOW.format(30), mode=mode).spawn().accepted()
         run.until("runtime.command.output", "ready")
@@ -103,12 +103,12 @@ def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
 
 
 def test_supervisor_has_its_own_session_and_process_group(bench):
-    """Ctrl-C of a terminal goes to a process group; the supervisor has its own, and its own session."""
+    """A terminal sends Ctrl-C to the foreground process group; the supervisor must not be in the caller's."""
     run = SupervisorClient(bench, SLOW.format(1), mode="detached").spawn(process_group=0)
     run.accepted().until("runtime.command.output", "ready")
     with open(f"/proc/{run.process.pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
-    # A leader of a group cannot leave it: started as one, it has the group to itself.
+    # A process group leader cannot call setsid(); started as leader, it keeps its own group.
     must(int(fields[2]) == run.process.pid, f"group {fields[2]} of {run.process.pid}")
     must(run.last()["type"] == "result", "no result")
     run = SupervisorClient(bench, SLOW.format(1), mode="detached").spawn()
@@ -122,11 +122,11 @@ LIMITS = {"wall_clock_ms": 300000, "output_bytes": 64 * 1024 * 1024}
 
 
 def test_caller_that_stops_reading_does_not_block_the_run(bench):
-    """16 MB of output against a caller that keeps the socket and never reads."""
+    """The run writes 16 MB while its caller keeps the socket open and never reads."""
     run = SupervisorClient(bench, FLOOD, mode="detached", limits=LIMITS).spawn().accepted()
     view = run.await_end(240)
     must(view["outcome"] == "succeeded" and view["last_event"] > 40, json.dumps(view)[:300])
-    # Reading again: what was sent before, then the last frame, which says what is missing.
+    # Reading later yields the events sent so far, then the last frame with a notice about the missing events.
     seen, last = 0, run.frame()
     while last and last["type"] == "event":
         must(last["event"]["seq"] == seen + 1, "a gap before the end")
@@ -134,7 +134,7 @@ def test_caller_that_stops_reading_does_not_block_the_run(bench):
     must(last["type"] == "result" and seen < view["last_event"], f"{seen} of {view['last_event']}")
     must(any("stopped reading" in notice for notice in last["result"]["notices"]), str(last["result"]["notices"]))
     must(run.ended() == 0, "exit")
-    # One that reads gets all of it.
+    # Control: a caller that reads receives every event.
     run = SupervisorClient(bench, FLOOD, limits=LIMITS).spawn().accepted()
     count, last = 0, run.frame()
     while last and last["type"] == "event":
@@ -153,7 +153,7 @@ def test_run_limit_refuses_as_busy_until_a_run_ends(bench):
     runs(bench, "get", third.run_id).expect(1, "wp_codebox_run_not_found")
     runs(bench, "cancel", one.run_id).expect(0)
     must(one.last()["result"]["outcome"] == "cancelled", "not cancelled")
-    # And a dead one takes no place either.
+    # A run whose supervisor was killed does not count against the limit.
     two.kill()
     for _ in range(2):
         must(SupervisorClient(bench, "true", max_runs=1).spawn().accepted().last()["type"] == "result", "no place")
@@ -171,7 +171,7 @@ def test_runs_cancel_ends_a_detached_run(bench):
     view = run.await_end()
     must(view["outcome"] == "cancelled" and paths(view) == ["/workspace/plugin/early.txt"], json.dumps(view)[:600])
     must(runs(bench, "cancel", run.run_id).expect(0).json == {**answer, "answer": "already_ended", "status": "ended"}, "after the end")
-    # A dead supervisor is noticed, and its run settled by the question.
+    # `runs cancel` detects a killed supervisor and settles its run.
     run = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     run.kill()
     answer = runs(bench, "cancel", run.run_id).expect(0).json
@@ -180,7 +180,7 @@ def test_runs_cancel_ends_a_detached_run(bench):
 
 
 def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
-    """Entry, lifecycle, who cancelled and why, and what is left; again and too late change nothing."""
+    """The entry shows lifecycle, canceller, reason and artifacts. A second or late cancellation changes nothing."""
     secret = "hunter2-hunter2-hunter2"
     run = SupervisorClient(bench, SLOW.format(60), mode="detached", redact=[secret]).spawn().accepted()
     run.until("runtime.command.output", "ready")
@@ -204,7 +204,7 @@ def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
              json.dumps(asked))
     late = registry(bench, "cancel", run.run_id).expect(0).json
     must(late["terminal"] and late["alreadyRequested"] and not late["cancellationRequested"] and late["status"] == "cancelled", json.dumps(late))
-    # Its scratch is removed after its result was told.
+    # The supervisor removes the scratch directory after it has sent the result.
     deadline = time.monotonic() + 120
     while (entry := registry(bench, "status", run.run_id).expect(0).json)["lifecycle"]["cleanup"]["status"] == "running":
         must(time.monotonic() < deadline, "its cleanup does not end: " + json.dumps(entry))
@@ -216,7 +216,7 @@ def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
     for command, word in (("status", "cancelled (terminal)"), ("artifacts", "files/patch.diff")):
         human = bench.call("runs", command, run.run_id, "--state", bench.state, "--site", bench.site)
         must(human.exit == 0 and word in human.stdout, str(human))
-    # Nobody asked: nothing is said.
+    # Control: a run without a cancellation request has no cancellation entry.
     plain = SupervisorClient(bench, "true").spawn().accepted()
     plain.last()
     entry = registry(bench, "status", plain.run_id).expect(0).json
@@ -224,12 +224,12 @@ def test_registry_entry_follows_a_run_from_start_to_cancellation(bench):
 
 
 def follower(bench, run, *arguments):
-    """A follower and what it wrote, a line at a time."""
+    """Starts `runs events --follow`."""
     return bench.start(["runs", "events", run.run_id, "--follow", *arguments, "--state", bench.state, "--site", bench.site])
 
 
 def test_event_streams_match_the_journal_in_each_format(bench):
-    """As JSON lines and server-sent events, journal and bus; taken up again at a cursor without gap or echo."""
+    """JSON lines and server-sent events, journal and bus projection; resuming at a cursor has no gap or repeat."""
     run = SupervisorClient(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
     streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}
@@ -242,7 +242,7 @@ def test_event_streams_match_the_journal_in_each_format(bench):
     must([int(frame.split("\n")[0][4:]) for frame in frames] == [event["seq"] for event in journal], answers["sse"].stdout[:800])
     names = [line[7:] for frame in frames for line in frame.split("\n") if line.startswith("event: ")]
     must(names[0] == "SYSTEM_FILE_SYNC" and names[-1] == "RUNTIME_EXIT" and "RUNTIME_OUTPUT" in names, str(names))
-    # Lines that come close together are one event.
+    # Output lines that arrive close together form one event.
     outputs = [event["type"] for event in journal].count("runtime.command.output")
     must(names.count("RUNTIME_OUTPUT") == outputs and all(f"line-{n}" in answers["sse"].stdout for n in (1, 2, 3)), answers["sse"].stdout[:800])
     middle = len(journal) // 2
@@ -253,7 +253,7 @@ def test_event_streams_match_the_journal_in_each_format(bench):
 
 
 def test_event_follower_ends_with_the_run_or_on_sigint(bench):
-    """Ctrl-C ends it and not the run; a killed supervisor ends it at once; it does not burn a processor."""
+    """SIGINT ends the follower and not the run; a killed supervisor ends the follower; an idle follower uses no CPU."""
     run = SupervisorClient(bench, "echo ready; sleep 60", mode="detached").spawn().accepted()
     run.until("runtime.command.output", "ready")
     first = follower(bench, run)
@@ -277,14 +277,14 @@ def test_event_follower_ends_with_the_run_or_on_sigint(bench):
 
 
 def ticks(pid):
-    """Processor time that a process has used, in ticks of 10 ms."""
+    """Returns the CPU time of a process in ticks of 10 ms."""
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
 
 
 def control(run, data, user=None):
-    """What the control socket answers; asked by another user through a descriptor root opened."""
+    """Sends data to the control socket as this user, through a directory descriptor that root opened."""
     directory = os.open(run.directory, os.O_PATH | os.O_DIRECTORY)
     program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(30)\n"
                f"s.connect('/proc/self/fd/{directory}/control.sock')\n"
@@ -307,7 +307,7 @@ def test_control_socket_ignores_other_users(bench):
     cancel = b'{"type":"cancel"}\n'
     refused = control(run, cancel, user="nobody")
     must("PermissionError" in refused.stderr, f"the modes did not hold: {refused}")
-    # With the modes out of the way the peer's uid is what holds.
+    # With open file modes, only the SO_PEERCRED check can refuse the user.
     os.chmod(run.directory, 0o711)
     os.chmod(sock, 0o777)
     silent = control(run, cancel, user="nobody")
@@ -324,7 +324,7 @@ def test_control_socket_survives_malformed_and_idle_clients(bench):
     for data in (b"x\n", b"\n", b'{"type":"detach"}\n', b'{"type":"start"}\n', b"\xff" * 6000, b"{" * 5000 + b"\n"):
         answer = control(run, data)
         must(not answer.stdout or json.loads(answer.stdout)["error"]["code"] == "wp_codebox_input_invalid", str(answer))
-    # Many that say nothing hold neither the run nor one that says something.
+    # Idle connections must block neither the run nor another client.
     directory = os.open(run.directory, os.O_PATH | os.O_DIRECTORY)
     idle = []
     for _ in range(120):
@@ -333,10 +333,10 @@ def test_control_socket_survives_malformed_and_idle_clients(bench):
         client.connect(f"/proc/self/fd/{directory}/control.sock")
         idle.append(client)
     os.close(directory)
-    must(run.look()["status"] == "running", "nonsense ended it")
+    must(run.look()["status"] == "running", "malformed input ended the run")
     began = time.monotonic()
-    must(runs(bench, "cancel", run.run_id).expect(0).json["answer"] == "requested", "it was not heard")
-    must(time.monotonic() - began < 30, "it was heard too late")
+    must(runs(bench, "cancel", run.run_id).expect(0).json["answer"] == "requested", "the cancellation was not accepted")
+    must(time.monotonic() - began < 30, "the cancellation took more than 30 s")
     for client in idle:
         client.close()
     must(run.last()["result"]["outcome"] == "cancelled", "not cancelled")
@@ -356,7 +356,7 @@ def test_event_pages_by_cursor_have_no_gap(bench):
     with open(os.path.join(run.directory, "events.jsonl"), encoding="utf-8") as file:
         must(seen == [json.loads(line) for line in file], "other events than in the journal")
     must(all(f"line-{n}" in json.dumps(seen) for n in range(1, 7)), "output is missing")
-    # The journal of a writer that was interrupted.
+    # An incomplete last line, as an interrupted writer leaves it.
     with open(os.path.join(run.directory, "events.jsonl"), "a", encoding="utf-8") as file:
         file.write('{"id":"evt-99","seq":99,"ty')
     page = runs(bench, "events", run.run_id, "--after", str(cursor)).expect(0).json
@@ -367,7 +367,7 @@ def test_events_follow_streams_pages_until_the_run_ends(bench):
     run = SupervisorClient(bench, f"for i in 1 2 3; do echo line-$i; sleep 1; [ $i = 2 ] && {sleeper(67)}; done; true", mode="detached").spawn().accepted()
     words = ["runs", "events", run.run_id, "--follow", "--state", bench.state, "--site", bench.site, "--json"]
     following = bench.start(words)
-    # However late it begins to follow: the run goes on only after its first page.
+    # The run continues only after the follower has printed its first page.
     first = read_until(following, b"\n")
     wake(sleeper(67))
     answer = bench.finish(words, following)
@@ -384,7 +384,7 @@ def test_run_list_filters_pages_and_resolves_run_ids(bench):
         SupervisorClient(bench, "true").spawn().accepted().last()
     alive = SupervisorClient(bench, "sleep 60", mode="detached").spawn().accepted()
     listed = runs(bench, "list").expect(0).json
-    # Those of the cases before are there, too; fifty are a page.
+    # Runs of earlier cases are listed, too; a page has fifty rows.
     must(listed["schema"] == "wp-codebox/run-list/v1" and listed["total"] >= 4 and len(listed["runs"]) == min(50, listed["total"]),
          json.dumps(listed)[:300])
     must(listed["runs"][0]["run_id"] == alive.run_id and "result" not in listed["runs"][1], "order, or results in a list")

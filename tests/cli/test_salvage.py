@@ -1,4 +1,4 @@
-"""kill -9 of the supervisor at each phase of a run: the record, what is saved, what is left behind."""
+"""SIGKILL of the supervisor in each phase of a run: record, recovery bundle and leftovers."""
 
 import json
 import os
@@ -12,7 +12,7 @@ BASE = "/workspace/plugin/"
 
 
 def settled_record(run):
-    """The record of a run whose supervisor was killed, and that nothing but it is left."""
+    """Returns the record of a run whose supervisor was killed; checks that nothing else is left."""
     bench = run.bench
     view = run.look()
     must(view["status"] == "ended" and view["outcome"] and view["summary"], json.dumps(view))
@@ -32,7 +32,7 @@ def settled_record(run):
 
 
 def processes(run):
-    """Processes that still use the run's directory or plugin, by what they were started with or hold open."""
+    """Returns processes whose command line names the run or its plugin."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -46,7 +46,7 @@ def processes(run):
 
 
 def check_recovery_bundle(run, view, changed):
-    """The bundle is whole and verifies, unsigned, and nobody can approve or apply it."""
+    """Checks that the recovery bundle verifies, is unsigned, and cannot be approved or applied."""
     bench = run.bench
     must(view["salvaged"] is True and view["outcome"] == "failed", json.dumps(view))
     must(view["error"]["code"] == "wp_codebox_runner_unavailable" and "result" not in view, json.dumps(view))
@@ -72,9 +72,9 @@ EVERYTHING = [f"{BASE}file-{n}.txt" for n in range(1, 301)] + [f"{BASE}lib/a.txt
 
 
 def test_supervisor_killed_during_start_leaves_no_running_record(bench):
-    """Before and around `accepted`: no record, or a terminal one; never a run that runs for ever."""
+    """A kill before or around `accepted` leaves no record or a terminal one, never a record that stays `running`."""
     seen = set()
-    # However slow or quick a machine is: the first is killed before it is asked for a run, the last one after it has said yes.
+    # Independent of the machine's speed: the first kill comes before the start frame, the last after `accepted`.
     moments = [None, *(step * 0.004 for step in range(24)), "accepted"]
     for moment in moments:
         run = SupervisorClient(bench, "sleep 60", mode="detached")
@@ -95,7 +95,7 @@ def test_supervisor_killed_during_start_leaves_no_running_record(bench):
             must(known.code == "wp_codebox_run_not_found", str(known))
             seen.add("nothing")
     must("nothing" in seen and len(seen) > 1, f"only one kind of moment was met: {seen}")
-    must(runs(bench, "list", "--status", "running").json["total"] == 0, "a dead run runs")
+    must(runs(bench, "list", "--status", "running").json["total"] == 0, "a run without supervisor is listed as running")
 
 
 def test_supervisor_killed_during_agent_leaves_only_the_journal(bench):
@@ -112,15 +112,15 @@ def test_supervisor_killed_during_checks_leaves_a_recovery_bundle(bench):
     for mode in ("attached", "detached"):
         run = SupervisorClient(bench, WORK, mode=mode, checks=["sh -c 'echo checking; sleep 60'"]).spawn().accepted()
         run.until("runtime.command.output", "checking")
-        must(os.path.isdir(os.path.join(run.directory, "salvage", run.run_id)), "nothing was saved in time")
+        must(os.path.isdir(os.path.join(run.directory, "salvage", run.run_id)), "no recovery bundle exists before the kill")
         run.kill()
         check_recovery_bundle(run, settled_record(run), EVERYTHING)
 
 
 def test_supervisor_killed_during_bundle_write_leaves_a_valid_bundle(bench):
-    """After the guests are gone: its own bundle, signed, or else the salvaged one."""
+    """A kill after the guests have ended leaves the signed bundle or the recovery bundle."""
     kinds = []
-    # More of them only while the writing was not met.
+    # Further attempts only until one kill has hit the write.
     for number, delay in enumerate([0, 0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1] + [0] * 24):
         if number >= 8 and True in kinds:
             break
@@ -160,6 +160,6 @@ def test_recovery_bundle_is_removed_after_success(bench):
     run = SupervisorClient(bench, WORK, checks=["true"]).spawn().accepted()
     last = run.last()
     must(last["result"]["outcome"] == "succeeded", json.dumps(last)[:300])
-    must(not os.path.exists(os.path.join(run.directory, "salvage")), "the salvage stays")
+    must(not os.path.exists(os.path.join(run.directory, "salvage")), "the recovery bundle was not removed")
     view = run.look()
     must(view["salvaged"] is False and view["bundle_id"] == last["result"]["artifacts"]["bundle_id"], json.dumps(view)[:400])

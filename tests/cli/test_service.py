@@ -1,4 +1,4 @@
-"""The supervisor as a socket-activated service: the connection it is given, and who may make one."""
+"""The supervisor as a socket-activated service: connections, permitted peers and unit files."""
 
 import json
 import os
@@ -23,18 +23,18 @@ def test_socket_activated_supervisor_serves_attached_and_detached_runs(bench):
         run = SupervisorClient(bench, "echo x > x.txt; echo ready", checks=["test -f x.txt"]).connect(service.address).accepted()
         last = run.last()
         must(last["type"] == "result" and last["result"]["outcome"] == "succeeded", json.dumps(last)[:600])
-        # The end of an attached caller, and of a detached one.
+        # The caller of an attached and of a detached run closes its connection.
         left = SupervisorClient(bench, "echo ready; sleep 60").connect(service.address).accepted()
         stays = SupervisorClient(bench, "echo ready; sleep 2; echo y > y.txt", mode="detached").connect(service.address).accepted()
         for one in (left, stays):
             one.until("runtime.command.output", "ready")
             one.close()
-        must(left.await_end()["outcome"] == "cancelled", "it went on without its caller")
-        must(stays.await_end()["outcome"] == "succeeded", "it ended with its caller")
+        must(left.await_end()["outcome"] == "cancelled", "the attached run continued without its caller")
+        must(stays.await_end()["outcome"] == "succeeded", "the detached run ended with its caller")
 
 
 def test_service_accepts_only_its_user_and_root(bench):
-    """The peer's uid decides, whatever the mode of the socket: the service's own user and root."""
+    """Independent of the socket's mode, only peers with uid 0 or the service's uid may start runs."""
     if os.geteuid() != 0:
         skip_unless_root("other users")
     with Activator(bench, user=bench.owner) as service:
@@ -50,7 +50,7 @@ def test_service_accepts_only_its_user_and_root(bench):
 
 
 def test_listening_socket_instead_of_connection_is_refused(bench):
-    """Accept=no hands over the listener; the service says so and ends."""
+    """With Accept=no systemd passes the listening socket; the service reports that and exits."""
     note = os.path.join(bench.directory, "exit-status")
     with Activator(bench, "sh", "-c", f"{bench.environment['CODEBOX']} supervise; echo $? > {note}", accept=False) as service:
         run = SupervisorClient(bench, "true")
@@ -65,7 +65,7 @@ def test_listening_socket_instead_of_connection_is_refused(bench):
 
 
 def test_sigterm_to_the_service_saves_its_run(bench):
-    """What a stop of the unit does: SIGTERM to the supervisor alone."""
+    """Stopping the unit sends SIGTERM to the supervisor only."""
     with Activator(bench) as service:
         run = SupervisorClient(bench, "echo x > x.txt; echo ready; sleep 60", mode="detached").connect(service.address).accepted()
         run.until("runtime.command.output", "ready")
@@ -104,7 +104,7 @@ def test_systemd_units_verify_and_keep_guest_settings(bench):
     place = os.path.join(bench.directory, "units")
     os.makedirs(place, exist_ok=True)
     shutil.copy(socket, place)
-    # The program lies elsewhere here.
+    # The unit names /usr/bin; the test program has another path.
     with open(os.path.join(place, "wp-codebox@.service"), "w", encoding="utf-8") as file:
         file.write(service_text.replace("/usr/bin/wp-codebox", bench.environment["CODEBOX"]))
     checked = subprocess.run(["systemd-analyze", "verify", "--man=no", os.path.join(place, "wp-codebox.socket"),

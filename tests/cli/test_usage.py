@@ -1,4 +1,4 @@
-"""The command line as its user meets it: wrong usage, pipes, full disks, the manual, completion, the control socket."""
+"""Command line behaviour: usage errors, pipes, full disks, manual pages, completion, control socket paths."""
 
 import fcntl
 import json
@@ -22,14 +22,14 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
 def shell(bench, script, *arguments, environment=None, **options):
-    """A line of shell with the program as `codebox` in it."""
+    """Runs a bash script in which `codebox` calls the program."""
     full = "codebox() { " + shlex.quote(bench.environment["CODEBOX"]) + ' "$@"; }\n' + script
     return subprocess.run(["bash", "-c", full, "bash", *arguments], capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL, env={**ENVIRONMENT, **(environment or {})}, **options)
 
 
 def hold_sandbox(bench, state=None):
-    """A sandbox that is held; answers its id and what finds it."""
+    """Starts a held sandbox; returns its run id and the arguments that locate its state."""
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
                                     "--arg", "code=1;", "--hold", "2m", "--detach", state=state)
     run = bench.call(*arguments).expect(0).json["run_id"]
@@ -65,7 +65,7 @@ def test_help_is_equal_for_both_forms_and_fits_the_terminal(bench):
         widest = max(len(line) for line in answer.stdout.splitlines())
         must(widest <= min(columns, 100), f"{widest} of {columns}")
         must("\x1b" not in answer.stdout, "colours without a terminal")
-    # What can be copied is whole, at the width that most terminals have at the least.
+    # Example commands are not wrapped at 80 columns, so that they can be copied.
     lines = bench.call("run", "--help", environment={"COLUMNS": "80"}).stdout.splitlines()
     must(any(line.startswith("    --command ") and line.endswith(" \\") for line in lines), "\n".join(lines[-30:]))
 
@@ -79,7 +79,7 @@ def test_unwritable_stdout_exits_nonzero(bench):
         must(full.stderr.count("cannot be written") == 1, f"{arguments}: {full.stderr}")
         whole = shell(bench, 'codebox "$@" >/dev/null', *arguments)
         must(whole.returncode == 0 and "written" not in whole.stderr, f"{arguments}: {whole}")
-        # Whoever reads only the beginning has what was asked for.
+        # A reader that closes the pipe early (EPIPE) is not an error.
         left = shell(bench, 'codebox "$@" | true; echo ${PIPESTATUS[0]}', *arguments)
         must(left.stdout.strip() == "0" and not re.search("error|panic", left.stderr, re.I), f"{arguments}: {left}")
         closed = shell(bench, 'codebox "$@" >&- <&-', *arguments)
@@ -109,7 +109,7 @@ def test_manual_pages_have_the_standard_sections(bench):
         sections = re.findall(r"^[A-Z][A-Z ]+$", done.stdout, re.M)
         must(sections[:3] == ["NAME", "SYNOPSIS", "DESCRIPTION"], f"{name}: {sections}")
         must("EXTRA" not in sections and ("SUBCOMMANDS" in sections or {"EXAMPLES", "EXIT STATUS"} <= set(sections)), f"{name}: {sections}")
-        # A reference is to a page that is there.
+        # Every referenced manual page exists.
         for page in re.findall(r"(wp-codebox[a-z-]*)\(1\)", done.stdout):
             must(f"{page}.1" in names, f"{name} names {page}, which there is not")
         examples = done.stdout.partition("\nEXAMPLES\n")[2].partition("\n\n")[0]
@@ -135,7 +135,7 @@ def test_bash_completion_covers_every_level(bench):
     answers = done.stdout.splitlines()
     for (line, word), answer in zip(wanted.items(), answers):
         must(word in answer.split(), f"{line!r}: {answer!r}")
-    # What is for the program itself is offered to nobody.
+    # Internal subcommands are not completed.
     must("doctor" in answers[-1] and not re.search("supervise|spawn|keep-cgroups", answers[-1]), answers[-1])
 
 
@@ -146,7 +146,7 @@ def test_exec_passes_program_arguments_unchanged(bench):
         must(answer.exit == 0 and answer.stdout == theirs + "\n", str(answer))
     lines = bench.call("exec", run, *place, "--json", "--", "echo", "x").stdout.splitlines()
     must([json.loads(line)["type"] for line in lines] == ["started", "output", "exited"], str(lines))
-    # A reader that leaves ends it, as a pipe does everywhere; the program in the guest ends with it.
+    # When the reader closes the pipe, `exec` ends with SIGPIPE status 141, and the guest program ends, too.
     began = time.monotonic()
     done = shell(bench, 'codebox exec "$@" -- yes wp-codebox-yes | head -n 1; echo ${PIPESTATUS[0]}', run, *place)
     must(done.stdout.split() == ["wp-codebox-yes", "141"] and time.monotonic() - began < 50, str(done))
@@ -156,12 +156,12 @@ def test_exec_passes_program_arguments_unchanged(bench):
 
 
 def test_ignored_sighup_stays_ignored(bench):
-    """A signal that the caller had ignored ends nothing; the others do."""
+    """A SIGHUP that the caller ignores (nohup) stays ignored; other signals end the command."""
     def ignore():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def hear():
-        # Whoever runs the suite may ignore it as well.
+        # The process that runs the suite may ignore SIGHUP as well.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     run, place = hold_sandbox(bench)
     arguments = [bench.environment["CODEBOX"], "runs", "events", run, *place, "--follow"]
@@ -180,7 +180,7 @@ def test_ignored_sighup_stays_ignored(bench):
 
 
 def curl_events(path, *texts):
-    """The events that curl prints, until these are among them: the stream has no end of its own."""
+    """Reads events with curl until these texts have arrived, then kills curl: the stream does not end."""
     process = subprocess.Popen(["curl", "-sN", "--unix-socket", path, "http://sandbox/events"], stdout=subprocess.PIPE, env=ENVIRONMENT)
     try:
         return read_until(process, *texts)
@@ -204,7 +204,7 @@ def test_curl_reaches_a_control_socket_below_a_long_path(bench):
     folder = os.lstat(os.path.dirname(path))
     must(folder.st_mode & 0o777 == 0o700 and folder.st_uid == os.stat(deep).st_uid, str(folder))
     curl_events(path, b"data: ", b"runtime.created")
-    # The control: the real path is one that no program can use.
+    # Control: curl cannot use the real path, which exceeds 107 bytes.
     real = subprocess.run(["curl", "-sN", "-m", "30", "--unix-socket", os.path.realpath(path), "http://sandbox/events"], capture_output=True, env=ENVIRONMENT)
     must(real.returncode != 0 and not real.stdout, str(real))
     bench.call("runs", "cancel", run, *place).expect(0)
@@ -227,7 +227,7 @@ def test_short_control_socket_path_is_printed_without_link(bench):
 
 
 def on_a_terminal(bench, columns, *arguments):
-    """What the program prints to a terminal of so many columns."""
+    """Runs the program on a pseudo-terminal of this width and returns the printed lines."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, stdout=theirs,
@@ -238,7 +238,7 @@ def on_a_terminal(bench, columns, *arguments):
         while piece := os.read(ours, 65536):
             said += piece
     except OSError:
-        # The other end is closed: EIO.
+        # Reading the pty master fails with EIO after the program has closed the other end.
         pass
     finally:
         os.close(ours)

@@ -1,4 +1,4 @@
-"""Requests that start runs: side by side, in a thread, or through a page that breaks."""
+"""Requests that start runs: in parallel, in a thread, or through a route that fails."""
 
 import json
 import os
@@ -8,12 +8,12 @@ from world import SLEEP, Response, read
 
 from harness import must
 
-# How it breaks, and the statuses that the client may see: what php-fpm answers is not ours.
+# Fault name and the HTTP statuses that the client may see; php-fpm and nginx choose among them.
 FAULT_STATUSES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
 
 
 def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
-    """Runs a task through the route that breaks; answers response and run id."""
+    """Runs a task through the failing route; returns the response and the run id."""
     note = world.path("tags", "run")
     if os.path.exists(note):
         os.remove(note)
@@ -23,7 +23,7 @@ def run_failing_request(world, how, where, script=f"echo begun; {SLEEP}", port=N
 
 
 def check_settled(world, run, outcomes=("cancelled", "failed")):
-    """The next call of the site finds an ended run that says why, and works itself."""
+    """Checks that the site's next run works and that this run's record is ended with a reason."""
     world.run("true").expect(200)
     record = world.record(run)
     must(record.get("status") == "ended" and record.get("outcome") in outcomes, record)
@@ -33,7 +33,7 @@ def check_settled(world, run, outcomes=("cancelled", "failed")):
 
 
 def start_tagged_request(world, tag, call):
-    """Starts a request in a thread; answers the thread, the worker and where its answer will be."""
+    """Starts a request in a thread; returns the thread, the worker's pid and the list that receives the response."""
     answers = []
 
     def ask():
@@ -57,7 +57,7 @@ def new_run(world, before):
 
 
 def in_parallel(*calls):
-    """Makes the calls at once; answers what they answered, in order."""
+    """Makes the calls in parallel and returns their results in order."""
     answers = [None] * len(calls)
 
     def one(index, call):
@@ -77,7 +77,7 @@ def journal(world, run):
 
 
 def sockets(pid):
-    """Sockets a process has open, by number."""
+    """Returns the sockets that a process has open."""
     found = set()
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):

@@ -10,7 +10,7 @@ from world import World
 
 
 def pytest_configure():
-    # An end of this suite by SIGTERM ends its servers, too.
+    # SIGTERM must run the fixtures' teardown, which stops the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
@@ -42,7 +42,7 @@ def extension():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    """A case starts with no finding of the one before."""
+    """Forgets the guests of the previous case before a case starts."""
     if "world" in item.funcargs:
         item.funcargs["world"].host.forget_guests()
     yield
@@ -50,7 +50,7 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Ends what a failed case left: supervisors, and with each its guest."""
+    """Kills the supervisors, and with them the guests, that a failed case left."""
     outcome = yield
     if call.when == "call" and outcome.get_result().failed and "world" in item.funcargs:
         item.funcargs["world"].end_runs()

@@ -1,7 +1,7 @@
-"""php-fpm with the extension, programs and a state directory of this test alone.
+"""php-fpm with the extension, and programs and a state directory for this test only.
 
-The workers run as www-data, who owns the state directory. The runner and the launcher are
-copies in the scratch directory: what of them is still alive can be told from any other.
+The workers run as www-data, which owns the state directory. The runner and the launcher are
+copies in the scratch directory, so that the executable's path identifies their processes.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ MEDIAN_LIMIT_SECONDS = 2
 
 
 def wait_until(probe, seconds, text):
-    """Asks until the probe answers something true; answers it, and how long that took."""
+    """Polls until the probe returns a true value; returns the value and the elapsed seconds."""
     began = time.monotonic()
     while True:
         found = probe()
@@ -47,7 +47,7 @@ def wait_until(probe, seconds, text):
 
 
 class World:
-    """The scratch directory and what is looked for afterwards."""
+    """Scratch directory, servers, and leak detection of the extension cases."""
 
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix="wp-codebox-fpm.")
@@ -103,14 +103,14 @@ class World:
             must(middle <= MEDIAN_LIMIT_SECONDS, f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s")
 
     def end_runs(self):
-        """Ends whatever a failed case left."""
+        """Kills the processes that a failed case left."""
         for pid in detectors.pids():
             if detectors.program(pid).startswith(self.path("bin") + "/"):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
 
     def request(self, seconds, **more):
-        """A request file: the agent says something, sleeps so long or until it is woken, and leaves a file."""
+        """Writes a request file: the agent prints the token, sleeps until killed or for `seconds`, and creates a file."""
         host = {
             "site": SITE,
             "wordpress": os.environ["CODEBOX_WORDPRESS"],
@@ -130,7 +130,7 @@ class World:
         return server
 
     def socket(self, user=USER):
-        """A service in miniature: a runner of this user's for each connection. Answers its process and socket."""
+        """Starts a socket-activated runner as this user; returns its process and socket path."""
         path = os.path.join(tempfile.mkdtemp(prefix="service.", dir=self.home), "runner.sock")
         os.chown(os.path.dirname(path), pwd.getpwnam(user).pw_uid, -1)
         os.chmod(os.path.dirname(path), 0o711)
@@ -141,7 +141,7 @@ class World:
             stderr=subprocess.DEVNULL,
         )
         self.services.append(service)
-        # To try it would start a runner; the kernel says so, too, and a socket has its name before it listens.
+        # A test connection would start a runner, so this reads /proc/net/unix. The socket file exists before listen().
         listens = lambda line: line.endswith(path) and line.split()[3] == "00010000"  # noqa: E731
         wait_until(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), 60, "the service does not listen")
         os.chmod(path, 0o666)
@@ -154,8 +154,8 @@ class World:
         return detectors.program(pid).startswith(self.path("bin") + "/") or self.token in detectors.command(pid)
 
     def leftovers(self, since):
-        """Processes, namespaces and mounts of a run that were there at a time. The kernel gives the numbers
-        of namespaces that are gone to later ones, so a process younger than that says nothing."""
+        """Returns processes, namespaces and mounts of runs that existed at time `since`. The kernel reuses namespace
+        inode numbers, so processes started after `since` are ignored."""
         kept = [
             f"namespaces of process {pid}: {detectors.command(pid)[:80]}"
             for pid in detectors.pids()
@@ -164,7 +164,7 @@ class World:
         return self.host.processes() + kept + self.host.new_mounts()
 
     def await_cleanup(self):
-        """Waits until nothing of any run is left; answers how long that took."""
+        """Waits until nothing of any run remains and returns the elapsed seconds."""
         since = time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
             took = wait_until(lambda: not self.leftovers(since), TIMEOUT_SECONDS, "")[1]
@@ -267,7 +267,7 @@ class Fpm:
         return self.send(**query).answer()
 
     def runs(self, verb, *arguments):
-        """What `Runs::<verb>()` answers in a worker."""
+        """Calls `Runs::<verb>()` in a worker and returns its result."""
         text = self.get(do="runs", verb=verb, arguments=json.dumps(arguments))
         try:
             return json.loads(text)
@@ -279,7 +279,7 @@ class Fpm:
 
     def stop(self, how):
         if self.process.poll() is None:
-            # Looked up first: the workers of a master that is gone are nobody's children.
+            # Read the workers first: after the master has died they are reparented and cannot be found.
             workers = self.workers()
             self.process.send_signal(how)
             if how == signal.SIGKILL:
@@ -291,7 +291,7 @@ class Fpm:
 
 
 class Page:
-    """A page that started a run, and what it noted."""
+    """A PHP page that starts a run, and the note file that the page writes."""
 
     def __init__(self, server, do, seconds=300, **more):
         self.world, self.server = server.world, server
@@ -304,7 +304,7 @@ class Page:
         return detectors.read(self.note).splitlines().count(line)
 
     def note_value(self, word):
-        """The rest of the first noted line that starts with this word."""
+        """Returns the value of the first note line that starts with this word."""
         for line in detectors.read(self.note).splitlines():
             if line.split(" ")[0] == word:
                 return line[len(word) + 1 :] or "yes"
@@ -318,10 +318,10 @@ class Page:
             raise Failed(f"{failed}; notes: {text()}; log: {detectors.read(self.server.log)[-300:]}") from None
 
     def await_agent(self):
-        """Waits for the agent's first output; answers the run's id. Remembers its guest's namespaces."""
+        """Waits for the agent's first output, records its guest's namespaces and returns the run id."""
         self.run = self.expect("run")
         self.worker = int(self.expect("worker"))
-        # The page waits at the agent's first output until this has been seen, and the agent until it is woken.
+        # The page blocks at the agent's first output until go(), and the agent sleeps until killed.
         def guest():
             found = [pid for pid in self.world.processes() if self.world.token in detectors.command(pid)]
             return [pid for pid in found if self.world.host.record_guest(pid)]
@@ -335,12 +335,12 @@ class Page:
             file.write("go\n")
 
     def result(self):
-        """Waits for the page to end; what the run came to. Leaves the worker to others."""
+        """Waits for the page to end and returns the run's outcome."""
         self.request.answer()
         return self.note_value("result")
 
     def check_cancelled(self):
-        """Everything of the run is gone in time, its lock is free and its record settled as cancelled."""
+        """Checks that nothing of the run remains, its lease is free and its record is `cancelled`."""
         took = self.world.await_cleanup()
         must(self.world.lease_is_free(self.run), "the lease is still held")
         record = self.world.ended(self.run)
@@ -348,7 +348,7 @@ class Page:
         return took
 
     def check_succeeded(self):
-        """The run goes on without its caller and comes to its own end, once its agent is woken."""
+        """Checks that the run continues without its caller and succeeds after its agent's sleep is killed."""
         must(self.world.processes(), "nothing of the run is alive")
         self.world.wake()
         record = self.world.ended(self.run)
@@ -357,7 +357,7 @@ class Page:
 
 
 def sockets(pid):
-    """Inodes of the sockets a process holds."""
+    """Returns the inodes of the sockets that a process has open."""
     found = set()
     for link in glob.glob(f"/proc/{pid}/fd/*"):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Who may ask what, with which verb, and what wrong requests are told."""
+"""HTTP methods, permissions and validation of the abilities' REST routes."""
 
 from harness import must
 
-# The verb that core derives from an ability's annotations.
+# The HTTP method that WordPress core derives from an ability's annotations.
 VERBS = {
     "run-agent-task": "POST",
     "list-artifacts": "GET",
@@ -30,7 +30,7 @@ def test_ability_with_wrong_http_method_returns_405(world):
 def test_anonymous_editor_and_subscriber_requests_are_refused(world):
     for name, verb in VERBS.items():
         for user, status in ((None, 401), ("editor", 403), ("subscriber", 403)):
-            # Core looks at the input first: this one is good enough for every ability.
+            # Core validates the input before the permission, so the input must be valid for every ability.
             value = {"goal": "x", "plugin": "sample", "agent_command": "true"} if name == "run-agent-task" else {}
             answer = world.ability(name, value, user, verb)
             if answer.status == 400:
@@ -40,7 +40,7 @@ def test_anonymous_editor_and_subscriber_requests_are_refused(world):
     world.run("true", "editor").expect(403)
     must(world.runs() == before, "a refused request made a run")
     world.run("true", "admin").expect(200)
-    must(world.runs() != before, "positive control: an administrator's request makes one")
+    must(world.runs() != before, "control: an administrator's request starts a run")
 
 
 REFERENCE = {name: {"run_id": "run_" + "0" * 32, "artifact_id": "artifact-bundle-sha256-" + "0" * 64} for name in VERBS}
@@ -68,7 +68,7 @@ def test_invalid_request_bodies_are_refused_without_a_run(world):
     answer = world.ability("run-agent-task", {**world.task("true"), "surprise": 1}).expect(400)
     must(b"surprise" in answer.body, f"the unknown field is not named: {answer}")
     world.ability("run-agent-task", {**world.task("true"), "plugin": ["sample"]}).expect(400)
-    # Our own codes, with their own statuses.
+    # Error codes of the plugin, with their own statuses.
     world.ability("run-agent-task", {"plugin": "sample", "agent_command": "true"}).expect(400, "wp_codebox_task_missing")
     world.ability("run-agent-task", {**world.task("true"), "code": "<?php"}).expect(400)
     world.ability("run-agent-task", {**world.task("true"), "plugin": "no-such"})

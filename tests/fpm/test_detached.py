@@ -1,4 +1,4 @@
-"""Runs that outlive their request: handles, cursors, cancelling, the limit, and servers that go."""
+"""Detached runs over HTTP: handles, event pages, cancellation, limits, and servers that stop."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ FOLLOWING = (("get-run", "GET"), ("list-run-events", "GET"), ("cancel-run", "POS
 
 
 def detach(world, script, user="admin", **more):
-    """Starts a run and does not wait; answers its id."""
+    """Starts a run with wait=false and returns its id."""
     handle = world.run(script, user, wait=False, **more).expect(200).json
     must(handle["schema"] == "wp-codebox/run-handle/v1" and handle["status"] == "running" and handle["success"] is True, handle)
     return handle["run_id"]
@@ -27,7 +27,7 @@ def get(world, run, user="admin"):
 
 
 def await_end(world, run, seconds=60):
-    """The view of a run after its end."""
+    """Waits until the run has ended and returns its view."""
     wait_until(lambda: get(world, run).expect(200).json["run"]["status"] == "ended", seconds, f"{run} did not end")
     return get(world, run).json
 
@@ -66,7 +66,7 @@ def test_long_run_returns_its_handle_after_20_seconds(world):
 
 
 def test_event_pages_by_cursor_are_complete_and_in_order(world):
-    # It sleeps until a line of it was read: then it still runs.
+    # The agent sleeps until the test has read a line, so that the test reads while the run is alive.
     run = detach(world, f"i=0; while [ $i -lt 60 ]; do echo line-$i; i=$((i+1)); [ $i != 30 ] || {SLEEP}; sleep 0.03; done")
     seen, cursor, pages, live = [], 0, 0, False
     until = time.monotonic() + 120
@@ -87,7 +87,7 @@ def test_event_pages_by_cursor_are_complete_and_in_order(world):
     must(numbers == list(range(1, len(numbers) + 1)), f"not each once and in order: {numbers}")
     must(numbers == [event["seq"] for event in journal(world, run)], "the pages are not the journal")
     output = "".join(event.get("data", {}).get("text", "") for event in seen if event["type"] == "runtime.command.output")
-    # The shell says how its sleep ended.
+    # The shell prints "Killed" when the test kills its sleep.
     must([word for word in output.split() if word != "Killed"] == [f"line-{number}" for number in range(60)], output[-200:])
     must(live and pages > 8, f"the output was not read while it ran: {pages} pages")
     # The last page again: the same, and nothing new.
@@ -125,7 +125,7 @@ def test_only_owner_and_administrators_can_access_a_run(world):
     listed = world.ability("list-runs", {"status": "running"}, "second", "GET").expect(200).json
     must(run in [row["run_id"] for row in listed["runs"]], listed)
     for name, verb in FOLLOWING:
-        # The runner may run tasks; the others may not even ask.
+        # The user `runner` may run tasks, so it gets 404 for other users' runs; the other users get 401 or 403.
         for user, status in (("runner", 404), ("subscriber", 403), ("editor", 403), (None, 401)):
             guessed = world.ability(name, {"run_id": run}, user, verb)
             none = world.ability(name, {"run_id": UNKNOWN}, user, verb)
@@ -133,8 +133,8 @@ def test_only_owner_and_administrators_can_access_a_run(world):
             must((guessed.status, guessed.body.replace(run.encode(), b"")) == (none.status, none.body.replace(UNKNOWN.encode(), b"")), f"{guessed} {none}")
         world.ability(name, {"run_id": run[:12]}, "runner", verb).expect(404, "wp_codebox_run_not_found")
         world.ability(name, {"run_id": UNKNOWN}, "second", verb).expect(404, "wp_codebox_run_not_found")
-    must(get(world, run).json["run"]["status"] == "running", "somebody stopped it")
-    # The runner's own run is the runner's to see and to stop, and nobody else's is listed.
+    must(get(world, run).json["run"]["status"] == "running", "a refused request cancelled the run")
+    # The user `runner` can see and cancel its own run, and its list contains no other user's run.
     own = detach(world, SLEEP, "runner")
     must([row["run_id"] for row in world.ability("list-runs", None, "runner", "GET").expect(200).json["runs"]] == [own], "the list")
     for name, verb in FOLLOWING:
@@ -173,7 +173,7 @@ def test_concurrent_starts_at_the_limit_admit_only_one_run(world):
     must(statuses == [200, 429, 429, 429], f"one fits, of four at once: {statuses}")
 
 
-# --- what a detached run survives -------------------------------------------------------------
+# --- events that a detached run survives ------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ("exit", "memory", "time", "throw", "segfault"))
@@ -183,7 +183,7 @@ def test_detached_run_survives_failure_of_its_request(world, how):
     world.await_agents()
     must(get(world, run).expect(200).json["run"]["status"] == "running", "it was ended with its caller")
     world.wake()
-    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup([run])
 
 
@@ -195,7 +195,7 @@ def test_detached_run_survives_its_killed_worker(world):
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: worker not in children(world.fpm.pid), 60, "the worker is still there")
     world.wake()
-    must(await_end(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "it did not end well")
+    must(await_end(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup()
 
 
@@ -215,7 +215,7 @@ def test_detached_run_survives_php_fpm_stop_and_holds_no_port(world):
     finally:
         world.fpm.start()
         world.nginx.start()
-    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup([run])
 
 
@@ -226,7 +226,7 @@ def test_detached_run_survives_a_php_fpm_reload(world):
     world.fpm.send(signal.SIGUSR2)
     wait_until(lambda: len(set(children(world.fpm.pid)) - before) >= len(before), 60, "no new workers")
     world.wake()
-    must(await_end(world, run)["run"]["outcome"] == "succeeded", "it did not end well")
+    must(await_end(world, run)["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup([run])
 
 

@@ -1,7 +1,7 @@
-"""The extension in real php-fpm workers, over raw FastCGI: what ends a caller ends its attached run
-and leaves a detached one alone, and no child of a worker holds its sockets.
+"""The extension in real php-fpm workers, over raw FastCGI. The end of a caller ends its attached run
+and not a detached one, and no child of a worker inherits its sockets.
 
-The case of a panic needs a debug build of the extension and makes one.
+The panic case builds a debug version of the extension.
 """
 
 import json
@@ -27,7 +27,7 @@ def fpm(extension):
 
 
 def attached(fpm, do, act=None, finished=None, **more):
-    """Something ends the caller of an attached run, and the run ends with it."""
+    """Ends the caller of an attached run with `act` and checks that the run ends, too."""
     page = Page(fpm, do, **more)
     page.await_agent()
     if act is not None:
@@ -35,7 +35,7 @@ def attached(fpm, do, act=None, finished=None, **more):
     page.check_cancelled()
     if finished is not None:
         finished(page)
-    # The pool still works.
+    # The pool still answers requests.
     wait_until(lambda: fpm.get(do="pid"), 60, "php-fpm does not answer any more")
 
 
@@ -56,7 +56,7 @@ def expects_note(word, text):
 
 
 def script_ended(page):
-    """The script is over; its shutdown functions run. From here the time counts."""
+    """Waits until the script has ended and its shutdown functions run; the cleanup time starts here."""
     page.expect("shutdown")
 
 
@@ -66,7 +66,7 @@ def script_ended(page):
     pytest.param("time", script_ended, same_worker, id="time_limit"),
     pytest.param("throw", script_ended, same_worker, id="exception"),
     pytest.param("wait", kill_worker, None, id="kill_of_the_worker"),
-    # 1 is PHP's CONNECTION_ABORTED: its shutdown functions still run, and can tell.
+    # 1 is PHP's CONNECTION_ABORTED, which the shutdown function reads with connection_status().
     pytest.param("wait", lambda page: page.request.abort(), expects_note("shutdown", "1"), id="client_abort"),
 ))
 def test_end_of_the_caller_ends_an_attached_run(fpm, how, act, finished):
@@ -99,7 +99,7 @@ def test_ignore_user_abort_keeps_the_run_after_client_abort(world, fpm):
 def test_run_continues_after_fastcgi_finish_request(world, fpm):
     page = Page(fpm, "finish")
     page.await_agent()
-    # The worker goes on only when its client has read the end.
+    # The worker continues only after its client has read the end of the response.
     must(page.request.answer() is not None, "no answer")
     page.expect("finished")
     must(page.note_value("result") is None, "the request was not finished while the run went on")
@@ -109,7 +109,7 @@ def test_run_continues_after_fastcgi_finish_request(world, fpm):
 
 def test_terminate_timeout_ends_an_attached_run(world):
     fpm = world.fpm(pool={"request_terminate_timeout": "8s"})
-    # Its own template and first start are not to count.
+    # Starts only after the template exists, so that building one does not count against the 8 s.
     page = Page(fpm, "wait")
     page.await_agent()
     must(page.request.answer() is None, "the page answered")
@@ -157,7 +157,7 @@ def test_no_run_process_inherits_a_socket_of_the_worker(world, fpm):
     page.await_agent()
     held = sockets(page.worker)
     must(len(held) >= 3, f"the worker holds {held}; expected listener, client and runner")
-    # Positive control: the master holds the listener as well.
+    # Control: the master process holds the listening socket as well.
     must(held & sockets(fpm.process.pid), "the master shares nothing with its worker")
     family = world.processes()
     must(len(family) >= 3, "expected runner, launcher and guest")
@@ -171,7 +171,7 @@ def test_port_is_free_after_php_fpm_stops_during_a_detached_run(world):
     fpm = world.fpm(listen="tcp")
     page = Page(fpm, "wait", mode="detached")
     page.await_agent()
-    # Positive control: now it is taken.
+    # Control: the port is in use.
     must(not can_bind(fpm.address), "the port could be bound while php-fpm has it")
     fpm.stop(signal.SIGTERM)
     must(fpm.process.poll() is not None, "php-fpm did not stop")
@@ -239,7 +239,7 @@ def test_stopping_php_fpm_ends_an_attached_run(world):
 
 
 def test_reloading_php_fpm_leaves_no_attached_run(world):
-    # Without process_control_timeout a reload ends the workers at once; with it they finish.
+    # A reload kills the workers at once unless process_control_timeout is set.
     fpm = world.fpm()
     page = Page(fpm, "wait")
     page.await_agent()
@@ -323,7 +323,7 @@ def test_killed_supervisor_fails_the_wait_and_next_call_settles_the_run(world, f
     world.await_cleanup()
     must(page.expect("error") == "wp_codebox_runner_unavailable", f"error {page.note_value('error')}")
     page.request.answer()
-    must(world.record(run).get("status") != "ended", "somebody settled it already: nothing was shown")
+    must(world.record(run).get("status") != "ended", "the run was settled before the call that should settle it")
     view = fpm.runs("get", SITE, run)
     must(view["status"] == "ended" and not view["success"] and view["exit_status"] != 0, f"{view}")
     must(world.lease_is_free(run), "the lease is still held")
@@ -342,7 +342,7 @@ def test_runner_socket_supervisor_is_not_a_child_of_php_fpm(world):
     page.await_agent()
     fpm.stop(signal.SIGKILL)
     page.check_succeeded()
-    # Never a spawned one instead: the same settings without the service.
+    # With wp_codebox.runner_socket set, the extension must not fall back to spawning a runner.
     service.kill()
     service.wait()
     fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
@@ -376,4 +376,4 @@ def test_runner_socket_of_another_user_is_refused(world):
 
 
 def test_opcache_was_enabled_for_these_cases(world, fpm):
-    must(json.loads(fpm.get(do="opcache")) is True, "opcache is off: these cases said nothing about it")
+    must(json.loads(fpm.get(do="opcache")) is True, "opcache is off, so these cases did not test it")

@@ -1,4 +1,4 @@
-"""PHP that breaks in the middle of a run: nothing of the run may stay, and the next request works."""
+"""PHP failures during a run: nothing of the run stays, and the next request works."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ def test_fault_route_without_fault_completes_the_run(world):
 @pytest.mark.parametrize("where", ("event", "start"))
 @pytest.mark.parametrize("how", FAULT_STATUSES)
 def test_failing_request_ends_its_attached_run(world, how, where):
-    """In the callback for events, or right after the start."""
+    """The request fails in the event callback, or right after the start."""
     answer, run = run_failing_request(world, how, where)
     must(answer.status in FAULT_STATUSES[how], f"{how} answered {answer}")
     must(answer.seconds < 15, f"the request waited for the run: {answer.seconds:.1f} s")
@@ -37,7 +37,7 @@ def test_killed_worker_ends_its_attached_run_and_saves_changes(world):
     thread.join()
     must(answers[0].status == 502, answers[0])
     check_settled(world, run)
-    # What the agent had done is in the bundle.
+    # The agent's changes so far are in the bundle.
     patch = read(os.path.join(world.site_directory(), "artifacts", run, "files", "patch.diff"))
     must("x.txt" in patch, f"the work so far is lost: {os.listdir(os.path.join(world.site_directory(), 'artifacts'))}")
 

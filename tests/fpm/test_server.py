@@ -1,4 +1,4 @@
-"""Web servers that stop, reload or die while runs go on; clients that leave."""
+"""nginx and php-fpm stop, reload or die during runs; clients disconnect."""
 
 import signal
 
@@ -23,7 +23,7 @@ def test_ports_are_free_after_php_fpm_stops_during_a_run(world):
     try:
         must(took < 15, f"php-fpm needed {took:.1f} s")
         for port in (world.pool_port, world.short_pool_port):
-            must(can_listen(port), f"port {port} is held by somebody else than php-fpm")
+            must(can_listen(port), f"port {port} is still held after php-fpm stopped")
         world.await_cleanup([run])
         thread.join()
         must(answers[0].status in (502, 504), answers[0])
@@ -41,7 +41,7 @@ def test_killed_php_fpm_master_leaves_no_run(world):
         signal_quietly(worker, signal.SIGKILL)
     try:
         world.await_cleanup([run])
-        # Its workers were killed one by one, and each holds the port of its pool until it is dead.
+        # Each killed worker holds the port of its pool until the process has ended.
         wait_until(lambda: can_listen(world.pool_port) and can_listen(world.short_pool_port), 30, "the ports were not free")
         thread.join()
         must(answers[0].status == 502, answers[0])
@@ -60,7 +60,7 @@ def test_graceful_reload_leaves_no_attached_run(world):
         must(answers[0].json["success"] is True, answers[0])
         check_settled(world, run, ("succeeded",))
     else:
-        # Its agent may have ended by itself before its supervisor heard of it.
+        # The agent may end by itself before the supervisor learns that the caller has gone.
         check_settled(world, run, ("cancelled", "failed", "succeeded"))
     world.run("true").expect(200)
 

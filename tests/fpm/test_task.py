@@ -1,4 +1,4 @@
-"""Runs that a request waits for."""
+"""Runs for which the HTTP request waits."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from harness.servers import children, wait_until
 
 
 def test_leak_detectors_find_a_running_run(world):
-    """Positive control of every case that says that nothing is left."""
+    """Control for every case that finds no leftovers: the detectors find a live run."""
     before, answers = world.runs(), []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP)))
     thread.start()
@@ -54,7 +54,7 @@ def test_fifth_request_waits_for_one_of_four_workers(world):
     asking = threading.Thread(target=lambda: answers.extend(in_parallel(*calls)))
     asking.start()
     try:
-        # All four are alive at once, and as long as none ends there is no fifth.
+        # All four agents are alive, and no fifth run starts until one ends.
         world.await_agents(count=WORKERS)
         until = time.monotonic() + 2
         while time.monotonic() < until:
@@ -73,7 +73,7 @@ def test_fifth_request_waits_for_one_of_four_workers(world):
 
 
 def test_batches_of_one_user_leave_workers_for_others(world):
-    """A batch holds its worker for as long as its tasks take; with four of one user the site would answer nobody."""
+    """A batch occupies its php-fpm worker until its tasks end; four batches of one user would block the site."""
     def batch(script, user="admin", headers=None):
         return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)
 
@@ -90,7 +90,7 @@ def test_batches_of_one_user_leave_workers_for_others(world):
         for refused in (batch("true"), fanout("true")):
             refused.expect(429, "wp_codebox_busy")
             must("wp_codebox.max_groups" in refused.json["message"], refused)
-        # What is open of one user takes nothing from another one, from single runs and from visitors.
+        # One user's open batches do not limit another user, single runs or visitors.
         batch("true", "second").expect(200)
         world.run("true").expect(200)
         world.request("GET", "/", None).expect(200)
@@ -117,7 +117,7 @@ def test_large_input_and_output_pass_through_http(world):
     output = "".join(event["data"].get("text", "") for event in events if event["type"] == "runtime.command.output")
     must(output.count("o") >= 1 << 20, f"the output is not whole: {len(output)} bytes")
     must(int(output.split()[-1]) > 512 * 1024, f"the guest did not get the whole task: {output[-80:]}")
-    # What nginx itself refuses never reaches PHP. It answers to the length alone, and may hang up on who sends on.
+    # nginx refuses a body by its Content-Length, before PHP, and may close the connection while the client still sends.
     connection = world.connect()
     connection.putrequest("POST", "/wp-json/wp-abilities/v1/abilities/wp-codebox/run-agent-task/run")
     connection.putheader("Content-Length", str(9 << 20))
@@ -128,7 +128,7 @@ def test_large_input_and_output_pass_through_http(world):
 
 
 def test_no_run_process_inherits_a_socket_of_the_web_server(world):
-    """A child of a worker would otherwise keep its listener and its client's connection open."""
+    """A child that inherits the worker's sockets would keep the listener and the client's connection open."""
     answers = []
     thread = threading.Thread(target=lambda: answers.append(world.run(SLEEP, headers={"X-Test-Tag": "sockets"})))
     thread.start()
@@ -139,7 +139,7 @@ def test_no_run_process_inherits_a_socket_of_the_web_server(world):
         must({"wp-codebox", "wp-codebox-launch"} <= roles, f"not all of the run was seen: {roles}")
         servers = [world.fpm.pid, world.nginx.pid, *children(world.fpm.pid), *children(world.nginx.pid)]
         theirs = set().union(*(sockets(pid) for pid in servers))
-        # Positive control: listener, client's connection and frame socket of the worker are seen.
+        # Control: the worker has a listening socket, a client connection and a frame socket.
         must(len(sockets(worker)) >= 3, f"the worker's sockets are not seen: {sockets(worker)}")
         for pid in family:
             shared = sockets(pid) & theirs

@@ -1,7 +1,7 @@
-"""A WordPress under nginx and php-fpm, its users, and what of its runs is on the host.
+"""A WordPress site under nginx and php-fpm, its users, and the processes of its runs.
 
-Programs are copied into the world, so that every process of its runs is known by the file
-it runs; what a guest runs is known by a token in its arguments.
+Programs are copied into a scratch directory, so that the executable's path identifies every
+process of this site's runs. A token in the arguments identifies guest processes.
 """
 
 import base64
@@ -28,9 +28,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 OWNER = "www-data"
 ABILITIES = "/wp-json/wp-abilities/v1/abilities/wp-codebox"
 ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber"}
-# As it stands in the configuration of the pool that most cases use.
+# pm.max_children of the pool that most cases use.
 WORKERS = 4
-# Longer than any case: an agent that sleeps so long goes on when its case wakes it, never by itself.
+# Longer than any case: the agent continues only when the case kills this sleep.
 SLEEP = "sleep 300"
 # What is left of a run must go by itself. How soon is promised as well, and held against all cleanup_seconds of this
 # suite together: a single one may meet a processor or a disk that stands still for seconds.
@@ -39,7 +39,7 @@ MEDIAN_LIMIT_SECONDS = 2
 
 
 class Response:
-    """What one request was answered."""
+    """Status, body and duration of one HTTP response."""
 
     def __init__(self, status, body, seconds):
         self.status, self.body, self.seconds = status, body, seconds
@@ -67,7 +67,7 @@ class Response:
 
 
 class World:
-    """One site, its servers and its clients."""
+    """One site with its servers and clients."""
 
     def __init__(self, environment):
         self.environment = environment
@@ -88,7 +88,7 @@ class World:
         self.give(self.state, self.path("db"), self.path("tags"))
         self.fpm = php_fpm(self.path("servers"), {
             "site": {"port": self.pool_port, "max_children": WORKERS},
-            # What a request may take at most, and how many runs the host allows.
+            # A pool with a short request_terminate_timeout.
             "short": {"port": self.short_pool_port, "max_children": 2, "directives": {"request_terminate_timeout": "8s"}},
         }, self.settings(), OWNER)
         self.nginx = nginx(self.path("servers"), self.path("site"), {self.port: self.pool_port, self.short_port: self.short_pool_port})
@@ -106,14 +106,14 @@ class World:
                     os.lchown(name, self.account.pw_uid, self.account.pw_gid)
 
     def settings(self):
-        """The extension's settings, and limits as a host has them."""
+        """Returns the ini settings of the extension."""
         return {"extension": self.path("bin", "wp_codebox.so"), "wp_codebox.state_dir": self.state,
                 "wp_codebox.share_dir": self.environment["CODEBOX_SHARE"], "wp_codebox.runner": self.path("bin", "wp-codebox"),
                 "wp_codebox.launcher": self.path("bin", "wp-codebox-launch"), "wp_codebox.php_binary": self.environment["CODEBOX_PHP"],
                 "wp_codebox.max_runs": str(self.max_runs)}
 
     def build(self):
-        """Makes the site as the owner of the state directory would find it, and starts the servers."""
+        """Creates the site, owned by the owner of the state directory, and starts the servers."""
         site, share = self.path("site"), self.environment["CODEBOX_SHARE"]
         shutil.copytree(self.environment["CODEBOX_WORDPRESS"], site, symlinks=True)
         content = os.path.join(site, "wp-content")
@@ -141,11 +141,11 @@ class World:
             self.passwords[name] = self.wp("user", "application-password", "create", name, "test", "--porcelain").strip()
         self.fpm.start()
         self.nginx.start()
-        # Everything after this was made by a request.
+        # Mounts and processes after this point were created by a request.
         self.host = Host(self.directory, self.state, "", self.token)
 
     def plugin(self, target):
-        """The plugin as it is shipped: dist/ when it is current, else the same three copies; or CODEBOX_PLUGIN."""
+        """Copies the plugin: from CODEBOX_PLUGIN, or assembled from its sources, which equals dist/ when dist/ is current."""
         if os.environ.get("CODEBOX_PLUGIN"):
             shutil.copytree(os.environ["CODEBOX_PLUGIN"], target)
             print(f"the plugin is {os.environ['CODEBOX_PLUGIN']}")
@@ -235,7 +235,7 @@ class World:
         return self.request(method, path, user, {"input": value or {}}, headers, port)
 
     def task(self, script, **more):
-        """Input of a run whose agent is a shell script, told apart by this world's token."""
+        """Returns the input of a run whose agent is a shell script with this site's token in its command line."""
         quoted = f"{script}; : {self.token}".replace("'", "'\\''")
         return {"goal": "Test", "plugin": "sample", "agent_command": f"sh -c '{quoted}'", **more}
 
@@ -243,12 +243,12 @@ class World:
         return self.ability("run-agent-task", self.task(script, **more), user, headers=headers, port=port)
 
     def tagged_worker(self, tag):
-        """Process id of the worker that serves the request with the header X-Test-Tag."""
+        """Returns the pid of the worker that serves the request with this X-Test-Tag header."""
         path = self.path("tags", tag)
         wait_until(lambda: os.path.exists(path) and read(path), 60, f"no worker took the request {tag}")
         return int(read(path))
 
-    # --- what is on the host ----------------------------------------------------------------
+    # --- processes and files of runs on the host ---------------------------------------------
 
     def site_directory(self):
         found = glob.glob(os.path.join(self.state, "sites", "site-*"))
@@ -259,7 +259,7 @@ class World:
         return set(list_directory(os.path.join(self.site_directory(), "runs")))
 
     def processes(self):
-        """Every process of this world's runs."""
+        """Returns every process of this site's runs."""
         found = []
         for pid in pids():
             if pid != os.getpid() and not has_exited(pid) and (program(pid).startswith(self.path("bin")) or self.token in command(pid)):
@@ -267,8 +267,8 @@ class World:
         return found
 
     def await_agents(self, what=SLEEP, count=1):
-        """Waits until agents are at their `sleep …`, all before it done, and remembers their namespaces; answers
-        the processes of their runs."""
+        """Waits until `count` agents have reached their `sleep`, records their namespaces, and returns the processes
+        of their runs."""
         agents = set()
 
         def up():
@@ -281,7 +281,7 @@ class World:
         return self.processes()
 
     def wake(self):
-        """Lets every agent that sleeps go on."""
+        """Kills the `sleep` of every agent, so that the agents continue."""
         wait_until(lambda: sleeping_commands(self.token), 60, "no agent sleeps")
         kill_and_wait(*sleeping_commands(self.token))
 
@@ -300,14 +300,14 @@ class World:
             return {}
 
     def leftovers(self, runs=()):
-        """What of the runs that ended is still there."""
+        """Returns processes, mounts, namespaces and locks that remain of ended runs."""
         found = [f"process {pid}: {command(pid)[:100]}" for pid in self.processes()]
         found += self.host.new_mounts() + self.host.live_namespaces()
         found += [f"lease of {run} is held" for run in runs if not self.lease_is_free(run)]
         return found
 
     def await_cleanup(self, runs=()):
-        """Everything of every run must go by itself; how long it took is remembered."""
+        """Waits until nothing of any run remains; records the duration."""
         began = time.monotonic()
         while left := self.leftovers(runs):
             took = time.monotonic() - began
@@ -318,7 +318,7 @@ class World:
         self.cleanup_seconds.append(time.monotonic() - began)
 
     def check_cleanup_median(self):
-        """The promise of two seconds, held against every ending of this process."""
+        """Checks that the median cleanup time of this process is within the bound."""
         if self.cleanup_seconds:
             middle = statistics.median(self.cleanup_seconds)
             said = f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s"

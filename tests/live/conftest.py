@@ -1,4 +1,4 @@
-"""Held sandboxes and their clients."""
+"""Fixtures for held sandboxes."""
 
 import pytest
 from held_sandbox import Bench

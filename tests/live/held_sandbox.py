@@ -1,4 +1,4 @@
-"""Sandboxes that are held, and their clients."""
+"""Starts held sandboxes, and calls them through the command line and the control socket."""
 
 import json
 import os
@@ -15,7 +15,7 @@ SECRET = "correct-horse-battery-staple"
 
 
 class Bench:
-    """Starts sandboxes, and ends them when the suite does."""
+    """Starts held sandboxes and cancels them at the end of the suite."""
 
     def __init__(self, env):
         self.env = env
@@ -38,7 +38,7 @@ class Bench:
     # Commands of the product.
 
     def argv(self, *args):
-        """State goes before a `--`: what follows that belongs to the guest."""
+        """Inserts `--state` before a `--`, because arguments after it belong to the guest program."""
         args = list(args)
         at = args.index("--") if "--" in args else len(args)
         return [self.env["CODEBOX"], *args[:at], "--state", self.env["CODEBOX_STATE"], *args[at:]]
@@ -48,7 +48,7 @@ class Bench:
         return subprocess.run(self.argv(*args), capture_output=True, text=True, env=env and {**os.environ, **env}, **more)
 
     def start(self, *args, hold="90s", env=None):
-        """A sandbox of its own; answers the id of its run."""
+        """Starts a held sandbox and returns its run id."""
         argv = self.argv(
             "run", "--share", self.env["CODEBOX_SHARE"], "--launcher", self.env["CODEBOX_LAUNCH"],
             "--wordpress", self.env["CODEBOX_WORDPRESS"], "--mount", f"{self.mount}:/workspace/plugin",
@@ -60,9 +60,9 @@ class Bench:
         return run
 
     def sandbox(self):
-        """One that many cases share."""
+        """Returns the run id of a sandbox that many cases share."""
         if self.shared is None:
-            # For as long as a slow machine needs for all of them.
+            # Long enough for all cases on a slow machine.
             self.shared = self.start("--hold-max", "40m", hold="40m")
         return self.shared
 
@@ -93,7 +93,7 @@ class Bench:
         raise AssertionError(f"{run} did not end in {seconds} s: {shown}")
 
     def supervisor(self, run):
-        """Its process id: who listens on the run's socket says so."""
+        """Returns the pid of the process that listens on the run's control socket (SO_PEERCRED)."""
         with self.connect(run) as client:
             credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         return int.from_bytes(credentials[:4], "little")
@@ -104,7 +104,7 @@ class Bench:
         return live.connect(self.directory(run), 60)
 
     def raw(self, run, data, close_writing=True):
-        """What is answered to these bytes, to the end."""
+        """Sends raw bytes to the control socket and returns everything received until the end."""
         with self.connect(run) as client:
             try:
                 client.sendall(data)
@@ -132,12 +132,12 @@ def read_all(client):
 
 
 def sleep(seconds):
-    """A `sleep` that no other suite on this host has: one runs beside this one."""
+    """Returns a `sleep` command line that is unique to this process, because suites run side by side."""
     return f"sleep {seconds}.{os.getpid()}"
 
 
 def guest_processes(pattern):
-    """Processes of this host whose command line has these words."""
+    """Returns host processes whose command line contains the pattern."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -157,7 +157,7 @@ def wait_until(check, seconds=120, what="it"):
         if seen:
             return seen
         time.sleep(0.05)
-    raise AssertionError(f"{what} did not come about in {seconds} s")
+    raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 
 def kill(pid, number=signal.SIGKILL):

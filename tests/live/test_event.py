@@ -1,4 +1,4 @@
-"""The journal as a stream."""
+"""Event streams of the control socket: JSON lines and server-sent events."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from held_sandbox import read_all, wait_until
 
 
 def curl(bench, run, target, *args, timeout=90):
-    """By way of the directory: the socket's own path may be too long for an address."""
+    """Runs curl in the run's directory, because the absolute socket path may exceed 107 bytes."""
     return subprocess.run(["curl", "-sN", "--max-time", "60", "--unix-socket", "control.sock", *args, f"http://sandbox{target}"],
                           cwd=bench.directory(run), capture_output=True, text=True, timeout=timeout)
 
@@ -25,7 +25,7 @@ def messages(text):
 def test_events_stream_as_json_lines_and_server_sent_events(bench):
     run = bench.sandbox()
     bench.exec(run, "--", "echo", "for the journal")
-    # A client is told of the end before it is written down.
+    # The client learns of a program's end before the journal records it.
     kinds = lambda: [event["type"] for event in bench.events(run)]  # noqa: E731
     wait_until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
     journal = bench.events(run)
@@ -40,7 +40,7 @@ def test_events_stream_as_json_lines_and_server_sent_events(bench):
     assert [int(m["id"]) for m in rest if "id" in m] == list(range(half + 1, journal[-1]["seq"] + 1)), rest
     bus = [json.loads(m["data"]) for m in messages(curl(bench, run, "/events?projection=bus&follow=now").stdout) if "data" in m]
     assert {"AGENT_EXEC_CMD", "RUNTIME_OUTPUT", "RUNTIME_EXIT", "RUNTIME_READY", "SYSTEM_FILE_SYNC"} == {e["type"] for e in bus}
-    # Output, its start and its exit have one id.
+    # Start, output and exit of one program share an execution id.
     ids = [e["executionId"] for e in bus if e["payload"].get("text") == "for the journal\n"]
     assert len(ids) == 1 and {e["type"] for e in bus if e.get("executionId") == ids[0]} == {"AGENT_EXEC_CMD", "RUNTIME_OUTPUT", "RUNTIME_EXIT"}
 
@@ -71,7 +71,7 @@ def test_other_http_requests_on_the_control_socket_are_refused(bench):
     ]:
         answer = bench.raw(run, request.encode() + b"\r\n\r\n", close_writing=False).decode()
         assert answer.startswith(f"HTTP/1.1 {status} ") and "Access-Control" not in answer, (request, answer)
-    # A head that does not end is not waited for.
+    # The server does not wait for an unfinished request head.
     began = time.monotonic()
     assert bench.raw(run, b"GET /events HTTP/1.1\r\nHost: sandbox\r\n", close_writing=False).startswith(b"HTTP/1.1 400 ")
     assert time.monotonic() - began < 45

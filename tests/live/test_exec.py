@@ -1,4 +1,4 @@
-"""`wp-codebox exec`: pipes, terminals, several clients, clients that go away."""
+"""`wp-codebox exec`: pipes, terminals, several clients, clients that die."""
 
 import fcntl
 import json
@@ -26,7 +26,7 @@ def test_exec_passes_streams_status_directory_and_environment(bench):
     assert bench.exec(run, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
     lines = [json.loads(line) for line in bench.exec(run, "--json", "--", "echo", "hi").stdout.splitlines()]
     assert [line["type"] for line in lines] == ["started", "output", "exited"], lines
-    # What one client leaves is there for the next, and for the bundle.
+    # Files that one client writes are there for the next client and the bundle.
     assert bench.exec(run, "--", "sh", "-c", "echo second >b.txt").returncode == 0
     assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
 
@@ -76,7 +76,7 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
         screen = Screen(fd)
         screen.type("PS1='$ '; test -t 0 && test -t 1 && echo is-$((1+1))\r")
         screen.wait_for("is-2")
-        # A prompt has no line end, and comes all the same.
+        # A prompt without newline must arrive, too.
         screen.type("read -p 'name''> ' x\r")
         screen.wait_for("name> ")
         screen.type("carl\recho got-$x\r")
@@ -85,7 +85,7 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
         os.kill(pid, signal.SIGWINCH)
         screen.type("until [ \"$(stty size)\" = '43 132' ]; do sleep 0.05; done; echo seen-$((1+3))\r")
         screen.wait_for("seen-4")
-        # The key is a byte to us and a signal to the program.
+        # Ctrl-C is byte 0x03 on the client side and SIGINT for the program.
         screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
         screen.wait_for("begin-4")
         wait_until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
@@ -103,14 +103,14 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
 
 
 def test_terminal_escapes_are_filtered_without_tty(bench):
-    """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
+    """File names, output and errors of the guest reach a terminal without escape sequences."""
     run = bench.sandbox()
     hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
     make = f"mkdir -p '/workspace/plugin/t/{hostile}'; echo 1 > '/workspace/plugin/t/{hostile}/f'"
     assert bench.exec(run, "--", "sh", "-c", make).returncode == 0
     mine = os.path.join(bench.work, "mine")
     os.makedirs(mine)
-    # In the way of the guest's directory: the error names it.
+    # A file at the path of the guest's directory: the error message contains the name.
     with open(os.path.join(mine, hostile), "w") as file:
         file.write("2")
     side = f"{mine}:/workspace/plugin/t"
@@ -124,15 +124,15 @@ def test_terminal_escapes_are_filtered_without_tty(bench):
         (("runs", "events", run, "--limit", "1000", "--json"), "x\\u001b"),
     ):
         shown = on_a_terminal(bench.argv(*args))
-        # What is left of a title without its controls, where the output of a program is shown.
+        # Program output may keep the printable rest of the window title sequence.
         assert held in shown or held in shown.replace("]0;owned", ""), (args, shown)
         assert not any(c in shown for c in "\x1b\x07\u009b\u202e\u200b\U000e0041"), (args, shown)
-    # The control: whoever asks for a terminal gets all of it.
+    # Control: with --tty the client receives the escape sequences.
     assert hostile in on_a_terminal(bench.argv("exec", "--tty", run, "--", "printf", hostile))
 
 
 def on_a_terminal(argv):
-    """All that a command shows there, whichever stream it writes."""
+    """Runs a command on a pseudo-terminal and returns its combined output."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(argv[0], argv)
@@ -172,10 +172,10 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
         client.stdin.write(f"{word}\n")
         client.stdin.flush()
     assert one.stdout.readline() == "one a\n" and two.stdout.readline() == "two b\n"
-    # A registry command beside them.
+    # A registry command runs at the same time.
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
-    # What the cases before had started may still be written off.
+    # The supervisor may still list programs of earlier cases for a moment.
     wait_until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
     one.send_signal(signal.SIGKILL)
     one.wait()
@@ -205,7 +205,7 @@ def test_sigint_to_exec_client_reaches_the_program(bench):
 
 def test_exec_output_and_journal_redact_secrets(bench):
     run = bench.start("--policy", policy(bench), "--secret-env", "API_KEY", env={"API_KEY": SECRET})
-    # The guest has the value only because the policy exposes it: the control.
+    # Control: the policy exposes the value, so the guest has it.
     done = bench.exec(run, "--", "sh", "-c", "echo ${#API_KEY}; echo $API_KEY; printf %s $API_KEY; sleep 0.2; echo")
     assert done.stdout.splitlines()[0] == str(len(SECRET)), done
     assert SECRET not in done.stdout and done.stdout.count("REDACTED") == 2, done
@@ -227,15 +227,15 @@ def test_slow_exec_client_does_not_delay_others(bench):
         started = time.monotonic()
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
-        assert time.monotonic() - started < 60, "others waited for the one who does not read"
+        assert time.monotonic() - started < 60, "other clients waited for the client that does not read"
     wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
 
 
 def test_pausing_readers_lose_no_output(bench):
-    """The last words of a program lie in its pipe when it has ended, and its client takes them one by one."""
+    """The last output of an ended program is still in its pipe while its client reads slowly."""
     run = bench.start(hold="5m")
     assert bench.exec(run, "--", "true").returncode == 0
-    # Of several lengths: where a pause must be to do harm, nobody knows.
+    # Several lengths, because the harmful position of a pause is unknown.
     clients = {bench.connect(run): 60_000 + 3_500 * number for number in range(8)}
     answers = dict.fromkeys(clients, b"")
     for client, last in clients.items():
@@ -265,7 +265,7 @@ def test_output_over_the_limit_is_truncated_only_in_the_record(bench):
     run = bench.start("--output-limit", "4K")
     script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
     done = bench.exec(run, "--", "sh", "-c", script)
-    # Its client gets all of it.
+    # The client receives the complete output.
     assert len(done.stdout) == 200012 and done.stdout.endswith("\nlast\n"), len(done.stdout)
     bench.exec(run, "--", "echo", "short")
     bench.ask(run, {"type": "close"})
@@ -294,7 +294,7 @@ def size(fd, columns, rows):
 
 
 class Screen:
-    """What a terminal shows."""
+    """Reads and writes the master side of a pseudo-terminal."""
 
     def __init__(self, fd):
         self.fd, self.seen = fd, ""
@@ -311,5 +311,5 @@ class Screen:
                 try:
                     self.seen += os.read(self.fd, 65536).decode(errors="replace")
                 except OSError:
-                    raise AssertionError(f"it ended without {text!r}: {self.seen!r}") from None
+                    raise AssertionError(f"the terminal closed without {text!r}: {self.seen!r}") from None
         self.seen = self.seen.split(text, 1)[1]

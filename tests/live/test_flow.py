@@ -1,4 +1,4 @@
-"""Input and output of `exec` that wait for each other, with nothing lost: CODEBOX_FULL=1 for minutes and a GiB."""
+"""Flow control of `exec` input and output without loss. CODEBOX_FULL=1 uses longer pauses and 1 GiB."""
 
 import array
 import base64
@@ -19,15 +19,15 @@ from held_sandbox import guest_processes, sleep, wait_until
 
 FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
-# More than the pipes, sockets and queues on the way hold together.
+# More bytes than the pipes, sockets and queues on the path can hold.
 SIZE = 1024 * MIB if FULL else 4 * MIB
-# Longer than the 20 s for which one side once waited for the other.
+# Longer than 20 s, the former timeout of one side.
 PAUSE = 150 if FULL else 25
 TIMEOUT_SECONDS = 3600 if FULL else 300
 
 
 def pattern(size):
-    """Bytes of a size that are no text and differ everywhere, made as they are needed."""
+    """Yields `size` pseudo-random bytes in blocks of 1 MiB."""
     block = random.Random(size).randbytes(MIB)
     for number in range(size // MIB):
         yield number.to_bytes(8, "big") + block[8:]
@@ -42,7 +42,7 @@ def digest(pieces):
 
 @contextlib.contextmanager
 def client(bench, run, *args):
-    """The command, which a case that fails does not wait for."""
+    """Starts `exec` and kills it at the end of the block."""
     with subprocess.Popen(bench.argv("exec", run, *args), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
         try:
             yield command
@@ -57,14 +57,14 @@ def shell(bench, run, script):
 
 
 def waiting(fd):
-    """Bytes that wait in a pipe or a socket."""
+    """Returns the unread bytes of a pipe or socket (FIONREAD)."""
     count = array.array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]
 
 
 def fill(fd, pieces):
-    """Writes in odd sizes, at first so small that a full socket takes the line of one whole or not at all."""
+    """Writes in varying sizes; the first 2 MiB in pieces so small that a full socket accepts a line entirely or not at all."""
     sizes, written = random.Random(7), 0
     with os.fdopen(fd, "wb", buffering=0) as file:
         for piece in pieces:
@@ -77,7 +77,7 @@ def fill(fd, pieces):
 
 
 def stuck(fd):
-    """Writes until nothing is taken any more; how much was."""
+    """Writes until the pipe stays full for one second; returns the bytes written."""
     os.set_blocking(fd, False)
     written, silent = 0, 0
     while silent < 10:
@@ -92,7 +92,7 @@ def stuck(fd):
 
 
 class Raw:
-    """A program's client that speaks the protocol itself."""
+    """An `exec` client that speaks the live protocol directly."""
 
     def __init__(self, bench, run, argv, **request):
         self.socket = bench.connect(run)
@@ -111,7 +111,7 @@ class Raw:
         self.socket.sendall(message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
 
     def replies(self):
-        """To the last one: what is said after that makes the kernel reset the connection."""
+        """Yields replies up to the final one. Sending after that would make the kernel reset the connection."""
         for line in self.file:
             yield (reply := json.loads(line))
             if reply["type"] in ("exited", "error"):
@@ -130,7 +130,7 @@ def stdin(data):
 
 
 def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
-    """Side by side: a program that reads late and a client that does; with CODEBOX_FULL=1 also both in turn."""
+    """A program that reads late and a client that reads late, in parallel; with CODEBOX_FULL=1 also both in one exec."""
     run = bench.start("--hold-max", "120m", hold="120m") if FULL else bench.sandbox()
     wanted = digest(pattern(SIZE))
     failures = []
@@ -145,12 +145,12 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
         assert (reader.returncode, out.split()[:1]) == (0, [wanted]), (reader.returncode, out, err)
 
     def late_client():
-        # The guest's own random bytes: what it says of them is compared with what came.
+        # The guest hashes its random bytes; the test compares the hash with the received bytes.
         count = SIZE // MIB
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
             wait_until(lambda: full(raw.socket), what="a full socket")
-            # No event tells that the time is up for a sandbox that counts it.
+            # The pause must exceed a timeout of the sandbox, which sends no event.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
             for last in raw.replies():
@@ -183,7 +183,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
             side()
             if FULL:
                 print(f"     {side.__name__}: {SIZE // MIB} MiB, pauses of {PAUSE} s, {time.monotonic() - began:.0f} s", flush=True)
-        except BaseException as error:  # The others go on.
+        except BaseException as error:  # Report later; the other threads continue.
             failures.append((side.__name__, repr(error)))
 
     late = (late_program, late_client, both_in_turn) if FULL else (late_program, late_client)
@@ -207,7 +207,7 @@ def test_signal_reaches_a_program_with_full_stdin(bench):
 
 
 def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
-    """A client that does not read holds up its program's output, and nothing of what it says."""
+    """A client that does not read blocks only its program's output; its input and signals still arrive."""
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
     with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
@@ -215,14 +215,14 @@ def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
         silent.say(stdin(b"words"))
         wait_until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
         silent.say({"type": "signal", "signal": "USR1"})
-        # The program is over, and its status says so, before anybody reads its output.
+        # The status shows the program's end before the client has read its output.
         wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
         *_, last = silent.replies()
     assert last["type"] == "exited" and last.get("code") == 6, last
 
 
 def full(reader):
-    """Whether what waits in a socket has stopped growing."""
+    """Whether the unread bytes of a socket have stopped growing."""
     seen = []
     for _ in range(5):
         seen.append(waiting(reader))
@@ -241,8 +241,8 @@ def test_killed_client_does_not_signal_end_of_input(bench):
         dying.kill()
         dying.wait(60)
     wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
-    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took a part for the whole"
-    # The control: an end that is one.
+    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "the program took partial input for complete input"
+    # Control: a regular end of input.
     assert bench.exec(run, "--", "sh", "-c", script, input="all").returncode == 0
     assert shell(bench, run, "cat flow-got flow-whole") == "allwhole\n"
 
@@ -257,7 +257,7 @@ def test_malformed_stdin_message_ends_the_program(bench):
             *others, last = raw.replies()
         assert last["type"] == "error" and last["error"]["code"] == "wp_codebox_input_invalid", (bad, last)
         assert "incomplete" in last["error"]["message"] and not any("whole" in r.get("text", "") for r in others), others
-    # More than was granted.
+    # More input than the granted credit.
     with Raw(bench, run, ["sleep", "60"], stdin="credit") as raw:
         assert raw.next()["stdin"] == "credit"
         granted = raw.next()["bytes"]
@@ -269,7 +269,7 @@ def test_malformed_stdin_message_ends_the_program(bench):
 
 
 def test_stdin_with_and_without_credit_delivers_equal_bytes(bench):
-    """The plain one in lines that are cut at every byte."""
+    """The client without credit sends its lines one byte at a time."""
     run = bench.sandbox()
     words = [bytes([n]) * (n + 1) + b"\n" for n in range(64)]
     for flow in ({}, {"stdin": "credit"}):
@@ -289,7 +289,7 @@ def test_closed_program_stdin_stops_the_producer(bench):
         argv = bench.argv("exec", run, "--", "sh", "-c", f"exec <&-; {sleep(600)}")
         with subprocess.Popen(argv, stdin=producer.stdout, stdout=subprocess.PIPE) as consumer:
             producer.stdout.close()
-            # It ends while the program goes on.
+            # The producer must end while the program still runs.
             try:
                 assert producer.wait(60) == -signal.SIGPIPE
                 assert consumer.poll() is None and guest_processes(sleep(600))
@@ -300,7 +300,7 @@ def test_closed_program_stdin_stops_the_producer(bench):
 
 
 def test_unreadable_stdin_kills_the_program(bench):
-    """A directory as standard input: the read fails, and a failed read is no end of input."""
+    """Reading a directory as standard input fails with EISDIR, and a failed read is not an end of input."""
     run = bench.sandbox()
     shell(bench, run, "rm -f flow-whole")
     argv = bench.argv("exec", run, "--", "sh", "-c", "cat; echo whole >flow-whole")
@@ -310,4 +310,4 @@ def test_unreadable_stdin_kills_the_program(bench):
     finally:
         os.close(root)
     assert done.returncode == 1 and "standard input cannot be read" in done.stderr, done
-    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "it took nothing for the whole"
+    assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "the program took a failed read for the end of input"

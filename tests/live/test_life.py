@@ -1,4 +1,4 @@
-"""How a held sandbox lives and ends."""
+"""Lifetime of held sandboxes: expiry, idle timeout, extension, cancellation, death."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def test_expired_hold_ends_the_sandbox_with_a_bundle(bench):
 
 def test_idle_sandbox_ends_after_hold_idle(bench):
     run = bench.start("--hold-idle", "15s", hold="5m")
-    # A program that runs is use, however silent.
+    # A running program counts as use even without output.
     assert bench.exec(run, "--", "sleep", "17").returncode == 0
     shown = bench.await_end(run)
     assert shown["outcome"] == "succeeded", shown
@@ -66,7 +66,7 @@ def test_extend_ttl_is_bounded_by_hold_max(bench):
 
 
 def test_stopped_guest_sync_fails_when_the_hold_expires(bench):
-    """Its program that carries files is stopped: whoever asks for some waits, but not longer than the sandbox lives."""
+    """With the guest's sync helper stopped, a sync request waits at most until the hold expires."""
     run = bench.start(hold="5m")
     tree = {"type": "sync_out", "path": "/workspace/plugin", "everything": True}
     assert bench.ask(run, tree)["type"] == "answer", "the control"
@@ -114,7 +114,7 @@ def test_guest_ended_by_memory_limit_is_failed(bench):
     done = bench.exec(run, "--", "php", "-d", "memory_limit=-1", "-r",
                       "$a = []; while (true) { $a[] = str_repeat('x', 1 << 20); }")
     assert done.returncode != 0, done
-    # One process that meets its own limit fails by itself; all together end the guest.
+    # A single process at its own limit fails alone; several processes together exceed the run's limit.
     bench.exec(run, "--", "sh", "-c", "for i in 1 2 3; do php -d memory_limit=-1 -r '$a=str_repeat(\"x\",120<<20);sleep(20);' & done; wait")
     shown = bench.await_end(run)
     assert shown["outcome"] == "failed", shown
@@ -122,7 +122,7 @@ def test_guest_ended_by_memory_limit_is_failed(bench):
 
 
 def test_killed_guest_names_the_process_and_signal(bench):
-    """Its first process, its launcher and what started that, each in a sandbox of its own."""
+    """Kills pid 1 of the guest, its launcher and its spawner, each in its own sandbox."""
     started = []
     for seconds in (83, 84, 85):
         run = bench.start()
@@ -133,7 +133,7 @@ def test_killed_guest_names_the_process_and_signal(bench):
             first = parent(first)
         started.append((run, client, [first, parent(first), parent(parent(first))]))
     chain = started[0][2]
-    # Without a kernel uid of its own, the launcher's parent is the supervisor.
+    # With the shared identity there is no spawner: the launcher's parent is the supervisor.
     with open(f"/proc/{chain[2]}/cmdline", "rb") as file:
         processes = ["first", "launcher", "spawner"] if b"spawner" in file.read() else ["first", "launcher"]
     for at, (run, client, pids) in enumerate(started[:len(processes)]):
@@ -169,7 +169,7 @@ def test_requests_wait_until_ready_or_fail_with_the_command(bench):
     bench.ask(run, {"type": "close"})
     plain = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(8); exit(4);")
     refused = bench.ask(plain, {"type": "snapshots"})
-    # Its command fails: it never comes to be held, and whoever waited is told.
+    # The command fails, so the sandbox is never held and the waiting request is refused.
     assert refused["error"]["code"] == "wp_codebox_sandbox_not_held", refused
     assert bench.await_end(plain)["outcome"] == "failed"
 
@@ -188,14 +188,14 @@ def test_malformed_requests_do_not_disturb_the_sandbox(bench):
     ]:
         answer = bench.raw(run, data)
         assert b'"error"' in answer, (data[:60], answer[:200])
-    # Messages that make no sense and are no input, between some that do.
+    # Unknown and invalid messages between valid input.
     exec_call = {**call, "request": {"type": "exec", "argv": ["cat"]}}
     lines = [exec_call, {"type": "signal", "signal": "WINCH"}, {"type": "resize", "columns": 1, "rows": 1}, {"type": "resize", "columns": -1},
              {"type": "of-tomorrow"}, {"type": "stdin", "base64": "b2s="}, {"type": "stdin_end"}]
     answer = bench.raw(run, "".join(json.dumps(line) + "\n" for line in lines).encode(), close_writing=False)
     replies = [json.loads(line) for line in answer.splitlines()]
     assert [r.get("text") for r in replies if r["type"] == "output"] == ["ok"] and replies[-1]["code"] == 0, replies
-    # Silent ones keep nobody out.
+    # Idle connections must not block other clients.
     silent = [bench.connect(run) for _ in range(70)]
     try:
         assert bench.ask(run, {"type": "status"})["type"] == "answer"

@@ -1,4 +1,4 @@
-"""A held sandbox, asked from PHP through the extension."""
+"""A held sandbox, used from PHP through the extension."""
 
 import json
 import os
@@ -17,11 +17,11 @@ def test_php_extension_controls_a_held_sandbox(bench):
     call = [e["CODEBOX_PHP"], "-d", f"extension={e['CODEBOX_SO']}"]
     for name, value in settings.items():
         call += ["-d", f"wp_codebox.{name}={value}"]
-    # The checkout may be nobody else's to read.
+    # Other users may not be able to read the checkout.
     call += [shutil.copy(os.path.join(HERE, "ask.php"), bench.work), "php", source]
     if os.geteuid() == 0:
         shutil.chown(source, e["CODEBOX_OWNER"])
-        # As the owner of the state directory, who has the right to speak to its runs.
+        # Run as the owner of the state directory, which may connect to its runs.
         owner = e["CODEBOX_OWNER"]
         call = ["setpriv", "--reuid", owner, "--regid", owner, "--clear-groups", *call]
     done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120, cwd="/")

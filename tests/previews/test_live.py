@@ -84,5 +84,5 @@ def test_preview_and_browser_are_refused_at_level_reduced(bench):
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
         # Judged before a server is started, which would be waited for.
         must("reduced" in refused.stdout and "cannot be served" not in refused.stdout, str(refused))
-        # The control: the same where nothing is run_without_userns.
+        # The control: the same where user namespaces are allowed.
         bench.run(*mount, *asked, *allowed).expect(0)
