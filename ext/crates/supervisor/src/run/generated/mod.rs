@@ -21,7 +21,7 @@ use wp_codebox_runtime::RunDir;
 use write::write;
 
 /// Returns how the directory of a mount or component is generated; `None` if it is not.
-pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a MadeDirectory> {
+pub(super) fn of<'a>(request: &'a RunRequest, name: &str) -> Option<&'a GeneratedDirectory> {
     let workflow = request.workflow.as_ref()?;
     workflow.made.iter().find(|row| row.of == name)
 }

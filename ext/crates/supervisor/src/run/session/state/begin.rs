@@ -16,7 +16,8 @@ pub(in crate::run) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>
         return Ok(None);
     };
     require_layers(context.level)?;
-    let shelf = SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
+    let shelf =
+        SnapshotStore::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
     Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }

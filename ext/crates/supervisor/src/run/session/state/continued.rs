@@ -112,9 +112,9 @@ impl Runtime for Continued {
         let Destroyed { left, usage } = self.inner.destroy();
         let left = match left {
             // A missing layer is reported as one that cannot be captured.
-            CapturedMounts::Layers(layers) => {
-                CapturedMounts::Layers(merged(&self.scratch, &self.base, &layers).unwrap_or_default())
-            }
+            CapturedMounts::Layers(layers) => CapturedMounts::Layers(
+                merged(&self.scratch, &self.base, &layers).unwrap_or_default(),
+            ),
             trees @ CapturedMounts::Trees(_) => trees,
         };
         Destroyed { left, usage }
