@@ -88,7 +88,7 @@ def solve(bench, name):
     answer = through_wordpress(bench, name, task, source) if name == NAMES[0] else through_the_command(bench, name, task, source)
     must(tree(source) == untouched, "the run wrote to the host's directory")
     if not bench.real:
-        must(not answer.mismatches, f"the conversation went another way: {answer.mismatches}\n{answer}")
+        must(not answer.mismatches, f"the model requests differ from the script: {answer.mismatches}\n{answer}")
     must(answer.outcome == "succeeded" and answer.exit == 0, f"expected succeeded and exit 0, got {answer.outcome}\n{answer}")
     bundle = answer.bundle
     bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)

@@ -1,4 +1,4 @@
-"""The model server itself: a script that is not followed is seen, keys are compared, faults are what they say."""
+"""The scripted model server: mismatches, key checks and faults."""
 
 import http.client
 import json

@@ -18,7 +18,7 @@ def cache():
 
 
 def digest(name):
-    """What the lock says, in short."""
+    """Returns the SHA-256 of the agent's lock files."""
     found = hashlib.sha256()
     directory = os.path.join(LOCKS, name)
     for file in sorted(os.listdir(directory)):
@@ -41,7 +41,7 @@ def command(name, directory):
 
 
 def check(name, directory):
-    """Every npm package that is there is one of the lock file, by its integrity; pip checks by itself."""
+    """Checks that every installed npm package has the integrity of the lock file; pip checks its hashes itself."""
     lock, there = os.path.join(LOCKS, name, "package-lock.json"), os.path.join(directory, "node_modules", ".package-lock.json")
     if not os.path.exists(lock):
         return

@@ -1,4 +1,4 @@
-"""The way from a visitor to the site of a guest, and its end."""
+"""HTTP access from a visitor to the site of a guest, and the end of a preview."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from harness.previews import SETUP, HeldPreview, check_security_headers, connect
 
 
 def shared(bench):
-    """One held sandbox for the cases that only look."""
+    """Returns the held sandbox that read-only cases share."""
     port = previews.shared("port", free_port)
     held = previews.shared("preview", lambda: HeldPreview(
         bench, "--mount", f"{bench.source('shared')}:/wordpress/wp-content/plugins/sample", "--preview-port", str(port),
@@ -46,7 +46,7 @@ def test_preview_serves_pages_assets_and_hides_private_files(bench):
 
 
 def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
-    """A slug may look like one. Who answers is seen by the body: ours for a hidden file is plain text."""
+    """A WordPress slug may look like a hidden file. The proxy's own 404 is plain text, WordPress's is HTML."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
     page = check_security_headers(http_request(port, "/wp-config-guide/"))
@@ -65,7 +65,7 @@ def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
 
 
 def _logged_in(bench, port):
-    """The cookies of the first user of the template, whatever its name is, and the answer that set them."""
+    """Logs in as the template's first user; returns the cookies and the response that set them."""
     login = check_security_headers(http_request(port, "/wp-login.php"))
     cookies = [c.split(";")[0] for c in login.header("set-cookie")]
     form = urllib.parse.urlencode({"log": "admin", "pwd": "visitor-pass", "wp-submit": "1", "testcookie": "1"}).encode()
@@ -88,7 +88,7 @@ def test_preview_visitor_can_log_in(bench):
 
 
 def test_rest_method_override_header_deletes_a_post(bench):
-    """As the block editor does: DELETE is a POST that names the method in a header. Without the header it is an update."""
+    """The block editor sends DELETE as POST with X-HTTP-Method-Override. Without the header it is an update."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)
     nonce = http_request(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()
@@ -192,7 +192,7 @@ def test_taken_preview_port_refuses_the_run_at_once(bench):
 
 
 def test_preview_opens_only_with_its_token(bench):
-    """A second preview beside the first; its supervisor is killed at the end."""
+    """Starts a second preview and kills its supervisor at the end."""
     held = HeldPreview(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
                 "https://preview.example.org", seconds=600)
     link = held.address()
@@ -204,7 +204,7 @@ def test_preview_opens_only_with_its_token(bench):
     for row in status.json["runs"]:
         text = bench.call("runs", "events", (row.get("run_id") or row["runId"]), "--state", bench.state, "--site", bench.site, "--json").stdout
         must(token not in text, "the journal has the token")
-        # Other cases of this process hold previews, too: this one is known by its public address.
+        # Other cases hold previews, too; the public URL identifies this one.
         if "preview.example.org" in text:
             ports |= {int(p) for p in re.findall(r'"localUrl": "http://127.0.0.1:(\d+)"', text)}
     must(len(ports) == 1, f"ports {ports}")

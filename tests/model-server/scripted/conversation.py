@@ -1,4 +1,4 @@
-"""What a client asked and what it is answered, in no protocol's words."""
+"""Protocol-independent requests and responses of a conversation."""
 
 import dataclasses
 import json

@@ -15,9 +15,9 @@ from .script import Mismatch, Script, Session, answer, expect
 
 #: A request longer than this is not read.
 LONGEST = 32 << 20
-#: Conversations at one time; one more is answered 503.
+#: Maximum of concurrent requests; further ones get status 503.
 AT_ONCE = 24
-#: Longest silence of the faults that do not answer, seconds.
+#: Longest time that faults without response keep a connection open, in seconds.
 SILENCE = 120
 SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "cookie")
 
@@ -161,7 +161,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             row["mismatch"] = str(error)
             return self.refuse(row, 400, f"the script does not go on: {error}", protocol)
         row["fault"] = step.get("fault") or ("cut" if "cut" in step else None)
-        # Logged before it is answered: whoever got the answer finds the row.
+        # Logged before the response, so that a client with a response finds the row.
         row["status"] = step.get("status", 200 if step.get("fault") != "redirect" else 307)
         self.owner.note(row)
         try:
@@ -280,7 +280,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(block)
 
     def silence(self):
-        """Until the client hangs up, the server stops, or it has been long enough."""
+        """Waits until the client disconnects, the server stops, or the time limit passes."""
         end = time.monotonic() + SILENCE
         self.connection.settimeout(0.1)
         while time.monotonic() < end and not self.owner.stopping.is_set():

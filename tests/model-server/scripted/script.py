@@ -1,4 +1,4 @@
-"""Scripts: what the model says, turn by turn, and what it expects to be sent.
+"""Scripts: the model's responses turn by turn, and the expected requests.
 
 A script is a list of steps, or `{"turns": [...], "models": [...], "key": "...", "after": "repeat"}`. Each request takes
 one step. README.md lists what a step may hold. A step that is not as expected answers 400 and is logged as a
