@@ -71,4 +71,4 @@ def test_model_server_produces_each_named_fault(server):
             Script(wrong)
         except ScriptError:
             continue
-        must(False, f"{wrong} was taken")
+        must(False, f"the script was accepted: {wrong}")

@@ -32,7 +32,7 @@ def command(name, directory):
     if os.path.exists(os.path.join(lock, "package-lock.json")):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(lock, file), directory)
-        # Not `npm ci`: registries that keep only this platform's packages lack optional ones that it insists on.
+        # Not `npm ci`, which also requires optional packages of other platforms; some registries lack them.
         return ["npm", "install", "--fetch-retries=5", "--no-save", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
                 "--cache", os.path.join(cache(), "npm")]
     return ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",

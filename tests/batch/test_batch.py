@@ -44,7 +44,7 @@ def test_agent_sandbox_run_returns_the_agent_task_document(bench):
          json.dumps(doc["session"]))
     must([f["path"] for f in doc["changed_files"]] == ["/workspace/plugin/a.txt"] and doc["checks"][0]["status"] == "passed", str(answer))
     with open(result, encoding="utf-8") as file:
-        must(json.load(file) == doc, "the file says something else")
+        must(json.load(file) == doc, "the result file differs from the printed document")
     must(os.listdir(os.path.dirname(result)).count("answer.json") == 1 and not [n for n in os.listdir(bench.directory) if n.endswith(".tmp")], "left")
     bench.call("artifacts", "verify", "--bundle", doc["artifacts"], "--state", bench.state, "--json").expect(0)
     bench.call("artifacts", "verify", "--bundle", doc["exported"]["path"], "--state", bench.state, "--json").expect(0)
@@ -68,7 +68,7 @@ def test_invalid_task_is_refused(bench):
         exit_code = 126 if code == "runtime-policy-invalid" else 1
         call(bench, "agent-sandbox-run", {**good, **change}, "--result-file", result).expect(exit_code, code)
         with open(result, encoding="utf-8") as file:
-            must(json.load(file)["error"]["code"] == code, "the file does not say it")
+            must(json.load(file)["error"]["code"] == code, "the result file has another error code")
     call(bench, "agent-sandbox-run", good).expect(0)
 
 
@@ -148,7 +148,7 @@ def test_invalid_fanout_plan_starts_no_run(bench):
                          ({"workers": [{**good, "dependsOn": ["b"]}, {**good, "id": "b", "dependsOn": ["a"]}]}, "worker_dependency_invalid"),
                          ({"workers": [good, {**good, "id": "b", "surprise": 1}]}, "worker_invalid"), ({"concurrency": 65}, "concurrency_invalid")):
         call(bench, "agent-fanout", {"workers": [good], **change}).expect(1, f"wp_codebox_fanout_{code}")
-    must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "a wrong plan started something")
+    must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "an invalid plan started a run")
 
 
 def test_sigint_cancels_the_batch_and_saves_changes(bench):
@@ -163,7 +163,7 @@ def test_sigint_cancels_the_batch_and_saves_changes(bench):
         must([f["path"] for f in row["changed_files"]] == ["/workspace/plugin/early.txt"], json.dumps(row)[:600])
         bench.call("artifacts", "verify", "--bundle", row["artifacts"]["path"], "--state", bench.state, "--json").expect(0)
     must("run_id" not in doc["runs"][2], json.dumps(doc["runs"][2]))
-    must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "something goes on")
+    must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "a run is still running")
 
 
 def test_batch_text_mode_prints_each_row(bench):

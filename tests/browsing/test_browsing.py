@@ -336,7 +336,7 @@ def test_named_storage_state_logs_a_browser_in(bench):
     run = recipe_run(bench)
     exported = run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
-    must(run.step("named")["status"] == "ok", "the session was not taken")
+    must(run.step("named")["status"] == "ok", "the browser did not use the session")
     # Control: a browser without session gets the login form.
     must(run.step("after")["finalUrl"].startswith("http://localhost/wp-login.php"), str(run.step("after"))[:600])
     whole = json.dumps(list(run.rows.values()))

@@ -325,7 +325,7 @@ TESTS = [
     Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="a workload that is not there"),
 ]
 
-# Neither checker can be had here: what is tried is that their absence is told, how they are started, and how their answers are read.
+# Neither checker is available here. The steps test the error for a missing checker, and use stand-ins to test the call and its output.
 STAND_INS = """
 $dir = WP_PLUGIN_DIR;
 mkdir("$dir/plugin-check"); mkdir("$dir/theme-check");

@@ -329,7 +329,7 @@ class Slot:
         row["bundle"] = os.path.isdir(path)
         if bool(record.get("bundle_id")) != row["bundle"]:
             raise Wrong(f"the record names the bundle {record.get('bundle_id')}, the store has one: {row['bundle']}")
-        # Where the guest had ended and its change was captured, the work is not lost. A check that
+        # After the guest has ended and its change is captured, the change must be in a bundle. A check that
         # starts is the first that is seen of it from outside.
         captured = any(event["type"] == "runtime.command.started" and event["data"].get("phase") == "check" for event in view.events)
         written = view.event("command.output", text="one")

@@ -108,7 +108,7 @@ def test_episode_trace_digests_and_bundle_verify(bench):
         json.dump(manifest, file)
     answer = bench.call("artifacts", "verify", "--bundle", bent, "--json")
     must(answer.exit == 1 and "episode trace does not hold" in answer.stdout, str(answer))
-    must(not verifiers(bench, bent)[1], "the other verifier takes it")
+    must(not verifiers(bench, bent)[1], "the conformance verifier accepts the altered trace")
 
 
 def test_observation_types_return_their_data_or_are_refused(bench):

@@ -122,7 +122,7 @@ def too_old(world, database):
     site.wp("plugin", "activate", "sample").expect()
     refused = site.wp("plugin", "activate", "wp-codebox")
     must(refused.exit != 0 and "6.9" in refused.err, str(refused))
-    # Active all the same: the site was newer once, or somebody edited the option.
+    # The plugin can be active nevertheless: after a WordPress downgrade, or by an edited option.
     site.eval("update_option( 'active_plugins', array_merge( get_option( 'active_plugins' ), [ 'wp-codebox/wp-codebox.php' ] ) );")
     site.forget_complaints()
 

@@ -107,7 +107,7 @@ def test_preview_login_link_works_once(bench):
     port, origin = held.port, f"http://127.0.0.1:{held.port}"
     command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
     link = lambda *user: bench.call(*command, *user).expect(0).json["loginUrl"]  # noqa: E731
-    must("loginUrl" not in bench.call(*command).expect(0).json, "a login that nobody asked for")
+    must("loginUrl" not in bench.call(*command).expect(0).json, "a login URL without --login")
     replaced, first = link("--login"), link("--login")
     path = first.removeprefix(origin)
     must(path.startswith("/?preview_login="), first)
@@ -167,7 +167,7 @@ def test_preview_survives_a_flood_of_slow_connections(bench):
     must(shared(bench).process.poll() is None, "the run ended")
     for stream in slow:
         stream.close()
-    must(holds_within(lambda: _answers(port)), "nobody is answered any more")
+    must(holds_within(lambda: _answers(port)), "the preview answers no request after the flood")
 
 
 def _answers(port):
@@ -232,14 +232,14 @@ def test_expired_preview_frees_its_port(bench):
     held = HeldPreview(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
                 "--command", "wordpress.run-php", "--arg", f"code=passthru('{sleeper(66)}');", "--check", "true", seconds=25)
     await_count(1, sleeper(66))
-    must(connection_refused(port), "it is open before it is held")
+    must(connection_refused(port), "the preview port is open before the hold")
     wake(sleeper(66))
     held.address()
     opened = time.monotonic()
     must(http_request(port, "/wp-login.php").status == 200, "the control")
     open_connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     while not connection_refused(port):
-        must(time.monotonic() - opened < 120, "it is open for too long")
+        must(time.monotonic() - opened < 120, "the preview port is open after its expiry")
         time.sleep(0.05)
     with socket.socket() as mine:
         mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -259,7 +259,7 @@ def test_cancelled_run_closes_its_preview(bench):
     held = shared(bench)
     port = held.port
     answer = held.cancel()
-    must(connection_refused(port), "it is open after the end")
+    must(connection_refused(port), "the preview port is open after the cancellation")
     must(answer.exit == 130, str(answer))
     preview = document(answer, "files/review.json")["preview"]
     must(preview["status"] == "closed" and preview["requests"]["refused"] >= 1, str(preview))

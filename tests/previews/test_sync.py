@@ -86,7 +86,7 @@ def test_sync_conflict_is_refused_unless_resolved(bench):
         refused = sync(bench, action, side).expect(1, "wp_codebox_sync_conflict")
         rows = refused.json["error"]["data"]["conflicts"]
         must([r["path"] for r in rows] == ["both.txt"] and rows[0]["here"] != rows[0]["sandbox"], str(rows))
-    must(php(bench, "echo file_get_contents('/workspace/plugin/c/mine.txt');") == "one", "something was carried all the same")
+    must(php(bench, "echo file_get_contents('/workspace/plugin/c/mine.txt');") == "one", "a file was pushed in spite of the conflict")
     must(open(f"{directory}/both.txt", encoding="utf-8").read() == "ours", "overwritten")
     must(sync(bench, "status", side).exit == 1, "status shows it")
     sync(bench, "push", side, "--on-conflict", "ours").expect(0)

@@ -121,7 +121,7 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     must(call(bench, "remove-snapshot", bad["id"]).expect(0).json["removed"] is True, "a damaged one goes")
     for row in call(bench, "list").expect(0).json["sandboxes"]:
         call(bench, "destroy", row["id"]).expect(0)
-    must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: nobody needs it any more")
+    must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: the unused snapshot was not removed")
     must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
 
 
@@ -510,7 +510,7 @@ def test_snapshot_at_level_reduced_is_refused(bench):
     refused = [call(bench, "snapshot", low["id"], "--name", "y"), call(bench, "restore", low["id"], made["id"]), reduced("--from-snapshot", made["id"])]
     for answer in refused:
         must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
-    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
+    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "the reduced sandbox was ended by the refusals")
     must(snapshot_names(bench) == [made["id"]], f"{snapshot_names(bench)}")
     again = call(bench, "recreate", low["id"]).expect(0).json
     must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")

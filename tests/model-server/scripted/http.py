@@ -1,4 +1,4 @@
-"""The server: sessions, keys, faults, the log."""
+"""HTTP server: sessions, key checks, faults and the request log."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ import time
 from . import protocols
 from .script import Mismatch, Script, Session, answer, expect
 
-#: A request longer than this is not read.
+#: Maximum request body in bytes; longer ones are not read.
 LONGEST = 32 << 20
 #: Maximum of concurrent requests; further ones get status 503.
 AT_ONCE = 24
@@ -132,7 +132,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body is None or session is None or not (protocol or models):
             row["body"] = None if body is None else body[:2000].decode("utf-8", "replace")
             return self.refuse(row, 404 if body is not None else 413, "there is no such thing here")
-        # Both ways to send a key count for the list of models, which both kinds of clients ask for.
+        # The model list accepts the key in either header, because clients of both protocols request it.
         key = next((found for found in (each.key(headers) for each in ([protocol] if protocol else protocols.ALL)) if found), "")
         row["key_sha256"] = digest(key) if key else None
         wanted = session.script.key or self.owner.key
@@ -155,7 +155,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             row["step"], step = session.next(asked)
             expect(step, asked)
-            # A mismatch while arguments are computed must be seen before anything is sent.
+            # Compute the arguments first, so that a mismatch is reported before any byte is sent.
             made = answer(step, asked, row["step"], key)
         except Mismatch as error:
             row["mismatch"] = str(error)
@@ -262,7 +262,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def oversized(self, size, made, protocol, stream):
-        """An answer that does not end: one line or one document, as long as asked for."""
+        """Sends an oversized response: one line or one document of the requested length."""
         block = b"x" * (1 << 16)
         if stream:
             self.begin_stream()
