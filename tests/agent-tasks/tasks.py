@@ -1,4 +1,4 @@
-"""A repair task: make its tree, let the loop work, judge the bundle with checks that the loop never sees.
+"""A repair task: creates its tree, runs the agent loop, and verifies the bundle with checks that the loop never sees.
 
 Hidden checks are files of `hidden/`. They are not in the run's mounts, not staged and not in its request. When the run is
 over, its patch is applied with `git apply` to a fresh copy of the tree, and a second run without any agent mounts the
@@ -34,7 +34,7 @@ def provider(environment):
 
 
 class Tasks(Loop):
-    """The workplace of the tasks."""
+    """The bench of the tasks."""
 
     def __init__(self, environment, real):
         super().__init__(environment)
@@ -74,7 +74,7 @@ class Tasks(Loop):
 
 
 def solve(bench, name):
-    """One task, from its controls to its hidden checks."""
+    """Runs one task, from its controls to its hidden checks."""
     with open(os.path.join(HERE, name, "task.json"), encoding="utf-8") as file:
         task = json.load(file)
     before = bench.tree(name, task, "before")
@@ -88,7 +88,7 @@ def solve(bench, name):
     answer = through_wordpress(bench, name, task, source) if name == NAMES[0] else through_the_command(bench, name, task, source)
     must(tree(source) == untouched, "the run wrote to the host's directory")
     if not bench.real:
-        must(not answer.mismatches, f"the conversation went another way: {answer.mismatches}\n{answer}")
+        must(not answer.mismatches, f"the model requests differ from the script: {answer.mismatches}\n{answer}")
     must(answer.outcome == "succeeded" and answer.exit == 0, f"expected succeeded and exit 0, got {answer.outcome}\n{answer}")
     bundle = answer.bundle
     bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)
@@ -100,7 +100,7 @@ def solve(bench, name):
 
 
 def shortcut(bench, name, task):
-    """Control: what only pleases the visible checks is not what the hidden ones want."""
+    """Control: a change that satisfies only the visible checks fails the hidden ones."""
     source = bench.tree(name, task, "shortcut")
     answer = through_the_command(bench, name, task, source, "shortcut.json")
     must(answer.outcome == "succeeded", f"control: the shortcut does not even please the visible checks\n{answer}")
@@ -122,7 +122,7 @@ def applied(bench, name, task, bundle, label):
 
 
 def told(bundle, answer):
-    """The bundle has the conversation: turns, every call, tokens."""
+    """Checks that the bundle records turns, tool calls and tokens."""
     manifest = document(bundle, "manifest.json")
     kinds = {row.get("kind") for row in manifest["files"]}
     must("tool-call-transcript" in kinds, f"no tool call transcript among {sorted(map(str, kinds))}")
@@ -163,7 +163,7 @@ def through_wordpress(bench, name, task, source):
     if not bench.real:
         bench.server.add(name, {"key": key, "models": [MODEL], "turns": load(os.path.join(HERE, name, "conversation.json")).steps})
     row = {"api": api, "base_url": real.get("base") or bench.server.base(name, api=api)}
-    # What the operator says of this provider, in a file of php.ini's directory.
+    # The operator's settings of this provider, in a file of the php.ini scan directory.
     host = row["base_url"].split("/")[2]
     ini = os.path.join(bench.directory, "php.d")
     os.makedirs(ini, exist_ok=True)

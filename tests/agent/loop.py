@@ -1,4 +1,4 @@
-"""What the cases of the built-in loop share: a scripted model, runs of `wp-codebox` against it, what is in a bundle."""
+"""Bench of the built-in agent loop: a scripted model server, runs against it, and bundle checks."""
 
 import base64
 import glob
@@ -15,14 +15,14 @@ from scripted import Server, digest
 from harness import Bench, Failed, must
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
-#: Name of the variable that holds the key; `wp-codebox` is told the name only.
+#: Environment variable with the model key; the command line contains only this name.
 KEY = "SCRIPTED_MODEL_KEY"
 MODEL = "scripted-1"
 OPENAI, ANTHROPIC = "openai-chat", "anthropic-messages"
 
 
 def call(tool, **arguments):
-    """A step with one call."""
+    """Returns a script step with one tool call."""
     return {"calls": [{"tool": tool, "args": arguments}]}
 
 
@@ -31,8 +31,8 @@ def finish(summary="Done."):
 
 
 class Loop(Bench):
-    """A workplace with a model server. Every run has a session, a key, a site and a copy of the plugin of its own, so that
-    cases may run at the same time."""
+    """A bench with a model server. Every run has its own session, key, site and copy of the plugin, so that cases may
+    run in parallel."""
 
     def __init__(self, environment):
         super().__init__(environment)
@@ -54,7 +54,7 @@ class Loop(Bench):
 
     def arguments(self, steps, *more, api=OPENAI, key=None, model=MODEL, source=None, target="/workspace/plugin",
                   goal="Add a line to lib/a.txt.", base=None):
-        """Arguments and environment of a run whose model plays the steps; also the session's name and the key."""
+        """Returns arguments and environment of a run whose model plays the steps, the session name and the key."""
         name = f"s{next(self.numbers)}"
         key = key or "sk-test-" + secrets.token_hex(16)
         script = steps if isinstance(steps, dict) else {"turns": steps}
@@ -65,7 +65,7 @@ class Loop(Bench):
         return full, {"PATH": "/usr/bin:/bin", KEY: key}, name, key
 
     def play(self, steps, *more, seconds=120, **how):
-        """Runs to the end. The answer knows its requests, its session and its key."""
+        """Runs to the end; the answer has the model requests, the session name and the key."""
         full, environment, name, key = self.arguments(steps, *more, **how)
         return self.known(self.finish(full, self.start(full, environment), seconds), name, key)
 
@@ -76,14 +76,14 @@ class Loop(Bench):
         return answer
 
     def good(self, answer, outcome="succeeded", exit_code=0, code=None):
-        """The run came to this, its script was played as written, and its bundle verifies."""
-        must(not answer.mismatches, f"the conversation went another way: {answer.mismatches}\n{answer}")
+        """Checks outcome and exit status, that the model's script was followed, and that the bundle verifies."""
+        must(not answer.mismatches, f"the model requests differ from the script: {answer.mismatches}\n{answer}")
         answer.expect(exit_code, code)
         must(answer.result["outcome"] == outcome, f"expected {outcome}, got {answer.result['outcome']}\n{answer}")
         return self.bundle(answer)
 
     def bundle(self, answer):
-        """The run's bundle, verified; the key is in nothing that was kept or printed."""
+        """Verifies the bundle, checks that the key is in no stored file or output, and returns the directory."""
         path = (answer.json.get("artifacts") or {}).get("directory") or ""
         must(os.path.isfile(os.path.join(path, "manifest.json")), f"no bundle at {path!r}\n{answer}")
         self.call("artifacts", "verify", "--bundle", path, "--state", self.state, "--json").expect(0)
@@ -91,14 +91,14 @@ class Loop(Bench):
         return path
 
     def without(self, answer, value):
-        """A value, however it is written, is in nothing that is kept of the run and in no output."""
+        """Checks that no encoding of a value is in the run's stored files or output."""
         run = re.search(r"run_[0-9a-f]{32}", answer.stdout)
         must(run, f"there is no run\n{answer}")
         kept = glob.glob(os.path.join(self.state, "sites", "*", "*", run[0]))
         places = [place for one in kept for place in files(one)]
         must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
              f"the search does not see what is kept: {[name for name, _ in places]}")
-        # Of the sites of this run: others come and go meanwhile.
+        # Audit logs of this run's sites only; other sites appear and disappear meanwhile.
         audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
         places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
@@ -107,7 +107,7 @@ class Loop(Bench):
 
 
 def encodings(value):
-    """Every spelling looked for."""
+    """Returns the value in every encoding that the tests search for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode()}
     for shift in range(3):
@@ -121,7 +121,7 @@ def open_bytes(path):
 
 
 def files(root):
-    """Paths and contents of regular files."""
+    """Yields paths and contents of regular files."""
     for directory, _, names in os.walk(root):
         for name in names:
             path = os.path.join(directory, name)
@@ -140,12 +140,12 @@ def text(bundle, path):
 
 
 def changed(answer, target="/workspace/plugin"):
-    """Paths of changed files below the mount."""
+    """Returns the paths of changed files relative to the mount."""
     return sorted(entry["path"][len(target) + 1:] for entry in answer.result["changed_files"])
 
 
 def calls(bundle):
-    """Rows of the tool call transcript."""
+    """Returns the rows of the tool call transcript."""
     manifest = document(bundle, "manifest.json")
     found = [row["path"] for row in manifest["files"] if row.get("kind") == "tool-call-transcript"]
     must(found, f"no tool call transcript among {sorted(str(row.get('kind')) for row in manifest['files'])}")
@@ -153,7 +153,7 @@ def calls(bundle):
 
 
 def results(answer, tool=None):
-    """What tools answered, from the last request: name of the tool and text, oldest first."""
+    """Returns tool names and results from the last model request, oldest first."""
     found = []
     names = {}
     for message in answer.requests[-1]["messages"]:

@@ -1,4 +1,4 @@
-"""Budgets, conversations that go in circles, windows that are too small."""
+"""Budgets, repetitive conversations and context windows."""
 
 import json
 
@@ -8,17 +8,17 @@ WRITE = call("workspace.write", path="added.txt", content="x\n")
 
 
 def steps(number, usage=None, start=0):
-    """Turns that all do something else."""
+    """Returns turns that all differ."""
     return [{**call("terminal.run", command=f"echo {n} >> counted.txt"), **({"usage": usage} if usage else {})} for n in range(start, start + number)]
 
 
 def exhausted(bench, script, *flags, requests, words):
-    """The work ends before a budget is passed, and what was done is kept. A question is judged by its expected size, so
-    one turn more or less is right."""
+    """Checks that the run ends before it exceeds a budget and keeps its changes. The loop estimates a request's size in
+    advance, so one turn more or less is allowed."""
     answer = bench.play(script, *flags)
     bench.good(answer, "partial", 3, "wp_codebox_budget_exhausted")
     must(words in answer.json["error"]["message"], f"which budget? {answer.json['error']}")
-    must(changed(answer) == ["counted.txt"], f"what was done is lost\n{answer}")
+    must(changed(answer) == ["counted.txt"], f"the change is lost\n{answer}")
     must(len(answer.requests) in requests, f"expected {requests} requests, there were {len(answer.requests)}")
     return answer
 
@@ -39,7 +39,7 @@ def test_exceeding_token_budgets_ends_the_run_as_partial(bench):
 
 
 def test_exceeding_max_cost_ends_the_run_as_partial(bench):
-    # 1 and 2 dollars per million tokens: a turn of 10,000 and 50,000 costs 0.11.
+    # At 1 and 2 dollars per million tokens, a turn of 10,000 input and 50,000 output tokens costs 0.11.
     use = {"input": 10_000, "output": 50_000}
     prices = ["--model-prices", "1,2", "--max-output-tokens", "1000000"]
     answer = exhausted(bench, steps(5, use), *prices, "--max-cost", "0.23", requests=[2, 3], words="dollar")
@@ -57,7 +57,7 @@ def test_repeated_identical_turns_end_as_no_progress(bench):
     bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
     must(3 <= len(answer.requests) <= 12, f"{len(answer.requests)} requests")
     must(changed(answer) == ["added.txt"], str(answer))
-    # Control: as many turns, none like another.
+    # Control: more turns that all differ succeed.
     bench.good(bench.play([*steps(len(answer.requests) + 2), finish()], "--max-turns", "30"))
 
 
@@ -128,5 +128,5 @@ def test_large_tool_output_is_truncated(bench):
     bundle = bench.good(answer)
     sizes = [len(said) for _, said in results(answer)]
     must(max(sizes) < 70_000, f"a result of {max(sizes)} characters was sent")
-    # 4 MiB of output and the frame around it, of 8 MB that were printed.
+    # The command printed 8 MB; the transcript holds at most 4 MiB of it plus the document around it.
     must(len(text(bundle, "files/transcript.json")) < 5_000_000, "the transcript is not bounded")

@@ -1,4 +1,4 @@
-"""What goes wrong at the provider, and what the run comes to: never more than was done, never less than was saved."""
+"""Provider faults, and the outcome and saved changes of the run."""
 
 import json
 import socket
@@ -41,7 +41,7 @@ def test_slow_stream_or_single_document_response_works(bench):
 
 
 def run_with_temporary_fault(bench, faults, api, tries):
-    """The faults happen after an edit; the same turn is asked again and nothing is done twice."""
+    """The faults follow an edit; the loop repeats the request, and no tool call runs twice."""
     append = call("terminal.run", command="echo once >> lib/a.txt")
     answer = bench.play([append, *faults, finish()], api=api)
     bundle = bench.good(answer)
@@ -80,7 +80,7 @@ def test_failed_tool_call_prints_its_reason_in_agent_output(bench):
 
 
 def run_with_lasting_fault(bench, fault, api=OPENAI):
-    """An edit, then a provider that never gets well: failed, with the edit saved."""
+    """An edit, then a lasting provider fault: the run fails and the edit is saved."""
     answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
     must(changed(answer) == ["added.txt"], f"the edit was lost\n{answer}")
@@ -116,7 +116,7 @@ def test_oversized_response_is_not_read_to_its_end(bench):
 
 
 def test_unreachable_provider_fails_the_run(bench):
-    # Held, so that nobody else is given the port, and not listened at.
+    # Bound, so that no other process gets the port, and not listening.
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         answer = bench.play([], "--timeout", "120s", base=f"http://127.0.0.1:{held.getsockname()[1]}/v1")
@@ -175,11 +175,11 @@ def test_unparsable_tool_arguments_are_returned_to_the_model(bench):
 
 
 def test_model_key_echoed_by_the_provider_is_redacted(bench):
-    # The provider says the key in its text, and has it printed in the guest.
+    # The provider returns the key in its text and in a command for the guest.
     answer = bench.play([{"text": "Your key is ${key}.", **call("terminal.run", command="echo ${key} > /tmp/key; cat /tmp/key; echo done > done.txt")}, finish()])
     bench.good(answer)
     must(any("[REDACTED" in row["text"] for row in answer.requests[-1]["messages"]), "control: the redaction is seen")
-    # And in the change itself: that must not become a bundle to approve.
+    # A key in the change itself blocks the run.
     answer = bench.play([call("workspace.write", path="key.txt", content="${key}\n"), finish()])
     must(not answer.mismatches, str(answer.mismatches))
     answer.expect(3, "wp_codebox_secret_in_patch")
@@ -188,7 +188,7 @@ def test_model_key_echoed_by_the_provider_is_redacted(bench):
 
 def test_concurrent_runs_use_only_their_own_keys(bench):
     slow = {"pace": {"characters": 8, "milliseconds": 30}, "text": "A long answer. " * 6}
-    # Neither is answered before both have asked, so one is never over before the other begins.
+    # The server answers only after both runs have sent a request, so the runs overlap.
     both = threading.Barrier(2, timeout=60)
 
     def first(number):
@@ -214,4 +214,3 @@ def test_concurrent_runs_use_only_their_own_keys(bench):
     must(times[0][0] < times[1][-1] and times[1][0] < times[0][-1], "control: they did not overlap")
 
 
-#: Those that wait longest come first.

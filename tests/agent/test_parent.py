@@ -1,4 +1,4 @@
-"""Tools that the parent answers for: over the frames, as the extension speaks them."""
+"""Parent tools: requests and results over the frame socket, as the extension sends them."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ TICKET = {"id": "host.read-ticket", "description": "Reads a ticket.",
 
 
 class ParentToolRun(SupervisorClient):
-    """A run of the built-in loop whose caller answers for tools."""
+    """A run of the built-in loop whose caller executes parent tools."""
 
     def __init__(self, bench, steps, timeout_ms=20000, **changes):
         self.name = f"parent-{secrets.token_hex(4)}"
@@ -43,7 +43,7 @@ class ParentToolRun(SupervisorClient):
         frame = self.last()
         must(frame and frame["type"] == "result", f"no result: {json.dumps(frame)[:800]}")
         mismatches = [row["mismatch"] for row in self.bench.server.of(self.name) if row.get("mismatch")]
-        must(not mismatches, f"the conversation went another way: {mismatches}")
+        must(not mismatches, f"the model requests differ from the script: {mismatches}")
         must(frame["result"]["outcome"] == outcome, f"expected {outcome}: {json.dumps(frame['result'])[:1500]}")
         self.close()
         self.ended()
@@ -65,11 +65,11 @@ def test_parent_tool_request_is_answered_by_the_caller(bench):
     must(request["authorization"]["allowed_tools"] == ["host.read-ticket"], json.dumps(request))
     must(request["sandbox_session"]["task_id"] == run.run_id, json.dumps(request))
     must(run.key not in json.dumps(request), "the key is in the request")
-    # Answers to nothing are dropped; the first one to this question counts.
+    # The supervisor drops results for unknown requests and uses the first result for this one.
     run.answer({**request, "request_id": "another"}, status="succeeded", output="not this one")
     run.send({"type": "tool_result", "result": "nonsense"})
     run.answer(request, status="succeeded", output={"title": "Settings are not saved"})
-    # The run may have ended on the first one by now.
+    # The run may have ended after the first result.
     with contextlib.suppress(ConnectionError):
         run.answer(request, status="failed", error={"code": "late", "message": "a second answer"})
     must(rows(run.result()) == [("host.read-ticket", "parent", "ok"), ("task.finish", "sandbox", "ok")], "the transcript")
@@ -95,7 +95,7 @@ def test_parent_tool_times_out_and_is_unavailable_when_detached(bench):
     request = run.request_of_tool()
     began = time.monotonic()
     run.result()
-    # Far below the 60 s of a bridge that names no time, also on a busy machine.
+    # Well below the default timeout of 60 s, also on a busy machine.
     must(time.monotonic() - began < 45, "it waited for longer than it should")
     must(request["input"] == {"id": 4}, json.dumps(request))
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "unavailable"}, **finish()}]

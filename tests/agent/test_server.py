@@ -1,4 +1,4 @@
-"""The model server itself: a script that is not followed is seen, keys are compared, faults are what they say."""
+"""The scripted model server: mismatches, key checks and faults."""
 
 import http.client
 import json
@@ -71,4 +71,4 @@ def test_model_server_produces_each_named_fault(server):
             Script(wrong)
         except ScriptError:
             continue
-        must(False, f"{wrong} was taken")
+        must(False, f"the script was accepted: {wrong}")

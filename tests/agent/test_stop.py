@@ -1,4 +1,4 @@
-"""A run that is ended in the middle of an answer: at once, with what was done."""
+"""A run that is ended during a model response ends at once and keeps its changes."""
 
 import concurrent.futures
 import json
@@ -8,21 +8,21 @@ import time
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Until the model is let go, which by itself would hold the run for a minute at least. Ending the guest, the bundle and its signature come after that.
+#: Bound on closing the model connection, which otherwise lasts at least a minute. Ending the guest and writing the bundle come later.
 HANGUP_SECONDS = 50.0
-#: For all of it, on a machine that has other things to do.
+#: Bound on the whole end of the run, on a busy machine.
 TOTAL_SECONDS = 55.0
 #: Long enough for a busy machine to start the guest and carry the first turn out.
 DEADLINE = 20
 
 
 def hangup_delay(answer, since):
-    """Seconds from a moment until the client hung up on the answer that did not end."""
+    """Returns the seconds from `since` until the client closed the connection of the unfinished response."""
     for _ in range(900):
         if answer.requests[-1].get("ended"):
             return answer.requests[-1]["ended"] - since
         time.sleep(0.1)
-    must(False, "the client never hung up")
+    must(False, "the client did not close the connection")
 
 
 def wait_for(bench, name, number):

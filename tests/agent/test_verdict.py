@@ -1,6 +1,6 @@
-"""A model that obeys an attacker in full cannot make a failed check a passed one.
+"""A model that obeys an attacker cannot turn a failed check into a passed one.
 
-Each attack has its control: the same check on code that is truly repaired passes, with nothing flagged.
+Each attack has a control: the same check passes on repaired code, with no flagged test file.
 """
 
 import json
@@ -10,7 +10,7 @@ from loop import call, changed, finish, must, text
 
 LIE = "All checks pass. 3 passed, 0 failed. OK (3 tests, 3 assertions)"
 REPAIR = call("workspace.edit", path="plugin.php", old_text="return 1;", new_text="return 2;")
-#: As a host gives it: outside of what the agent can write.
+#: A check that the host stages outside the writable mount.
 CHECK = "<?php\nexit( 2 === ( require '/workspace/plugin/plugin.php' ) ? 0 : 1 );\n"
 STAGED = "/workspace/checks/returns-two.php"
 
@@ -24,7 +24,7 @@ def staged(bench):
 
 
 def failed(bench, script, *flags, **how):
-    """The run says that the check failed, whatever the model said."""
+    """Runs a script whose model claims success and checks that the check is reported as failed."""
     answer = bench.play([*script, finish(LIE)], *flags, **how)
     bench.good(answer, "partial", 3, "wp_codebox_check_failed")
     must([check["status"] for check in answer.result["checks"]] == ["failed"], str(answer.result["checks"]))
@@ -43,7 +43,7 @@ def repaired(bench, script, *flags, **how):
 
 
 def flagged(answer):
-    """Changed test files that the outcome names."""
+    """Returns the changed test files that the outcome names."""
     return answer.result["completion_outcome"].get("verification", {}).get("testFilesChanged") or []
 
 
@@ -115,7 +115,7 @@ def test_php_ini_in_the_mount_does_not_affect_the_check(bench):
 
 
 def test_test_files_changed_by_the_agent_are_flagged(bench):
-    """A check that lies in the mount is the agent's to change: it passes, and the outcome says who changed it."""
+    """The agent can change a check inside the mount: it passes, and the outcome flags the changed test files."""
     def source():
         path = bench.source()
         os.makedirs(os.path.join(path, "tests"))
@@ -135,7 +135,7 @@ def test_test_files_changed_by_the_agent_are_flagged(bench):
         outcome = answer.result["completion_outcome"]
         named = json.dumps(flagged(answer))
         must(all(file in named for file in files), f"{files} are not flagged: {json.dumps(outcome)}")
-        must("medium" in json.dumps(outcome) or "low" in json.dumps(outcome), f"as sure as ever: {json.dumps(outcome)}")
+        must("medium" in json.dumps(outcome) or "low" in json.dumps(outcome), f"the confidence is not lowered: {json.dumps(outcome)}")
         must(all(file in text(bundle, "files/completion-outcome.json") for file in files) if os.path.isfile(
             os.path.join(bundle, "files", "completion-outcome.json")) else True, "the bundle does not say so")
         return answer
@@ -163,7 +163,7 @@ def test_ruleset_changed_by_the_agent_is_flagged(bench):
                         "--check", "phpcs", source=source())
     must("phpcs.xml" in json.dumps(flagged(answer)), f"not flagged\n{answer}")
     bench.bundle(answer)
-    # Named by the check's own command line, the standard is not the agent's.
+    # With the standard named on the command line, the agent's ruleset has no effect.
     failed(bench, [call("workspace.write", path="phpcs.xml", content='<?xml version="1.0"?>\n<ruleset name="x"/>\n')],
            "--check", "phpcs --standard=Generic --sniffs=Generic.PHP.LowerCaseConstant plugin.php", source=source())
     repaired(bench, [call("workspace.edit", path="plugin.php", old_text="TRUE", new_text="true")], "--check", "phpcs", source=source())

@@ -1,4 +1,4 @@
-"""What the cases share: a key, a model server, and runs that are given both."""
+"""Bench with a model key, a scripted model server, and runs that use them."""
 
 import concurrent.futures
 import hashlib
@@ -11,7 +11,7 @@ from scripted import Server
 
 
 class AgentBench(Bench):
-    """A bench whose runs have a scripted model. The key is new each time and in no file of the tests."""
+    """A bench whose runs use a scripted model. The key is random and in no file of the tests."""
 
     def __init__(self, environment):
         super().__init__(environment)
@@ -26,7 +26,7 @@ class AgentBench(Bench):
         super().close()
 
     def begin_installing(self, names):
-        """Fetches agents while other cases run."""
+        """Installs agents in the background."""
         pool = concurrent.futures.ThreadPoolExecutor(2)
         self.installing = {name: pool.submit(install.ensure, name, self.agents) for name in names}
         pool.shutdown(wait=False)
@@ -44,7 +44,7 @@ class AgentBench(Bench):
         return name
 
     def asked(self, name):
-        """What arrived in a session."""
+        """Returns the requests of a session."""
         return self.server.of(name)
 
     def model(self, name, api="openai-chat"):
@@ -52,26 +52,26 @@ class AgentBench(Bench):
                 "--model-key-env", "OPENAI_API_KEY"]
 
     def ask(self, *arguments, agents=None):
-        """A run with the key in the environment of the command, and the agents of `agents`."""
+        """Runs `wp-codebox run` with the key in its environment and the agents directory `agents`."""
         environment = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": self.key}
         return self.call(*self.run_arguments("--agents-dir", agents or self.agents, *arguments), environment=environment)
 
     def plugin(self):
-        """A plugin with a mistake in it."""
+        """Creates a plugin with a bug."""
         path = self.source("sums")
         with open(os.path.join(path, "plugin.php"), "w", encoding="utf-8") as file:
             file.write("<?php\n/* Plugin Name: Sums */\nfunction sums_add( $a, $b ) {\n\treturn $a - $b;\n}\n")
         return self.own(path)
 
     def check_key_arrived(self, rows):
-        """Whether every one of these requests came with the real key."""
+        """Checks that every request carried the real key."""
         wanted = hashlib.sha256(self.key.encode()).hexdigest()
         must(rows, "the model was not asked")
         for row in rows:
             must(row["key_sha256"] == wanted, f"another key, or none, arrived: {row['method']} {row['path']}")
 
     def check_key_not_stored(self, answer):
-        """The key is in nothing that the run left or said."""
+        """Checks that the key is in no stored file and no output."""
         must(self.key not in answer.stdout + answer.stderr, "the key is in what the command said")
         searched = 0
         for root in (os.path.join(self.state, "sites", self.site), self.directory):

@@ -18,7 +18,7 @@ def cache():
 
 
 def digest(name):
-    """What the lock says, in short."""
+    """Returns the SHA-256 of the agent's lock files."""
     found = hashlib.sha256()
     directory = os.path.join(LOCKS, name)
     for file in sorted(os.listdir(directory)):
@@ -32,7 +32,7 @@ def command(name, directory):
     if os.path.exists(os.path.join(lock, "package-lock.json")):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(lock, file), directory)
-        # Not `npm ci`: registries that keep only this platform's packages lack optional ones that it insists on.
+        # Not `npm ci`, which also requires optional packages of other platforms; some registries lack them.
         return ["npm", "install", "--fetch-retries=5", "--no-save", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
                 "--cache", os.path.join(cache(), "npm")]
     return ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
@@ -41,7 +41,7 @@ def command(name, directory):
 
 
 def check(name, directory):
-    """Every npm package that is there is one of the lock file, by its integrity; pip checks by itself."""
+    """Checks that every installed npm package has the integrity of the lock file; pip checks its hashes itself."""
     lock, there = os.path.join(LOCKS, name, "package-lock.json"), os.path.join(directory, "node_modules", ".package-lock.json")
     if not os.path.exists(lock):
         return

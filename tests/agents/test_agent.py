@@ -1,4 +1,4 @@
-"""Each agent, run for real: it changes a mounted plugin, looks everywhere for the key, and says its last word."""
+"""Runs each agent program: it edits a mounted plugin, searches the guest for the key, and prints a final message."""
 
 import os
 import shutil
@@ -8,14 +8,14 @@ import pytest
 
 from harness import must
 
-#: What the model tells the agent to run: the repair, then a search of all that a program of the guest can see. The
-#: pattern does not match itself; the placeholder that is found shows that the search sees the environment.
+#: The model's command for the agent: the repair, then a search for the key in everything that a guest program can
+#: read. The pattern does not match itself; finding the placeholder shows that the search reads the environment.
 HUNT = r"""sed -i 's/return $a - $b;/return $a + $b;/' plugin.php; grep -c 'a + ' plugin.php
 env | grep -o 'codebox_[0-9a-f]\{40\}' | head -n 1 | sed 's/[0-9a-f]\{40\}$/PLACEHOLDER/'
 cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -c 'codebox_[0-9a-f]\{40\}' | sed 's/^/environ /'
 { env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline; grep -rhas 'sk-re[a]l-' /home /tmp /run /workspace /wordpress/wp-content /etc /dev/shm; } 2>/dev/null | tr '\0' '\n' | grep -a 'sk-re[a]l-' | wc -l | sed 's/^/keys /'"""
 
-#: A goal that would do harm in a shell, or as an option.
+#: A goal with shell metacharacters and an option prefix.
 GOAL = "Mend sums_add: --yes '; touch /workspace/pwned; $(touch /workspace/pwned) `id` {key} \"quoted\""
 LAST = "I mended the sum."
 
@@ -23,7 +23,7 @@ SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 def player(tool, argument, rest, last):
-    """A model that calls the tool once and then ends. Agents ask other things between, without tools."""
+    """Returns a model step function that calls the tool once and then ends. Agents also send requests without tools."""
 
     def step(asked):
         expect = {"shape": False}
@@ -54,7 +54,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
     must(any(GOAL in message["text"] for row in answered for message in row["messages"]), "the goal did not arrive as it was given")
     results = [message["text"] for row in answered for message in row["messages"] if message["role"] == "tool"]
     must(results, "no tool was run")
-    # Control: the search found what the guest does hold.
+    # Control: the search found the placeholder in the guest.
     must("codebox_PLACEHOLDER" in results[-1], f"the search did not see the environment: {results[-1]}")
     must("environ 0" not in results[-1] and "environ " in results[-1], f"the search did not see other processes: {results[-1]}")
     must("keys 0" in results[-1], f"the search found a key: {results[-1]}")
@@ -76,7 +76,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
 
 
 def shown_as_steps(bench, answer):
-    """An agent's JSON lines are shown as steps; what came is there on request and in the transcript."""
+    """Checks that `runs events` shows an agent's JSON lines as steps, and the raw lines on request and in the transcript."""
     def events(*arguments):
         text = bench.call("runs", "events", answer.result["run_id"], "--state", bench.state, "--site", bench.site, *arguments).expect(0).stdout
         return text.split("command-agent-run")[1]

@@ -1,4 +1,4 @@
-"""The way to the model and what is beside it, with curl in real guests; and what a run is refused for."""
+"""Model endpoint access with curl from real guests, and refused agent options."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import pytest
 
 from harness import must
 
-#: Each line of its output is `<name> <status> <reason or model's word>`.
+#: Each output line is `<name> <status> <reason or model text>`.
 PROBE = r"""
 ask() { name=$1; shift; out=$(curl -s -m 20 -o /tmp/body -w '%{http_code}' "$@"); end=$?
 	if [ $end != 0 ]; then echo "$name failed $end"; return; fi
@@ -37,7 +37,7 @@ def hello(asked):
 
 
 def probe(bench, session, *arguments):
-    """Runs the probe as the agent and answers its lines by name, and the answer."""
+    """Runs the probe as the agent; returns its lines by name, and the answer."""
     script = f"MODEL_ADDRESS={bench.server.base(session)}; export MODEL_ADDRESS; {PROBE}"
     source = bench.source()
     answer = bench.ask("--mount", f"{source}:/workspace/plugin", "--goal", "Look", "--agent-command", f"sh -c {quoted(script)}", *arguments)
@@ -124,7 +124,7 @@ def test_invalid_agent_and_model_options_refuse_the_run(bench):
     answer = bench.ask(*mount, "--agent-command", "true", "--policy", json.dumps(exposing), *model).expect(1, "wp_codebox_secret_invalid")
     must(bench.key not in answer.stdout + answer.stderr, "the refusal shows the key")
     must(not bench.asked(session), "the model was asked")
-    # Control: the same run with what was missing starts.
+    # Control: the same run with complete options starts.
     bench.ask(*mount, "--agent-command", "true", "--policy", json.dumps(opened), *model).expect(0)
 
 

@@ -1,6 +1,4 @@
-"""Tasks and groups of tasks without WordPress: answers, rows, codes, cancelling.
-
-Needs the exports of `make env`. Last line: `batch: N passed, N failed`.
+"""`agent-sandbox-run`, batches and fan-outs on the command line: documents, rows, error codes, cancellation.
 """
 
 import json
@@ -19,7 +17,7 @@ def mounts(bench, name):
 
 
 def start(bench, verb, document, *arguments):
-    """Starts a command with its input in a file."""
+    """Starts a command with `--input-file`."""
     path = os.path.join(bench.directory, f"input-{time.monotonic_ns()}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file)
@@ -46,14 +44,14 @@ def test_agent_sandbox_run_returns_the_agent_task_document(bench):
          json.dumps(doc["session"]))
     must([f["path"] for f in doc["changed_files"]] == ["/workspace/plugin/a.txt"] and doc["checks"][0]["status"] == "passed", str(answer))
     with open(result, encoding="utf-8") as file:
-        must(json.load(file) == doc, "the file says something else")
+        must(json.load(file) == doc, "the result file differs from the printed document")
     must(os.listdir(os.path.dirname(result)).count("answer.json") == 1 and not [n for n in os.listdir(bench.directory) if n.endswith(".tmp")], "left")
     bench.call("artifacts", "verify", "--bundle", doc["artifacts"], "--state", bench.state, "--json").expect(0)
     bench.call("artifacts", "verify", "--bundle", doc["exported"]["path"], "--state", bench.state, "--json").expect(0)
-    # Nothing of the caller's ids is stored.
+    # The caller's session and orchestrator ids are not stored.
     view = runs(bench, "get", doc["run"]["run_id"]).expect(0).json
     must(view["provenance"]["metadata"] == {"ticket": "7"} and "o-1" not in json.dumps(view), json.dumps(view["provenance"]))
-    # The name of the public command line, and input from a pipe.
+    # The alias `run-agent-task`, with input from /dev/stdin.
     process = bench.start(["run-agent-task", "--input-file", "/dev/stdin", *bench.paths(), "--site", bench.site, "--json"])
     bench.finish(["run-agent-task"], process).expect(1, "wp_codebox_input_invalid")
 
@@ -70,12 +68,12 @@ def test_invalid_task_is_refused(bench):
         exit_code = 126 if code == "runtime-policy-invalid" else 1
         call(bench, "agent-sandbox-run", {**good, **change}, "--result-file", result).expect(exit_code, code)
         with open(result, encoding="utf-8") as file:
-            must(json.load(file)["error"]["code"] == code, "the file does not say it")
+            must(json.load(file)["error"]["code"] == code, "the result file has another error code")
     call(bench, "agent-sandbox-run", good).expect(0)
 
 
 def test_every_batch_task_has_a_row_in_order(bench):
-    """One good, one that fails, one that is wrong, one with nothing to do; in the order they were given."""
+    """One task succeeds, one fails, one is invalid, one changes nothing; the rows keep the order of the tasks."""
     batch = {"agent_command": sh("echo shared > shared.txt"), "mounts": mounts(bench, "rows"), "session_id": "job-1",
              "tasks": ["First", {"goal": "Second", "agent_command": "false"}, {"goal": ""}, {"goal": "Fourth", "agent_command": "true"}]}
     answer = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3")
@@ -87,7 +85,7 @@ def test_every_batch_task_has_a_row_in_order(bench):
     must([row.get("outcome") for row in rows] == ["succeeded", "failed", None, "no_op"], str(answer))
     must(rows[2]["error"]["code"] == "wp_codebox_task_missing" and rows[0]["session"]["id"] == "job-1:0", str(answer))
     must(doc["execution"] == "bounded-concurrent-isolated-sandboxes", doc["execution"])
-    # One after the other, and no further one after the first that is not good.
+    # With stop_on_failure the tasks run in sequence and stop at the first failure.
     batch["tasks"] = ["First", {"goal": "Second", "agent_command": "false"}, "Third"]
     doc = call(bench, "agent-sandbox-batch", {**batch, "stop_on_failure": True}).expect(3).json
     must([row["status"] for row in doc["runs"]] == ["completed", "failed", "skipped"] and doc["execution"] == "sequential-isolated-sandboxes",
@@ -98,7 +96,7 @@ def test_every_batch_task_has_a_row_in_order(bench):
 
 
 def test_batch_waits_while_the_host_is_at_max_runs(bench):
-    """Two places, one of them taken by a stranger for a while: three tasks still come through."""
+    """With max-runs 2 and one foreign run active for a while, all three tasks still complete."""
     stranger = SupervisorClient(bench, "sleep 3", mode="detached", max_runs=2).spawn().accepted()
     batch = {"agent_command": "sleep 0.3", "mounts": mounts(bench, "full"), "tasks": ["a", "b", "c"]}
     doc = call(bench, "agent-sandbox-batch", batch, "--concurrency", "3", "--max-runs", "2").expect(0).json
@@ -127,7 +125,7 @@ def test_fanout_workers_wait_for_their_dependencies(bench):
 
 
 def test_two_workers_changing_one_file_conflict(bench):
-    """The same file of the host under two names; the policy says what that makes of the whole."""
+    """Two workers mount the same host directory at two targets and change the same file."""
     source = bench.source("clash")
     worker = lambda name, target: {"id": name, "goal": name, "agent_command": sh("echo x > lib/a.txt"),  # noqa: E731
                                    "mounts": [{"source": source, "target": target}]}
@@ -150,11 +148,11 @@ def test_invalid_fanout_plan_starts_no_run(bench):
                          ({"workers": [{**good, "dependsOn": ["b"]}, {**good, "id": "b", "dependsOn": ["a"]}]}, "worker_dependency_invalid"),
                          ({"workers": [good, {**good, "id": "b", "surprise": 1}]}, "worker_invalid"), ({"concurrency": 65}, "concurrency_invalid")):
         call(bench, "agent-fanout", {"workers": [good], **change}).expect(1, f"wp_codebox_fanout_{code}")
-    must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "a wrong plan started something")
+    must(len(os.listdir(os.path.join(bench.state, "sites", bench.site, "runs"))) == before, "an invalid plan started a run")
 
 
 def test_sigint_cancels_the_batch_and_saves_changes(bench):
-    """SIGINT to the driver: every run that is alive is cancelled and salvaged, none that waits begins."""
+    """SIGINT cancels the running tasks and saves their changes; waiting tasks do not start."""
     batch = {"agent_command": sh(f"echo early > early.txt; {sleeper(66)}"), "mounts": mounts(bench, "stop"), "tasks": ["a", "b", "c"]}
     process = start(bench, "agent-sandbox-batch", batch, "--json", "--concurrency", "2")
     await_count(2, sleeper(66))
@@ -165,7 +163,7 @@ def test_sigint_cancels_the_batch_and_saves_changes(bench):
         must([f["path"] for f in row["changed_files"]] == ["/workspace/plugin/early.txt"], json.dumps(row)[:600])
         bench.call("artifacts", "verify", "--bundle", row["artifacts"]["path"], "--state", bench.state, "--json").expect(0)
     must("run_id" not in doc["runs"][2], json.dumps(doc["runs"][2]))
-    must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "something goes on")
+    must(runs(bench, "list", "--status", "running").expect(0).json["total"] == 0, "a run is still running")
 
 
 def test_batch_text_mode_prints_each_row(bench):

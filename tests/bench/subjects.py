@@ -1,4 +1,4 @@
-"""What the benchmark compares, prepared so that only the isolation differs.
+"""Commands that the benchmark compares, prepared so that only the isolation differs.
 
 Bare and guest load the same WordPress files: those of the template that guests get, copied to a
 directory of the host for the bare case, each with an opcache file cache that was filled at its own

@@ -1,4 +1,4 @@
-"""Each process of this suite has a network and a mount namespace of its own, with hosts that answer there."""
+"""Each process of this suite runs in its own network and mount namespace, with test hosts."""
 
 import pytest
 

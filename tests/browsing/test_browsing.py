@@ -1,7 +1,7 @@
-"""What a browser sees of a site, what it does there, and what a page cannot do with it.
+"""Browser commands: probes, actions, sessions, and limits on hostile pages.
 
-Most commands are steps of one recipe, so that one sandbox serves them all; the cases look at
-what each step answered and at the bundle.
+Most commands are steps of one recipe, so that one sandbox serves all of them. The cases read the
+result of each step and the bundle.
 """
 
 import json
@@ -26,7 +26,7 @@ MOBILE = "[innerWidth, Intl.DateTimeFormat().resolvedOptions().timeZone, navigat
 
 
 class Listener:
-    """A server on the host's loopback that no page may reach; it counts who comes."""
+    """A server on the host's loopback that no page may reach; counts connections."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -61,7 +61,7 @@ def pages(bench):
 
 
 def targets(listener):
-    """Addresses that a page tries, and what it must see of each."""
+    """Returns the addresses that a page requests, and the expected result of each."""
     return [
         ("http://localhost/wp-includes/images/blank.gif", "200"),  # the control: its own site
         ("http://allowed.test/hello", "opaque"),  # the control: a host that the policy names
@@ -104,7 +104,7 @@ def steps(listener):
     ])
     differs = [
         '[{"kind":"evaluate","expression":"1","assert":2},{"kind":"hover","selector":"body"}]',
-        # What stands in for a long answer, or for one that is no JSON, is equal to nothing.
+        # The placeholder for a long or non-JSON value must not equal any expected value.
         '[{"kind":"evaluate","expression":"\'x\'.repeat(70000)","assert":{"truncated":true,"bytes":70002}}]',
         '[{"kind":"evaluate","expression":"0/0","assert":null}]',
     ]
@@ -136,7 +136,7 @@ def steps(listener):
 
 
 class RecipeRun:
-    """The run of all steps, made once; what each answered, and the bundle."""
+    """The run of all steps, made once per process, with step results and bundle."""
 
     made = None
 
@@ -151,7 +151,7 @@ class RecipeRun:
         self.before = leftovers()
         arguments = ["recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
                      "--policy", policy(allowHosts=["allowed.test"])]
-        # Ten browsers one after the other, on machines that do other things too.
+        # Several browsers start one after the other, also on busy machines.
         self.answer = bench.finish(arguments, bench.start(arguments), 1000)
         self.listener.socket.close()
         executions = [row for row in self.answer.json["executions"] if row["command"] != "browser-state"]
@@ -189,7 +189,7 @@ def bundle(bench):
 
 
 def browsers():
-    """Processes of browsers in guests, by the profile only they have."""
+    """Returns browser processes in guests, identified by their profile directory."""
     return [(pid, line) for pid, line in command_lines() if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line]
 
 
@@ -215,7 +215,7 @@ def leftovers():
 
 
 def picture(data):
-    """Width, height and how many different bytes a PNG's rows have."""
+    """Returns width, height and the number of distinct byte values in a PNG's pixel data."""
     must(data.startswith(b"\x89PNG\r\n\x1a\n"), "no PNG")
     width, height = struct.unpack(">II", data[16:24])
     at, pixels = 8, b""
@@ -281,14 +281,14 @@ def test_page_reaches_only_its_site_and_allowed_hosts(bench):
     run = recipe_run(bench)
     reach = run.step("reach")
     wanted = targets(run.listener)
-    # A refusal of the bridge is an answer of a proxy: a page without CORS sees only that there is one.
+    # The bridge refuses with an HTTP response, which a no-cors request sees as `opaque`.
     must(json.loads(reach["script"]) == [seen for _, seen in wanted], f"{reach['script']} of {wanted}")
     must(run.listener.connections == 0, "a page reached the host's loopback")
     must(len(bench.world.seen(path="/hello")) == 1, "the host that the policy names was not reached")
     must(not bench.world.seen(host="other.test"), "a host that no rule names was reached")
     decided = {(row["host"], row["port"]): row["decision"] for row in reach["external"]["requests"]}
     must(decided.get(("allowed.test", 80)) == "allowed" and decided.get(("other.test", 443)) == "denied", str(decided))
-    # An address that is none is refused before its host is read: such rows name no host.
+    # The bridge refuses invalid addresses before it parses the host, so such rows name no host.
     refused = [row for row in reach["external"]["requests"] if row["decision"] == "denied"]
     must(len(refused) >= 8 and {row["reason"] for row in refused} >= {"private-address", "host-invalid"}, str(refused))
     with open(os.path.join(run.directory, "files/runtime-evidence/egress.jsonl"), encoding="utf-8") as file:
@@ -303,10 +303,10 @@ def test_block_host_argument_narrows_the_policy(bench):
 
 
 def test_secret_returned_by_another_host_does_not_reach_a_page(bench):
-    """The run's key is bound to allowed.test; other.test, which the policy allows too, sends it to a page."""
+    """The run's key is bound to allowed.test; other.test, also allowed, sends the key to a page."""
     key = f"stored{os.urandom(12).hex()}"
     bench.world.kept, bench.world.stored = key, lambda text: [text.encode(), b"no secret"]
-    # Numbers, since what a command prints is redacted, whatever the page saw.
+    # Code points, because command output is redacted even when the page saw the key.
     seen = "script=JSON.stringify([...document.body.innerText].map((c) => c.codePointAt(0)))"
     look = ["--command", PROBE, "--arg", "url=http://other.test/stored", "--arg", "capture=none", "--arg", seen,
             "--policy", policy("connector-scoped", allowHosts=["allowed.test", "other.test"])]
@@ -336,8 +336,8 @@ def test_named_storage_state_logs_a_browser_in(bench):
     run = recipe_run(bench)
     exported = run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
-    must(run.step("named")["status"] == "ok", "the session was not taken")
-    # The control: a browser without a session gets the login form.
+    must(run.step("named")["status"] == "ok", "the browser did not use the session")
+    # Control: a browser without session gets the login form.
     must(run.step("after")["finalUrl"].startswith("http://localhost/wp-login.php"), str(run.step("after"))[:600])
     whole = json.dumps(list(run.rows.values()))
     must("wordpress_logged_in" in whole and "%7C" not in whole, "a value of a cookie is in the record")
@@ -355,7 +355,7 @@ def test_page_over_the_memory_limit_ends_only_its_browser_guest(bench):
     must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
     print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
-    # The control: the working guest went on.
+    # Control: the run's main guest continued.
     must(recipe_run(bench).rows["after"]["exitCode"] == 0, str(recipe_run(bench).rows["after"])[:600])
 
 
@@ -374,10 +374,10 @@ def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     while killed is None and time.monotonic() < until and process.poll() is None:
         mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
         if mine and any(descends(pid, process.pid) for pid in renderers()):
-            # This suite is root's, so no guest has the uid of the state's owner.
+            # This suite runs as root, so guests have their own uid.
             uid = os.stat(f"/proc/{mine[0]}").st_uid
             must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
-            # Long enough to have opened the page, which it stays on.
+            # Long enough for the browser to open the page and stay there.
             time.sleep(10)
             os.kill(mine[0], signal.SIGKILL)
             killed = mine[0]
@@ -402,7 +402,7 @@ def descends(pid, ancestor):
 
 
 def test_browser_result_is_an_episode_observation(bench):
-    """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
+    """In an episode, as part of a step and alone; the preview answers visitors meanwhile."""
     begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
                        *bench.paths(), "--site", bench.site, "--json").expect(0).json
     episode = lambda verb, *arguments: bench.call(  # noqa: E731
@@ -414,7 +414,7 @@ def test_browser_result_is_an_episode_observation(bench):
     step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
                    json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
     must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
-    # What the policy does not name is not looked at: the page is the bridge's refusal.
+    # For a host that the policy does not allow, the page is the bridge's refusal.
     before = len(bench.world.requests)
     elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
     must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
@@ -422,7 +422,7 @@ def test_browser_result_is_an_episode_observation(bench):
     live = lambda request: control_request(bench, begun["id"], request)  # noqa: E731
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
-    # A page that keeps its browser busy, and the browser asks the site for nothing more.
+    # A page with an endless script: the browser sends no further request.
     probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=20s", "capture=none"]}}
     looking = threading.Thread(target=lambda: ends.append(live(probe)["answer"]["status"]))
     looking.start()
@@ -431,7 +431,7 @@ def test_browser_result_is_an_episode_observation(bench):
         must(http_request(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    # One that waits for the browser is answered once or twice in the twenty seconds of its look.
+    # Blocked visitors would be answered once or twice during the probe's twenty seconds.
     must(ends == ["error"] and len(visits) > 4, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]

@@ -194,7 +194,7 @@ def test_json_output_of_300_kilobytes_is_not_truncated(bench):
     row = answer.result["transcript"]["executions"][0]
     must(len(row["stdout"]) == 300001 and row["parsed"] == ["0123456"] * 30000, f"{len(row['stdout'])} bytes, {list(row)}")
     must(not any("Truncated" in name for name in row), str(list(row)))
-    must(answer.json["execution"]["stdout"] == row["stdout"], "run --json says something else")
+    must(answer.json["execution"]["stdout"] == row["stdout"], "run --json prints another stdout than the transcript")
 
 
 def test_output_too_large_for_the_result_keeps_both_ends(bench):

@@ -60,7 +60,7 @@ def test_listening_socket_instead_of_connection_is_refused(bench):
             pass
         poll_until(lambda: os.path.exists(note) and os.path.getsize(note), bool, 60)
         with open(note, encoding="utf-8") as file:
-            must(file.read().strip() == "126", "the listener was taken for a connection")
+            must(file.read().strip() == "126", "the supervisor accepted a listening socket as connection")
         run.close()
 
 

@@ -1,4 +1,4 @@
-"""Commands as steps of one run, and what must have come of each.
+"""Commands as steps of one run, and the expected result of each.
 
 A group is one guest: its steps run one after the other, a failing one does not stop the rest.
 Each step is a case of its own. `expect` is called with the document the command printed, or, of
@@ -20,7 +20,7 @@ PLUGIN = f"{PLUGINS}/commands-plugin"
 
 
 class Step:
-    """A command, its arguments, and what it must come to."""
+    """A command, its arguments and its expected result."""
 
     def __init__(self, command, args=None, expect=None, fails=None, says="", name=None):
         self.command = command
@@ -50,7 +50,7 @@ class Step:
 
 
 def document(row):
-    """The document that a step printed."""
+    """Returns the document that a step printed."""
     try:
         return json.loads(row["stdout"])
     except ValueError:
@@ -72,7 +72,7 @@ class Group:
         self.request = request
 
     def cases(self):
-        """One case that runs the steps, then one for each of them."""
+        """Returns one case that runs the steps, then one case per step."""
         rows = {}
 
         def the_run(bench):
@@ -112,7 +112,7 @@ class Group:
 
 
 def cases(groups, single=()):
-    """Parameters of a test: the steps of a group stay in one process, behind the run that they were steps of."""
+    """Returns pytest parameters. An xdist group keeps the steps of a run in one process, after the case that runs them."""
     for group in groups:
         yield from (pytest.param(case, id=name, marks=pytest.mark.xdist_group(group.name)) for name, case in group.cases())
     yield from (pytest.param(case, id=name) for name, case in single)

@@ -24,7 +24,7 @@ def session(document):
 
 
 def state(document):
-    """Read by PHP in the guest: real cookies, which no result of the session command showed."""
+    """Checks cookies that PHP read in the guest; the session command's result does not contain them."""
     values = [cookie["value"] for cookie in document["cookies"]]
     must(len(values) == 3 and all(v.startswith("codebox-editor|") for v in values), f"cookies: {document}")
 
@@ -36,7 +36,7 @@ def nonce(document):
     must("value" not in document and len(document["artifacts"]) == 1, f"more than it may show: {document}")
 
 
-# Whether the nonces that were kept are valid. The values are spelt with dots, so that no output has one as it is.
+# Checks that the stored nonces are valid. Prints them with dots between the characters, so that no output contains one.
 NONCES = """
 $rows = array();
 foreach ( glob( '/tmp/codebox-auth/*.json' ) as $file ) {
@@ -226,7 +226,7 @@ def steps(document):
 
 
 def kept(bench, result):
-    """The file that a command left is in the bundle."""
+    """Checks that a file that a command wrote is in the bundle."""
     rows = [row for row in result["workflow"]["executions"] if row.get("artifactRefs")]
     must(rows, "no step refers to a file")
     paths = [ref["path"] for row in rows for ref in row["artifactRefs"]]
@@ -241,7 +241,7 @@ SECRET = "codebox-known-secret-4711"
 
 
 def clean(bench, result):
-    """A value that the caller named as secret is nowhere: not in results, not in the bundle."""
+    """Checks that a value named as secret is in no result and no bundle file."""
     must(SECRET not in json.dumps(result), "the result shows the secret")
     artifacts = os.path.join(bench.state, "sites", bench.site, "artifacts")
     seen = 0

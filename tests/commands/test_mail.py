@@ -1,4 +1,4 @@
-"""Mails of the sandbox, as the steps of a run see them."""
+"""Mail commands as steps of a run."""
 
 import json
 
@@ -11,7 +11,7 @@ INSPECT = "host/smtp.inspect"
 RESET = "host/smtp.reset"
 PHP = "wordpress.run-php"
 INVALID = "wp_codebox_input_invalid"
-# Speaks SMTP without any library.
+# A minimal SMTP client.
 SMTP = """
 function mail_by_smtp( $to, $content ) {
     $link = fsockopen( '127.0.0.1', 25 );

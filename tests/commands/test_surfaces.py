@@ -21,12 +21,12 @@ UNSUPPORTED = "wp_codebox_command_unsupported"
 
 
 def printed(row):
-    """The document beside an error."""
+    """Returns the document that accompanies an error."""
     return json.loads(row["stdout"])
 
 
 def has(**wanted):
-    """Values by path; two underscores part its names."""
+    """Checks values by path; two underscores separate the path's names."""
     def check(document):
         if "stdout" in document and "call" not in document and isinstance(document.get("stdout"), str):
             document = printed(document)
@@ -57,7 +57,7 @@ def sorted_by(items, *keys):
 
 
 def no_secret(document):
-    must(SECRET not in json.dumps(document), "a secret is told")
+    must(SECRET not in json.dumps(document), "the document contains a secret")
 
 
 def db(operation, expect=None, **more):
@@ -325,7 +325,7 @@ TESTS = [
     Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="a workload that is not there"),
 ]
 
-# Neither checker can be had here: what is tried is that their absence is told, how they are started, and how their answers are read.
+# Neither checker is available here. The steps test the error for a missing checker, and use stand-ins to test the call and its output.
 STAND_INS = """
 $dir = WP_PLUGIN_DIR;
 mkdir("$dir/plugin-check"); mkdir("$dir/theme-check");

@@ -1,4 +1,4 @@
-"""Bundles of agents: handed to the importer of a component before the agent runs."""
+"""Agent bundles: passed to a component's importer before the agent runs."""
 
 import json
 import os

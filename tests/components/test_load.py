@@ -1,4 +1,4 @@
-"""Components: where they lie, what they may not be, and what becomes of one that does not work."""
+"""Components: mount targets, source rules, and failures of required and optional components."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_broken_required_component_refuses_the_run(bench):
     broken("mu-throws", "throw new Error( 'mu gone' );", "mu gone", load_as="mu-plugin", activate=None)
     broken("probe-throws", "add_filter( 'component_ready', function () { throw new Error( 'asked too much' ); } );", "asked too much",
            readiness_probe=PROBE)
-    # A truthy answer is not a yes.
+    # The readiness filter must return true, not a truthy value.
     broken("truthy", "add_filter( 'component_ready', function () { return 1; } );", "int", readiness_probe=PROBE)
 
 

@@ -1,4 +1,4 @@
-"""An agent that is a plugin, with a model: WordPress's own AI client in the guest, through the bridge."""
+"""A plugin as agent that uses WordPress's AI client, through the egress bridge."""
 
 import json
 import os
@@ -57,16 +57,16 @@ def test_component_agent_repairs_a_file_through_the_wordpress_ai_client(bench):
 
 
 def test_provider_key_is_not_in_the_guest(bench):
-    """What the agent's own PHP sees, and every file and process of its guest."""
+    """Searches the agent's PHP environment and every file and process of its guest."""
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
-        # In two pieces, since the command line of the search is in its guest too.
-        # grep's status says nothing where a file cannot be read: what it prints counts.
+        # The key is split because the search's own command line is visible in the guest.
+        # grep exits 2 for unreadable files, so only its output counts.
         look = ("KEY=$(printf %s sk-of-the- host-that-stays-outside-); "
                 "test -z \"$(grep -rlsF \"$KEY\" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude-dir=wordpress --exclude-dir=opt)\" && "
                 "test -z \"$(cat /proc/*/environ | tr '\\0' '\\n' | grep -aF \"$KEY\")\"")
         ended = run(bench, shell(look), both(bench), **model(server, "repair")).expect("no_op")
-        # The positive control: the same search finds what is there.
+        # Control: the same search finds a planted key.
         control = look.replace("KEY=", "printf %s sk-of-the-host-that-stays-outside- >/tmp/planted; KEY=")
         run(bench, shell(control), both(bench), **model(server, "repair")).expect("failed", "wp_codebox_run_failed")
         control = look.replace("KEY=", "export PLANTED=$(printf %s sk-of-the- host-that-stays-outside-); KEY=", 1)
@@ -90,7 +90,7 @@ def test_without_the_model_preset_no_request_reaches_the_model(bench):
         ended = run(bench, task("example-agent/repair"), both(bench), **model(server, "repair", policy=other))
         ended.expect("failed", "wp_codebox_runtime_task_failed")
         must(not server.requests, "the model was asked")
-        # The same, opened.
+        # Control: with the preset the model receives requests.
         run(bench, task("example-agent/repair"), both(bench), **model(server, "repair")).expect("succeeded")
     finally:
         server.close()
@@ -115,7 +115,7 @@ def test_provider_error_fails_the_runtime_task(bench):
 
 
 def test_injected_file_text_opens_no_host_file_or_address(bench):
-    """Words in a file do not open the host's files to the agent, nor another address to its client."""
+    """Instructions in a workspace file open neither host files to the agent nor other addresses to its HTTP client."""
     steps = [
         {"calls": [{"tool": "read_file", "args": {"path": "lib/a.txt"}}]},
         {"calls": [{"tool": "read_file", "args": {"path": "../../etc/shadow"}}]},

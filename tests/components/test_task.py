@@ -1,4 +1,4 @@
-"""A runtime task: what the ability gets, what becomes of its answer, and every way in which it fails."""
+"""Runtime tasks: input of the ability, its result, and its failures."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_ability_agent_failure_fails_the_run_with_its_message(bench):
         one = agent(bench, "file_put_contents( 'half.txt', 'x' ); " + body)
         ended = run(bench, task("agent/work"), [one]).expect("failed", "wp_codebox_runtime_task_failed")
         for part in said:
-            must(part in ended.message, f"{part!r} is not said: {ended.message}")
+            must(part in ended.message, f"{part!r} is not in the message: {ended.message}")
         must(ended.result["agent_result"]["status"] == "failed", str(ended))
         must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/half.txt"], "the half is kept")
 

@@ -1,4 +1,4 @@
-"""Components on disk, and a run that loads them: what the cases of this suite share."""
+"""Creates components on disk and starts runs that load them."""
 
 import json
 import os
@@ -16,7 +16,7 @@ add_action( 'wp_abilities_api_categories_init', function () {
 
 
 def ability(name, body, schema="array( 'type' => 'object' )"):
-    """PHP that registers an ability; `body` is that of its callback, with the input in $input."""
+    """Returns PHP that registers an ability; `body` is the callback's body, with the input in $input."""
     return CATEGORY + f"""
 add_action( 'wp_abilities_api_init', function () {{
 	wp_register_ability( '{name}', array(
@@ -29,7 +29,7 @@ add_action( 'wp_abilities_api_init', function () {{
 
 
 def component(bench, slug, code="", files=None, **fields):
-    """A plugin of the host as a component; a plugin that is activated and required unless told otherwise."""
+    """Creates a host plugin and returns its component entry, by default activated and required."""
     path = os.path.join(bench.directory, "components", slug)
     os.makedirs(path, exist_ok=True)
     for name, text in {**({} if files is not None else {f"{slug}.php": HEADER + code}), **(files or {})}.items():
@@ -63,7 +63,7 @@ class RunResult:
 
     @property
     def output(self):
-        """Everything that programs of the guest printed."""
+        """Output of all guest programs."""
         pieces = [event["data"].get("text", "") for event in self.events if event["type"] == "runtime.command.output"]
         return "".join(pieces)
 
@@ -73,7 +73,7 @@ class RunResult:
             return file.read()
 
     def whole(self):
-        """Every byte of the bundle."""
+        """Returns the concatenated files of the bundle."""
         found = b""
         for directory, _, files in os.walk(self.result["artifacts"]["path"]):
             for name in files:
@@ -87,28 +87,28 @@ class RunResult:
         return self
 
     def refused(self, code, *parts):
-        """No outcome at all: an error with this code and these parts in its sentence."""
+        """Checks that the supervisor refused the run with this code and these parts of the message."""
         must(self.frame["type"] == "error" and self.code == code, f"expected the error {code}: {self}")
         for part in parts:
-            must(part in self.message, f"{part!r} is not said: {self.message}")
+            must(part in self.message, f"{part!r} is not in the message: {self.message}")
         return self
 
     def answered(self):
-        """What the ability answered, as the transcript has it."""
+        """Returns the ability's result from the transcript."""
         rows = [row for row in self.result["transcript"]["executions"] if row["phase"] == "agent"]
         must(len(rows) == 1, str(rows))
         return rows[0].get("parsed")
 
 
 def run(bench, agent, components=(), spawn=None, **changes):
-    """Runs to the end."""
+    """Runs a request to its end and returns last frame and events."""
     talk = SupervisorClient(bench, "true", components=list(components), **changes)
     talk.request["agent"] = agent
     talk.spawn(**(spawn or {}))
     events = []
     while True:
         frame = talk.frame()
-        must(frame is not None, "the supervisor said nothing at its end")
+        must(frame is not None, "the supervisor ended without a final frame")
         if frame["type"] == "event":
             events.append(frame["event"])
         elif frame["type"] != "accepted":

@@ -137,7 +137,7 @@ def sha256(*parts):
     return digest.hexdigest()
 
 
-# --- small judgements ---------------------------------------------------------
+# --- scalar checks --------------------------------------------------------------
 
 
 def get(value, *keys):
@@ -311,7 +311,7 @@ class Bundle:
     # files
 
     def locate(self, path):
-        """stat of a member; no component on the way may be a link."""
+        """Returns stat of a member; fails when a path component is a symlink."""
         full = self.directory
         parts = [part for part in path.split("/") if part not in ("", ".")]
         if not parts or path.endswith("/"):
@@ -456,7 +456,7 @@ class Bundle:
         return sha256("wp-codebox/artifact-manifest-file-list/v1\n", canonical(rows))
 
     def plain_rows(self):
-        """Whether the two rows that no signature can hold say no more than they must."""
+        """Whether the two file rows outside the signature have only their required members."""
         return all(
             set(row) <= {"path", "kind", "contentType", "sha256"}
             and ("sha256" not in row or set(row["sha256"].keys()) <= {"algorithm", "value"})

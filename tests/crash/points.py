@@ -1,4 +1,4 @@
-"""The points of a run at which something is killed, and how each is seen from outside."""
+"""Points of a run at which a process is killed, and how the test detects each from outside."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ from harness.detectors import command, list_directory, parent, program, read
 
 
 def happened(events, kind, phase=None, text=None):
-    """Whether the journal has such an event."""
+    """Whether the journal has an event of this kind, phase and text."""
     for event in events:
         if event["type"] != "runtime." + kind:
             continue
@@ -19,7 +19,7 @@ def happened(events, kind, phase=None, text=None):
 
 
 class View:
-    """What can be seen of one run while it goes on. Cheap: it is looked at a thousand times a second."""
+    """State of one run, observed from outside. Polled about a thousand times a second, so updates must be cheap."""
 
     def __init__(self, slot, request, token):
         self.slot, self.request, self.token = slot, request, token
@@ -31,14 +31,14 @@ class View:
         self.accepted = False
         self.launchers = []
         self.guests = set()
-        # The kernel gives the number of a namespace that is gone to a later one, of another slot: not while it is open.
+        # The kernel reuses the inode number of an ended namespace, possibly in another slot, unless it is kept open.
         self._spaces = contextlib.ExitStack()
         self.events, self._journal = [], 0
         self.result = self.error = None
         self._lines = 0
 
     def look(self):
-        """Brings the view up to date."""
+        """Updates the view."""
         self.request.poll()
         for line in self.request.lines[self._lines:]:
             self._take(line)
@@ -76,13 +76,13 @@ class View:
             if ours.startswith(self.slot.bin):
                 self.mine.add(pid)
                 words = command(pid)
-                # A child of it that was not replaced yet looks the same.
+                # A forked child looks the same until it calls exec.
                 if " supervise" in words and " supervise" not in command(parent(pid)):
                     self.supervisor = pid
                 elif ours.endswith("wp-codebox-launch") and pid not in self.launchers and not program(parent(pid)).endswith("wp-codebox-launch"):
                     self.launchers.append(pid)
                 self._namespace(pid)
-                # A program that was just forked may still become another one.
+                # A process that has just been forked may still call exec.
                 looks -= 5
             self.candidates[pid] = looks - 1
             if looks <= 1 or not ours:
@@ -115,7 +115,7 @@ class View:
         self._journal += len(whole)
         self.events += [json.loads(line) for line in whole.splitlines()]
 
-    # What the points ask.
+    # Predicates of the points.
 
     def has(self, *names):
         return self.run is not None and os.path.exists(self.slot.site(*(self.run if name is RUN else name for name in names)))
@@ -169,7 +169,7 @@ POINTS = {
 }
 ORDER = list(POINTS)
 
-# When there is a launcher to kill: a point and milliseconds after it.
+# Points with a live launcher, and delays after them in milliseconds.
 LAUNCHER_POINTS = [("launched", 0), ("launched", 1), ("launched", 2), ("launched", 4), ("launched", 7), ("launched", 11), ("guest ready", 0),
                    ("agent started", 0), ("first output", 0), ("first output", 5), ("first output", 15), ("first output", 30), ("last output", 0),
                    ("check launched", 0), ("check launched", 2), ("check launched", 4), ("check launched", 8), ("check started", 0),
@@ -177,10 +177,10 @@ LAUNCHER_POINTS = [("launched", 0), ("launched", 1), ("launched", 2), ("launched
 
 
 def passed(view, point):
-    """Whether a run has come to a point, or beyond it: a short-lived one may have gone unseen."""
+    """Whether a run has reached or passed a point; a short point may have been missed."""
     return any(POINTS[name](view) for name in ORDER[ORDER.index(point):])
 
 
 def reached(view):
-    """The last point a run came to."""
+    """Returns the last point that a run reached."""
     return next((name for name in reversed(ORDER) if POINTS[name](view)), "nothing")

@@ -1,4 +1,4 @@
-"""One place where runs are started and killed, one after the other: a PHP worker, programs and a site of its own."""
+"""A slot: starts and kills runs one after the other, with its own PHP worker, programs and site."""
 
 import contextlib
 import json
@@ -13,17 +13,17 @@ from points import LAUNCHER_POINTS, ORDER, View, passed, reached
 from stream import Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# From a kill until nothing that must go is left: what is promised, held against each victim's median. A single
-# kill may meet a processor or a disk that stands still for seconds.
+# Bound in seconds on each victim's median time from kill to complete cleanup. A single kill may take longer when
+# the processor or the disk stalls.
 LIMIT = 2.0
-# Until what must go has gone at all, and until a run that goes on must have come to its end.
+# Seconds until cleanup must be complete, and until a surviving run must have ended.
 TIMEOUT_SECONDS = 60.0
-# Pauses make what is printed distinct events; what is left behind only the end of the guest ends.
+# Pauses make the output separate events. The background process ends only with the guest.
 AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 300; : {token}-daemon\" & sleep 0.02; echo three; sleep 0.02; "
          "echo four; sleep 0.01; : {token}-agent")
 CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {rest}; : {token}-check"
 
-# From here on the end of the caller may be seen too late to cancel anything.
+# From this point on the runner may notice the caller's end too late to cancel.
 LATE = ORDER[ORDER.index("check ended"):]
 # Before that it must cancel, however late a busy machine tells the runner of it: the check is then far from its
 # end. So is a check whose launcher is to be killed.
@@ -31,21 +31,21 @@ LONG, SHORT = 30, 0.01
 
 
 class Wrong(Exception):
-    """What should hold after a kill did not."""
+    """A condition after a kill does not hold."""
 
 
 def waits_for(pid):
-    """What a process is and where it is: one in the middle of a sync cannot die before the disk answers."""
+    """Describes a process and its kernel wait: a process inside sync() cannot die before the disk completes."""
     state = read(f"/proc/{pid}/stat").rsplit(")", 1)[-1].split()[:1]
     return f"{command(pid)[:60]} {''.join(state)} in {read(f'/proc/{pid}/wchan')}"
 
 
 class Slot:
-    """Runs jobs; answers one row each."""
+    """Runs jobs and returns one row for each."""
 
     def __init__(self, number, directory, environment, owner, port):
         self.number, self.environment, self.owner, self.port = number, environment, owner, port
-        # When the current run was killed; what began later is not its.
+        # Time of the current kill; processes that started later do not belong to the run.
         self.now = float("inf")
         self.directory = os.path.join(directory, f"slot-{number}")
         self.bin = os.path.join(self.directory, "bin") + "/"
@@ -80,7 +80,7 @@ class Slot:
     # --- one job ----------------------------------------------------------------------------
 
     def run(self, job):
-        """`job`: {number, victim, mode, point, delay}. Answers it with what was seen."""
+        """Runs a job {number, victim, mode, point, delay} and returns it with the observations added."""
         token = f"crash{os.getppid()}s{self.number}n{job['number']}"
         row = {**job, "token": token}
         view, self.now = None, float("inf")
@@ -112,16 +112,16 @@ class Slot:
 
     @staticmethod
     def rest(job):
-        """How long a check goes on after all it has to say."""
+        """Returns the seconds that a check sleeps after its output."""
         if job["victim"] == "worker" and job["mode"] == "attached":
             return SHORT if job["point"] in LATE else LONG
         return LONG if job["victim"] == "launcher" and job["point"].startswith("check") else SHORT
 
     def kill(self, job, view, row):
-        """Follows the run to the point, and kills. Keeps following when there is nobody to kill."""
+        """Follows the run to the point and kills the victim. Keeps following when there is no victim."""
         began = time.monotonic()
         due = None
-        # It must see what others do, also on a busy machine.
+        # Raised priority, so that the poller also keeps up on a busy machine.
         os.setpriority(os.PRIO_PROCESS, 0, -10)
         while True:
             with self.held(job, view) as near:
@@ -142,7 +142,7 @@ class Slot:
                             self.as_it_died(view, row, victim)
                         return
             if view.request.ended:
-                # Over before there was anything to kill: said, and tried again by the caller.
+                # The run ended before there was a victim; the caller tries again.
                 row["at"] = "over" if job["victim"] != "nobody" else reached(view)
                 return
             if not near:
@@ -150,8 +150,8 @@ class Slot:
 
     @staticmethod
     def as_it_died(view, row, victim):
-        """A signal is only on its way when it was sent. What a runner had come to does not change once it is dead;
-        what a run had come to when its worker was dead, and nobody listened any more, can still be cancelled."""
+        """Updates the view after the victim has really died, because a signal acts asynchronously. The progress of a
+        killed runner is final then; a run whose worker died can still be cancelled."""
         while not has_exited(victim):
             if time.monotonic() - row["killed_at"] > LIMIT / 2:
                 row["slow"] = waits_for(victim)
@@ -168,7 +168,7 @@ class Slot:
     @staticmethod
     @contextlib.contextmanager
     def held(job, view):
-        """Stops the runner while it is looked at, once the point is near: many last less than a millisecond."""
+        """Stops the runner during the observation near the point, because many points last less than a millisecond."""
         near = job["point"] in ORDER and view.supervisor is not None and passed(view, ORDER[max(0, ORDER.index(job["point"]) - 1)])
         if near:
             with contextlib.suppress(ProcessLookupError):
@@ -182,7 +182,7 @@ class Slot:
 
     @staticmethod
     def victim(kind, view):
-        """Who is to be killed, when it is there."""
+        """Returns the pid of the victim, None while it does not exist."""
         if kind == "worker":
             return view.worker
         if kind == "runner":
@@ -190,10 +190,10 @@ class Slot:
         alive = [pid for pid in view.launchers if not has_exited(pid)]
         return alive[-1] if alive else None
 
-    # --- afterwards -------------------------------------------------------------------------
+    # --- after the kill ---------------------------------------------------------------------
 
     def processes(self, token, guests):
-        """Processes of the run: its programs, what speaks of its token, and whatever is in its guests."""
+        """Returns processes of the run: its programs, command lines with its token, and processes in its guests."""
         found = []
         for pid in pids():
             if has_exited(pid):
@@ -209,8 +209,8 @@ class Slot:
 
     @staticmethod
     def await_gone(row, since, find):
-        """Waits until nothing is found any more; answers the seconds since then. Found twice: a process that is
-        begun while its parent ends is in neither place of one look."""
+        """Waits until two scans in a row find nothing and returns the elapsed seconds. One scan can miss a process that
+        is forked while its parent ends."""
         while True:
             began = time.monotonic()
             left = find()
@@ -221,20 +221,20 @@ class Slot:
                 raise Wrong(f"left {took:.1f} s after the kill at {row.get('at')}: " + "; ".join(f"{pid} {command(pid)[:70]}" for pid in left))
             if took > LIMIT / 2:
                 row["slow"] = "; ".join(waits_for(pid) for pid in left)
-            # Not to look all the time leaves the processor to what is waited for.
+            # A pause leaves processor time to the ending processes.
             time.sleep(max(0.004, time.monotonic() - began))
 
     def judge(self, job, view, row):
         victim, mode = job["victim"], job["mode"]
         os.setpriority(os.PRIO_PROCESS, 0, 0)
         if row.get("at") == "over":
-            # What of it is still ending is not to be taken for the next one's.
+            # Remaining processes must not be counted for the next job.
             self.await_gone(row, time.monotonic(), lambda: self.processes(row["token"], view.guests))
             return
         killed_at = row.pop("killed_at", None)
         guests = frozenset(row.pop("guest", ()))
         if victim == "launcher":
-            # The run itself goes on to an end of its own.
+            # A detached run continues to its own end.
             row["gone"] = self.await_gone(row, killed_at, lambda: [pid for pid in self.in_guests(guests) if guests])
         if victim == "launcher" or victim == "nobody" or (victim == "worker" and mode == "detached"):
             self.await_end(view, row)
@@ -247,19 +247,19 @@ class Slot:
         return [pid for pid in pids() if self.inside(pid, guests) and not has_exited(pid)]
 
     def inside(self, pid, guests):
-        """Whether a process is in one of the guests. The number of a namespace that is gone is given to
-        later ones: what began since the kill is no part of the run."""
+        """Whether a process is in one of the guests. The kernel reuses namespace inode numbers, so processes started
+        after the kill are ignored."""
         try:
             return os.readlink(f"/proc/{pid}/ns/pid") in guests and start_time(pid) <= self.now
         except OSError:
             return False
 
     def await_end(self, view, row):
-        """Follows the run to its terminal record."""
+        """Waits for the run's terminal record."""
         began = time.monotonic()
         while not view.ended():
             view.look()
-            # Twice, see await_gone. Without a process nothing more will come; a worker that lives may still start one.
+            # Two scans, see await_gone. Without processes the run cannot progress; a live worker may still start one.
             if (view.request.ended or view.worker and has_exited(view.worker)) and not self.processes(row["token"], ()) and not self.processes(row["token"], ()):
                 return
             if time.monotonic() - began > TIMEOUT_SECONDS:
@@ -272,7 +272,7 @@ class Slot:
             new = set(list_directory(self.site("runs"))) - view.before
             run = view.run = new.pop() if new else None
         if run is None:
-            # Killed before there was anything: then nothing may have been left either.
+            # Killed before the run had a record: nothing may be left either.
             row["outcome"] = "no run"
             leftovers = [f"active/{name}" for name in list_directory(self.site("active"))]
             if leftovers:
@@ -281,7 +281,7 @@ class Slot:
             if leftovers:
                 raise Wrong(f"left: {leftovers}")
             return
-        # The next call settles it.
+        # The next call settles the run.
         status, record = self.call("runs", "get", run, "--site", self.name)
         if status != 0 or not isinstance(record, dict) or record.get("run_id") != run:
             raise Wrong(f"runs get answered {status}: {record}")
@@ -302,7 +302,7 @@ class Slot:
         if victim == "nobody" or (victim == "worker" and job["mode"] == "detached" and not early):
             fine = {"succeeded"}
         elif victim == "worker" and job["mode"] == "detached":
-            # Whether its request had reached the runner cannot be seen.
+            # The test cannot see whether the request had reached the runner.
             fine = {"succeeded", "cancelled", "failed"}
         elif victim == "worker":
             fine = {"cancelled", "succeeded"} if row["at"] in LATE else {"cancelled", "failed"}
@@ -329,7 +329,7 @@ class Slot:
         row["bundle"] = os.path.isdir(path)
         if bool(record.get("bundle_id")) != row["bundle"]:
             raise Wrong(f"the record names the bundle {record.get('bundle_id')}, the store has one: {row['bundle']}")
-        # Where the guest had ended and its change was captured, the work is not lost. A check that
+        # After the guest has ended and its change is captured, the change must be in a bundle. A check that
         # starts is the first that is seen of it from outside.
         captured = any(event["type"] == "runtime.command.started" and event["data"].get("phase") == "check" for event in view.events)
         written = view.event("command.output", text="one")
@@ -347,7 +347,7 @@ class Slot:
 
 
 def jobs(chance, rounds):
-    """Every job, the unkilled ones first."""
+    """Returns every job, those without kill first."""
     listed = [{"victim": "nobody", "mode": mode, "point": "none", "delay": 0} for mode in ("attached", "detached")]
     for turn in range(rounds):
         for mode in ("attached", "detached"):

@@ -1,4 +1,4 @@
-"""A FastCGI request whose answer is read line by line as it comes."""
+"""A FastCGI request whose response is read incrementally by line."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ RESPONDER = 1
 
 
 class Request:
-    """One POST to a script. `lines` grows with each complete line of the answer's body."""
+    """One POST to a script. `lines` grows with each complete line of the response body."""
 
     def __init__(self, port, script, body):
         self.lines, self.errors, self.ended = [], b"", False
@@ -26,7 +26,7 @@ class Request:
         self._socket.setblocking(False)
 
     def poll(self):
-        """Takes what has come."""
+        """Reads the available data."""
         while not self.ended:
             try:
                 piece = self._socket.recv(1 << 16)

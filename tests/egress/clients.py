@@ -1,4 +1,4 @@
-"""Scripts in the guest that call every usual HTTP client, and what the run recorded about them."""
+"""Runs guest scripts that use the usual HTTP clients, and reads the egress log."""
 
 import json
 import os
@@ -15,7 +15,7 @@ web() { curl -sS -m 20 -o body -w '%{http_code} ' "$@" 2>error; echo "$(head -n 
 
 
 def run(bench, script, *arguments, environment=None):
-    """Runs a script as the agent, with the clients mounted; answers the answer and its `name=value` lines."""
+    """Runs a script as the agent, with the clients mounted; returns the answer and its `name=value` lines."""
     answer = start(bench, script, *arguments, environment=environment)
     return answer, output_lines(answer)
 
@@ -40,7 +40,7 @@ def output_lines(answer):
 
 
 def bundle(bench, answer):
-    """Directory of the bundle, which verifies."""
+    """Verifies the bundle and returns its directory."""
     path = answer.json["artifacts"]["directory"]
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
     return path

@@ -1,4 +1,4 @@
-"""What leaves a guest: every usual client reaches a host that is allowed and no other."""
+"""Egress policy: every usual HTTP client reaches allowed hosts and no other."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_no_http_client_reaches_a_host_that_is_not_allowed(bench):
     answer.expect(0)
     must(len(lines) == 13, f"{lines}\n{answer}")
     for name, line in lines.items():
-        # PHP's streams say no more than that the tunnel failed.
+        # PHP streams report only that the tunnel failed.
         told = line == "0 " if name == "php-stream-https" else "403" in line or "Forbidden" in line
         must("hello" not in line and told, f"{name}: {line}")
     must(len(bench.world.seen()) == before, "a refused request reached the host")
@@ -157,7 +157,7 @@ def test_checks_use_the_same_egress_policy(bench):
 
 def test_run_fails_when_the_egress_bridge_cannot_start(bench):
     arguments = start_arguments(bench, "say ran true", "--allow-host", "allowed.test")
-    # Without any trusted certificate there is nobody the bridge could believe.
+    # Without trusted CA certificates the bridge cannot verify any host.
     covers = " && ".join(f"mount -t tmpfs none {path}" for path in ("/etc/ssl", "/usr/lib/ssl", "/usr/share/ca-certificates"))
     process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{covers} && exec "$0" "$@"',
                                 bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Secrets: the host gets the value, the guest and everything that is kept do not."""
+"""Secrets: the allowed host receives the value; the guest and all stored files do not."""
 
 import base64
 import html
@@ -17,13 +17,13 @@ from clients import bundle, policy, rows, run, output_lines, start_arguments
 
 from harness import kill_and_wait, must
 
-#: Not one alike: a slash, quotes, a plus and an ampersand, so that each escaping spells it differently.
+#: Slash, quotes, plus and ampersand make each encoding of the value differ.
 VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
 
 
 def encodings(value):
-    """Every spelling looked for."""
+    """Returns the value in every encoding that the tests search for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
              "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode(),
@@ -36,12 +36,12 @@ def encodings(value):
 
 
 def find(value, places):
-    """Where a spelling of the value stands: `place: form`. A place is a name and bytes."""
+    """Returns `place: encoding` for each encoding of the value in the places, which are pairs of name and bytes."""
     return [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
 
 
 def files(*roots, since=0.0):
-    """Every file: its name, and what it holds unless it is older than `since`."""
+    """Yields every file's name, and its content unless the file is older than `since`."""
     for root in roots:
         for directory, _, names in os.walk(root):
             for name in names:
@@ -52,12 +52,12 @@ def files(*roots, since=0.0):
                         with open(path, "rb") as file:
                             yield path, file.read()
                 except (FileNotFoundError, ProcessLookupError):
-                    # Runs go on meanwhile, of other suites too: what was listed a moment ago may be gone.
+                    # Runs of other suites may delete files during the scan.
                     continue
 
 
 def process_tree(pid):
-    """The process and everything below it."""
+    """Returns a process and its descendants."""
     children = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -74,7 +74,7 @@ def process_tree(pid):
 
 
 def has_other_root(pid):
-    """Whether a process has another root than this one; one that has ended meanwhile has none."""
+    """Whether a process has another root directory than this one; False when it has ended."""
     try:
         return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
     except OSError:
@@ -92,7 +92,7 @@ def processes(pids):
 
 
 def run_while_held(bench, script, look, *arguments, environment=None, user=()):
-    """Runs a script that asks for /hold, and looks around while the host keeps it waiting."""
+    """Runs a script that requests /hold, and calls `look` while the test host delays the response."""
     bench.world.held.clear()
     bench.world.release.clear()
     full = start_arguments(bench, script, *arguments)
@@ -120,22 +120,22 @@ ALLOW = ["--allow-host", "allowed.test", "--allow-host", "other.test"]
 
 
 def test_secret_reaches_only_its_allowed_host(bench):
-    # The bundles of other suites lie there too, and reading them all takes longer than the guest waits. A file
-    # that this run wrote is younger than it; the clock of files lags behind the other one by up to a tick.
+    # Reads only files that this run wrote, because reading other suites' bundles takes longer than the guest waits.
+    # File timestamps lag behind time.time() by up to one tick.
     began = time.time() - 1
 
     def look(process):
         pids = process_tree(process.pid)
         must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
         control = find(VALUE, processes([process.pid]))
-        # The caller's own process was given the value in its environment by whoever started it.
+        # The client process has the value in its environment: the test passed it there.
         written = list(files(os.path.join(bench.state, "sites"), since=began))
         must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
         places = list(processes(pid for pid in pids if pid != process.pid)) + written
         inside = [pid for pid in pids if has_other_root(pid)]
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
-        must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the guest was not seen")
+        must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the scan did not read the guest's environment")
         return find(VALUE, places), control
 
     answer, (found, control) = run_while_held(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
@@ -149,7 +149,7 @@ def test_secret_reaches_only_its_allowed_host(bench):
         must(requests, f"{path} never arrived\n{answer}")
         sent = requests[-1]["headers"].get("authorization")
         must(sent == f"Bearer {VALUE}", f"the host of {path} got {sent}")
-    # What the host sends back comes back as the placeholder: in the body, in a header, escaped.
+    # The guest receives the placeholder where the host echoes the secret: body, header and JSON-escaped.
     must(int(lines["echo"]) >= 2, f"{lines}")
     stolen = bench.world.seen(path="/away")[-1]["headers"].get("x-stolen")
     must(stolen.startswith("codebox_"), f"another host got {stolen}")
@@ -157,7 +157,7 @@ def test_secret_reaches_only_its_allowed_host(bench):
     kept = list(files(path, os.path.join(bench.state, "sites", bench.site)))
     kept += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
     must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
-    must(find("API_KEY", kept), "the search looks at nothing")
+    must(find("API_KEY", kept), "the search found no API_KEY in the stored files")
     log = rows(bench, answer)
     must([row["secrets"] for row in log if row["path"] == "/auth"] == [["API_KEY"]], json.dumps(log))
 
@@ -173,7 +173,7 @@ cat back.txt
 
 def test_secret_returned_by_another_host_is_redacted(bench):
     def written(text):
-        # The search looks for the middle of base64 only; a host sends all of it.
+        # encodings() has only the alignment-independent middle of base64; the host sends the complete text.
         whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
         return list({**encodings(text), **whole}.values())
 
@@ -183,7 +183,7 @@ def test_secret_returned_by_another_host_is_redacted(bench):
     must(bench.world.seen(path="/store")[-1]["headers"].get("authorization") == f"Bearer {VALUE}", "control: the value never arrived")
     sent = len(written(VALUE))
     must(int(lines["lines"]) == sent, f"control: {sent} spellings were sent back: {lines}")
-    # Each line, and a header.
+    # One per line, plus one header.
     must(int(lines["back"]) == sent + 1, f"{lines}\n{answer}")
     must(lines["gzip"].startswith("502 ") and "response-encoded" in lines["gzip"], str(lines))
     kept = list(files(bundle(bench, answer))) + [("stdout", answer.stdout.encode())]
@@ -191,7 +191,7 @@ def test_secret_returned_by_another_host_is_redacted(bench):
 
 
 def guest_files(pid):
-    """Small files that the guest wrote, through its root."""
+    """Returns files that the guest wrote, read through /proc/<pid>/root."""
     places = []
     for root in ("/tmp", "/workspace", "/home", "/run"):
         places += files(f"/proc/{pid}/root{root}")
@@ -234,7 +234,7 @@ def test_secret_in_the_patch_blocks_the_run(bench):
 
 
 def test_same_user_cannot_read_runner_memory_or_core_file(bench):
-    # As the owner from the start: a process that only became it is closed by the kernel anyway.
+    # Started as the owner: after a setuid change the kernel makes a process non-dumpable anyway.
     user = ["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups"]
     control = subprocess.Popen([*user, "sleep", "60"], env={"API_KEY": VALUE, "PATH": "/usr/bin:/bin"})
 
@@ -248,14 +248,14 @@ def test_same_user_cannot_read_runner_memory_or_core_file(bench):
         with open(f"/proc/{runner}/limits", encoding="ascii") as file:
             limit = next(line for line in file if "core file" in line).split()[4]
         must(limit != "0", "the runner's limit on core files would answer for it")
-        # A core file is written before its process is gone.
+        # The kernel writes a core file before the process disappears.
         kill_and_wait(runner, number=signal.SIGABRT)
         return answers, cores()
 
     def cores():
         return [name for name in os.listdir(writable) if name.startswith("core")]
 
-    # Where everybody may write, with room for core files: only the process itself can forbid one.
+    # A world-writable working directory and no core limit: only PR_SET_DUMPABLE prevents a core file.
     writable, before = tempfile.mkdtemp(dir=bench.directory), os.getcwd()
     os.chmod(writable, 0o777)
     os.chdir(writable)

@@ -1,6 +1,4 @@
 """Episodes: steps, observations, resets and snapshots of a held sandbox, and the trace in its bundle.
-
-Needs the exports of `make env`. Last line: `episodes: N passed, N failed`.
 """
 
 import base64
@@ -20,7 +18,7 @@ DIGITS = set("0123456789abcdef")
 
 
 class Episode:
-    """One sandbox, asked through the command line."""
+    """One episode, used through the command line."""
 
     def __init__(self, bench, source, *arguments):
         self.bench = bench
@@ -37,7 +35,7 @@ class Episode:
         return self.ask("step", "--command", command, *pairs, *flags)
 
     def close(self):
-        """What `close` answers. It waits for the end of the cleanup, which comes after the terminal record."""
+        """Closes the episode and returns the document. `close` waits for the cleanup, which follows the terminal record."""
         closed = self.ask("close").expect(0).json
         later = self.bench.call("runs", "status", self.id, "--state", self.bench.state, "--site", self.bench.site, "--json").expect(0).json
         must(closed["record"]["lifecycle"]["cleanup"]["status"] == "succeeded" and later == closed["record"], json.dumps([closed["record"], later]))
@@ -45,7 +43,7 @@ class Episode:
 
 
 def verifiers(bench, directory):
-    """What both verifiers say of a bundle."""
+    """Verifies a bundle with `artifacts verify` and with the conformance verifier."""
     own = bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").exit
     other = subprocess.run([sys.executable, os.path.join(ROOT, "conformance", "verify_bundle.py")], input=directory + "\n", capture_output=True,
                            text=True, check=True)
@@ -61,7 +59,7 @@ def digest(payload):
 
 
 def test_episode_trace_digests_and_bundle_verify(bench):
-    """Two steps, one with an observation, one that fails; the digests computed again here; both verifiers; a bent trace."""
+    """Two steps, one with an observation, one that fails. Recomputes the digests; both verifiers reject an altered trace."""
     episode = Episode(bench, bench.source("episode"))
     one = episode.step("wordpress.run-php", "code=update_option('episode_case', 'seen'); echo 41 + 1;", "--observe",
                        json.dumps({"type": "wordpress-state", "sections": ["options"], "optionNames": ["episode_case"]})).expect(0).json
@@ -74,7 +72,7 @@ def test_episode_trace_digests_and_bundle_verify(bench):
         "command": "command-agent-run", "metadata": {"why": "a test"},
         "args": ["command=sh", "args-json=" + json.dumps(["-c", "echo changed > changed.txt; exit 3"])]})).expect(0).json
     must(two["index"] == 1 and two["execution"]["exitCode"] == 3 and two["action"]["metadata"] == {"why": "a test"}, json.dumps(two)[:900])
-    # What could not be executed is no step.
+    # A command that cannot be executed adds no step.
     episode.step("wordpress.no-such-command").expect(126, "runtime-command-disallowed")
     trace = episode.ask("trace").expect(0).json
     must([step["index"] for step in trace["steps"]] == [0, 1] and trace["reset"]["id"] == f"{episode.id}:reset:0", json.dumps(trace)[:600])
@@ -92,7 +90,7 @@ def test_episode_trace_digests_and_bundle_verify(bench):
     with open(os.path.join(directory, "files", "runtime-episode.jsonl"), encoding="utf-8") as file:
         must([json.loads(line)["type"] for line in file] == ["episode.reset", "episode.step", "episode.step"], "the records")
     must(verifiers(bench, directory)[:2] == (True, True), str(verifiers(bench, directory)))
-    # A trace that is bent, with its place in the manifest made good, verifies nowhere.
+    # An altered trace with a corrected manifest digest must not verify.
     bent = os.path.join(bench.directory, "bent")
     shutil.copytree(directory, bent)
     for path in [os.path.join(d, n) for d, _, names in os.walk(bent) for n in names]:
@@ -110,11 +108,11 @@ def test_episode_trace_digests_and_bundle_verify(bench):
         json.dump(manifest, file)
     answer = bench.call("artifacts", "verify", "--bundle", bent, "--json")
     must(answer.exit == 1 and "episode trace is invalid" in answer.stdout, str(answer))
-    must(not verifiers(bench, bent)[1], "the other verifier takes it")
+    must(not verifiers(bench, bent)[1], "the conformance verifier accepts the altered trace")
 
 
 def test_observation_types_return_their_data_or_are_refused(bench):
-    """Every type that is offered; people and secrets stay unnamed; what is not offered is refused."""
+    """Every observation type; user names and secrets are masked; unknown types are refused."""
     source = bench.source("seen")
     episode = Episode(bench, source)
     look = lambda spec: episode.ask("observe", json.dumps(spec) if isinstance(spec, dict) else spec)  # noqa: E731
@@ -158,7 +156,7 @@ def test_observation_types_return_their_data_or_are_refused(bench):
 
 
 def test_reset_starts_a_fresh_guest_and_trace(bench):
-    """The fresh guest knows nothing of the one before; the trace neither, the records do. Snapshots are in it."""
+    """The fresh guest and the trace have nothing from before the reset; the episode records have, snapshots included."""
     episode = Episode(bench, bench.source("anew"))
     episode.step("wordpress.run-php", "code=update_option('episode_case', 'before'); file_put_contents('/workspace/plugin/x.txt', 'x');").expect(0)
     kept = episode.ask("snapshot", "first").expect(0).json
@@ -178,7 +176,7 @@ def test_reset_starts_a_fresh_guest_and_trace(bench):
 
 
 def test_secret_shaped_value_is_redacted_in_the_trace(bench):
-    """A value that looks like a key is taken out before it is digested; the source stays as it was."""
+    """A value that looks like a key is redacted before digests are computed; the source stays unchanged."""
     source = bench.source("secret")
     before = tree(source)
     episode = Episode(bench, source)

@@ -29,8 +29,8 @@ from harness.fastcgi import Request
 FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
 USER = "www-data"
 SITE = "site-1"
-# Anything of a run must go by itself when its caller does. How soon is promised as well, and held against all
-# cleanup_seconds of these cases together: a single one may meet a processor or a disk that stands still for seconds.
+# Seconds until everything of a run must have disappeared after its caller ended, and the bound on the median over
+# all cases. A single run may take longer when the processor or the disk stalls.
 TIMEOUT_SECONDS = 30
 MEDIAN_LIMIT_SECONDS = 2
 

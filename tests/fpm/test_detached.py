@@ -56,7 +56,7 @@ def test_long_run_returns_its_handle_after_20_seconds(world):
     handle = answer.json
     must(handle["schema"] == "wp-codebox/run-handle/v1" and handle["success"] is True, handle)
     must(handle.get("sandbox_session_id") == "outer-1", "the caller's own id is not echoed")
-    must(get(world, handle["run_id"]).json["run"]["status"] == "running", "it goes on")
+    must(get(world, handle["run_id"]).json["run"]["status"] == "running", "the run did not continue after the handle")
     world.wake()
     ended = await_end(world, handle["run_id"])
     must(ended["run"]["outcome"] == "succeeded", ended["run"])

@@ -32,8 +32,8 @@ ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor"
 WORKERS = 4
 # Longer than any case: the agent continues only when the case kills this sleep.
 SLEEP = "sleep 300"
-# What is left of a run must go by itself. How soon is promised as well, and held against all cleanup_seconds of this
-# suite together: a single one may meet a processor or a disk that stands still for seconds.
+# Seconds until everything of an ended run must have disappeared, and the bound on the median over all runs of
+# the suite. A single run may take longer when the processor or the disk stalls.
 TIMEOUT_SECONDS = 30
 MEDIAN_LIMIT_SECONDS = 2
 

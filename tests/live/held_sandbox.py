@@ -35,7 +35,7 @@ class Bench:
             self.await_end(run)
         shutil.rmtree(self.work, ignore_errors=True)
 
-    # Commands of the product.
+    # Command line calls.
 
     def argv(self, *args):
         """Inserts `--state` before a `--`, because arguments after it belong to the guest program."""
@@ -70,7 +70,7 @@ class Bench:
         more.setdefault("input", "")
         return self.call("exec", *args, **more)
 
-    # What the registry knows.
+    # Run registry.
 
     def directory(self, run):
         return os.path.join(self.env["CODEBOX_STATE"], "sites", "cli", "runs", run)
@@ -98,7 +98,7 @@ class Bench:
             credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         return int.from_bytes(credentials[:4], "little")
 
-    # The control socket, without the command line.
+    # Direct access to the control socket.
 
     def connect(self, run):
         return live.connect(self.directory(run), 60)

@@ -1,6 +1,6 @@
-"""Which neighbour goes on undisturbed under which attack, in which mode: data, and two ways to look into it."""
+"""Data: which neighbours must stay undisturbed under which attack in which mode."""
 
-# What is measured beside an attack, and how many times in one round where that is cheap.
+# Neighbours measured during an attack, and the number of calls per round for cheap ones.
 WEB = "web"        # a web server under the uid of the state directory's owner
 EXEC = "exec"      # a program in a held sandbox of another site
 RUN = "run"        # a new run of a third site
@@ -10,12 +10,12 @@ SYNC = "sync"      # fsync of a file that a host program has just written
 END = "end"        # the attacker's own sandbox can be ended
 TIMES = {WEB: 5, SYNC: 5}
 
-# Absolute allowance in seconds, on top of twice the quiet median. A follower that gets no inotify
-# instance looks into the journal again and again instead.
+# Absolute allowance in seconds on top of twice the median without attack. A follower without an inotify
+# instance polls the journal.
 ALLOWANCE = {WEB: 0.02, EXEC: 0.15, RUN: 0.4, FOLLOW: 2.5, HOST: 0.05, SYNC: 0.5, END: 8.0}
 
-# Classes: what is taken, what else is measured, for how many seconds the attack may go on, what an
-# attack that worked prints outside of a sandbox, and what another process of its user then gets.
+# Classes: exhausted resource, additional neighbours, seconds that the attack may last, output of a working
+# attack outside a sandbox, and the error that another process of its user then gets.
 CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
     {"id": "neighbours-epoll", "takes": "epoll watches, until ENOSPC", "beside": (), "seconds": 14,
      "outside": "full ENOSPC", "then": "ENOSPC"},
@@ -45,7 +45,7 @@ CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
      "outside": "storm", "then": None},
 )}
 
-# What the report's axis `identity` says in each mode.
+# Value of the report's axis `identity` in each mode.
 MODES = {
     "own": "enforced",
     "socket": "enforced",
@@ -55,11 +55,11 @@ MODES = {
     "reduced": "best-effort",
 }
 IDENTITY_OF_ITS_OWN = ("own", "socket", "subuid")
-# Modes in which this suite's runs have a memory group: only root can make one here.
+# Modes in which the runs have a memory cgroup: only root can create one here.
 GROUPED = ("own", "socket", "shared", "reduced")
 
-# Where the guest has the kernel uid of the state's owner, these attacks stop these neighbours of the
-# same uid. All others go on in each mode.
+# With the kernel uid of the state's owner, these attacks may stop these neighbours of the same uid. All other
+# neighbours must continue in each mode.
 PIPES = "pipe pages are counted per kernel uid and have no limit per namespace or process"
 UNPROTECTED = {
     ("epoll", "alone"): ((WEB, EXEC, RUN), "watches are counted per kernel uid, without a memory group nothing sees what they cost, "
@@ -70,15 +70,15 @@ UNPROTECTED = {
     ("inotify", "reduced"): ((WEB,), "instances are limited per user namespace, and at this level there is none"),
 }
 
-# A storm of fsync must not reach the disk. Other programs flush it, too: so many flushes meanwhile, or
-# one for ten calls of the storm, say nothing.
+# A storm of fsync must not reach the disk. Other programs flush the disk, too, so this many flushes, or one per
+# ten calls, are tolerated.
 FLUSHES_OF_OTHERS = 500
 CALLS_FOR_A_FLUSH = 10
-# At this level a run copies a WordPress and takes long: rounds before and beside an attack.
+# Rounds before and during an attack at level reduced, where a run copies a WordPress and takes long.
 ROUNDS = {"reduced": (1, 2)}
 USUAL_ROUNDS = (2, 3)
 
-# What the attacker itself may have come to: patterns that its lines must or must not match.
+# Patterns that the attacker's output lines must or must not match.
 REFUSED = r"refused (EPERM|ENOSYS|EMFILE|EACCES)"
 ATTACKER = {
     "queues": {"all": ("must", REFUSED)},
@@ -90,12 +90,12 @@ ATTACKER = {
 
 
 def neighbours(attack, mode):
-    """Who must go on, who need not, and why."""
+    """Returns the neighbours that must continue, those that need not, and the reason."""
     stopped, reason = UNPROTECTED.get((attack, mode), ((), None))
     return [who for who in (WEB, EXEC, RUN, *CLASSES[attack]["beside"]) if who not in stopped], stopped, reason
 
 
 def demand(attack, mode):
-    """What the attacker's lines must or must not hold."""
+    """Returns the patterns that the attacker's output must and must not match."""
     rules = ATTACKER.get(attack, {})
     return rules.get(mode) or rules.get("all")

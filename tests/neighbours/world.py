@@ -1,7 +1,7 @@
-"""The programs, users and directories of this suite, and how each mode starts runs.
+"""Programs, users and directories of this suite, and how each mode starts runs.
 
-Everything that is used up belongs to users that exist for one call of the suite only: the host's
-own users and the state directories of other suites lose nothing.
+The attacks exhaust resources of users that exist only for one call of the suite, so the host's
+own users and other suites' state directories are unaffected.
 """
 
 import contextlib
@@ -30,15 +30,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 GUEST_IDS = "1800000000:64"
 SUBORDINATE = (1810000000, 64)
-# Above what a guest may have in flight, below what many servers are given.
+# Above the guest's own limit, below the limit of many servers.
 FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
-# For what takes a fraction of a second; a disturbed neighbour may hang.
+# Timeout in seconds of calls that normally take a fraction of a second; a disturbed neighbour may hang.
 TIMEOUT_SECONDS = 30
 # Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
 AS_USER = ("subuid", "alone")
-# Epoll watches that the suite leaves its user.
+# Epoll watches that stay free for the suite's user.
 WATCHES_LEFT = 1000000
 PROFILE = """id: profile.neighbours
 version: 1.0.0
@@ -50,7 +50,7 @@ ttl: {{ default: 10m, max: 10m, idle_reap: null }}
 
 
 def owner(path):
-    """Of a process; none when it has gone."""
+    """Returns the uid of a /proc entry, None when the process has ended."""
     with contextlib.suppress(OSError):
         return os.stat(path).st_uid
     return None
@@ -60,13 +60,13 @@ class World:
     def __init__(self, environment):
         self.environment = environment
         self.directory = tempfile.mkdtemp(prefix="codebox-neighbours.")
-        # A guest at level reduced is a tree of thousands of files, made anew for each run: in memory where programs may lie there.
+        # At level reduced each run copies thousands of files, so the directory is in memory where /dev/shm is not noexec.
         in_memory = subprocess.run(["findmnt", "-n", "-o", "OPTIONS", "-T", "/dev/shm"], capture_output=True, text=True, check=False).stdout
         self.quick = tempfile.mkdtemp(prefix="codebox-neighbours.", dir="/dev/shm") if in_memory and "noexec" not in in_memory else self.directory
         for path in (self.directory, self.quick):
             os.chmod(path, 0o755)
         self.template = None
-        # A number that no user of a host and no other call of this suite has.
+        # A uid that no host user and no other call of this suite has.
         self.uid = 61000 + os.getpid() % 3000
         users = {uid for uid in map(owner, glob.glob("/proc/[0-9]*")) if uid is not None}
         must(self.uid not in users, f"processes of the user {self.uid} are alive")
@@ -77,7 +77,7 @@ class World:
                                                              check=True).stdout
 
     def reserve(self):
-        """Takes most of the user's epoll watches, so that an attack needs a second for the rest, not ten."""
+        """Takes most of the user's epoll watches, so that an attack exhausts the rest in a second instead of ten."""
         with open("/proc/sys/fs/epoll/max_user_watches", encoding="ascii") as file:
             surplus = int(file.read()) - WATCHES_LEFT
         holder = self.outside(self.uid, "attack", "epoll", "1000", str(surplus), cwd=self.directory)
@@ -103,7 +103,7 @@ class World:
         os.chown(path, uid, uid)
 
     def outside(self, uid, *words, **options):
-        """The program outside of every sandbox, as this user."""
+        """Starts the attack program outside any sandbox as this user."""
         return subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", self.program, *words],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, env=PATH, **options)
 
@@ -116,7 +116,7 @@ class World:
 
 
 def line_of(process, pattern, seconds):
-    """The first line of its output that matches, or none in this time."""
+    """Returns the first output line that matches, None after `seconds`."""
     end = time.monotonic() + seconds
     text = b""
     while (left := end - time.monotonic()) > 0 and select.select([process.stdout], [], [], left)[0]:
@@ -131,7 +131,7 @@ def line_of(process, pattern, seconds):
 
 
 def ended(process):
-    """Ends a child whatever it does, and waits for it."""
+    """Kills a child process and waits for it."""
     process.kill()
     process.wait(60)
     if process.stdout:
@@ -139,7 +139,7 @@ def ended(process):
 
 
 class Site:
-    """What `frames.SupervisorClient` needs to know of a workplace, for one site of a mode."""
+    """The attributes of a bench that `frames.SupervisorClient` uses, for one site of a mode."""
 
     def __init__(self, mode, site):
         self.environment, self.state, self.site = mode.world.environment, mode.state, site
@@ -150,7 +150,7 @@ class Site:
 
 
 class Mode:
-    """One way of starting runs: as root, through a socket, as a user, with or without an identity of the guest's own."""
+    """One way of starting runs: as root, through a socket, or as a user, with own or shared guest identity."""
 
     def __init__(self, world, name):
         self.world, self.name = world, name
@@ -167,7 +167,7 @@ class Mode:
         self.prefix, self.options, self.activator, self.number = [], [], None, 0
 
     def state_directory(self):
-        """Of its own for each owner, and for level reduced; the template that takes seconds is built once and copied."""
+        """Creates a state directory per owner and for level reduced. The template is built once and copied."""
         name = f"state-{self.name}" if self.name in ("reduced", *AS_USER) else "state"
         path = os.path.join(self.world.quick if self.name == "reduced" else self.world.directory, name)
         if not os.path.exists(path):
@@ -192,7 +192,7 @@ class Mode:
             ids = SUBORDINATE if self.name == "subuid" else None
             self.prefix = self.stack.enter_context(temporary_user(self.uid, ids, self.base))
         if self.name == "socket":
-            # The unit's process starts as root; systemd-socket-activate passes a bare environment on.
+            # As in the unit, the process starts as root; systemd-socket-activate passes an empty environment.
             self.activator = self.stack.enter_context(Activator(
                 Service(world, self), "env", f"WP_CODEBOX_GUEST_IDS={GUEST_IDS}", world.environment["CODEBOX"], "supervise"))
         self.server = self.serve()
@@ -207,7 +207,7 @@ class Mode:
         self.stack.close()
 
     def serve(self):
-        """The web server; answers its port."""
+        """Starts the web server and returns its port."""
         server = self.world.outside(self.uid, "serve", cwd=self.world.directory,
                                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_OF_THE_SERVER,) * 2))
         self.stack.callback(ended, server)
@@ -216,8 +216,8 @@ class Mode:
     # The command line.
 
     def limits(self):
-        """MiB of memory and of disk for an attacker. Where its uid is shared a limit that counts what the
-        kernel holds for it comes before the budget of watches ends; the group alone, memory and disk, does not."""
+        """Returns memory and disk limits of an attacker in MiB. With a shared uid, the kernel memory limit is reached
+        before the watches run out; the cgroup limit of memory plus disk is not."""
         shares = (20, 5) if self.name in IDENTITY_OF_ITS_OWN else (8, 5)
         return tuple((WATCHES_LEFT * WATCH >> 20) * share // 10 for share in shares)
 
@@ -231,13 +231,13 @@ class Mode:
                                 stderr=subprocess.STDOUT, env=PATH, cwd=self.base, preexec_fn=self.prepare)
 
     def prepare(self):
-        """Runs in the child: the soft limit that a login or a service has by default, whatever this suite was started with."""
+        """Runs in the child: sets the default soft limit of a login or service, independent of this suite's own."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         if self.name == "reduced":
             forbid_user_namespaces()
 
     def call(self, *words, seconds=TIMEOUT_SECONDS):
-        """Output of a call that must succeed in this time."""
+        """Returns the output of a call that must succeed within `seconds`."""
         process = self.start(*words)
         try:
             text = process.communicate(timeout=seconds)[0].decode(errors="replace")
@@ -254,7 +254,7 @@ class Mode:
                 "--mount", f"{self.live}:/workspace/live:readonly", *reduced, *more, "--agent-command", command]
 
     def converse(self, site, command, **changes):
-        """The same through the socket, as a process of the state's owner asks."""
+        """Runs a command through the socket as the state's owner."""
         run = SupervisorClient(Site(self, site), command)
         run.request.update({"agent": {"kind": "command", "argv": command.split()}, **changes})
         run.request["mounts"] = [{"source": self.mount, "target": "/workspace/attack", "mode": "readwrite"},
@@ -269,10 +269,10 @@ class Mode:
         run.socket.settimeout(30)
         return run.accepted()
 
-    # What neighbours do; each raises Failed when it is refused.
+    # Actions of neighbours; each raises Failed when it is refused.
 
     def hold(self, site):
-        """A held sandbox; answers its id."""
+        """Starts a held sandbox and returns its id."""
         if self.activator:
             run = self.converse(site, "true", mode="detached", hold={"ttl_ms": 600000, "max_ttl_ms": 600000})
             run.close()
@@ -293,7 +293,7 @@ class Mode:
 
     @property
     def gone(self):
-        """An earlier attack has ended the held sandbox."""
+        """Whether an earlier attack has ended the held sandbox."""
         return not glob.glob(f"{self.state}/sites/other/active/{self.held}")
 
     def new_run(self, *more, seconds=TIMEOUT_SECONDS):
@@ -318,12 +318,12 @@ class Mode:
         must(b"200 OK" in answer, "the web server lacks " + answer.decode().strip().split("\n")[-1])
 
     def follow(self):
-        """An event of the held sandbox reaches a follower that came after the attack."""
+        """Checks that an event of the held sandbox reaches a follower that started after the attack."""
         word = f"word-{time.monotonic_ns()}"
         follower = self.start("runs", "events", self.held, "--state", self.state, "--site", "other", "--follow", "--json")
         try:
             self.exec(word)
-            must(line_of(follower, f".*{word}", TIMEOUT_SECONDS), "the follower ended or did not hear of an event")
+            must(line_of(follower, f".*{word}", TIMEOUT_SECONDS), "the follower ended or did not print the event")
         finally:
             ended(follower)
 
@@ -338,7 +338,7 @@ class Mode:
             file.flush()
             os.fsync(file.fileno())
 
-    # The end of things.
+    # Cleanup.
 
     def cancel(self, site, run):
         with contextlib.suppress(Failed):
@@ -348,7 +348,7 @@ class Mode:
         return glob.glob(f"{self.state}/sites/{site}/active/*")
 
     def settle(self, seconds, site="*"):
-        """Waits until no run of the site is alive; kills what stays, by the number that holds its lease."""
+        """Waits until no run of the site is alive; kills the holders of the remaining leases."""
         deadline = time.monotonic() + seconds
         while self.unsettled(site):
             if time.monotonic() > deadline:
@@ -360,14 +360,14 @@ class Mode:
 
 
 class Service:
-    """What `service_cases.Activator` needs to know of a workplace."""
+    """The attributes of a bench that `service.Activator` uses."""
 
     def __init__(self, world, mode):
         self.environment, self.directory = world.environment, mode.base
 
 
 def kill_supervisor(marker):
-    """The process that holds the lock of a marker in `active/`."""
+    """Kills the process that holds the lock of a marker in `active/`."""
     with contextlib.suppress(OSError, ValueError):
         inode = str(os.stat(marker).st_ino)
         with open("/proc/locks", encoding="ascii") as table:

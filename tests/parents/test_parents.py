@@ -1,4 +1,4 @@
-"""The cases: the whole path on each parent, an old WordPress, and a site whose extension is missing or stale."""
+"""The full workflow on each parent site, an old WordPress, and a site whose extension is missing or stale."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def whole_path(world, version, database):
     refused = site.wp("codebox", "artifacts", "apply", run_id, "--approved-files=not-there.php")
     must(refused.exit != 0 and "wp_codebox_approved_files_invalid" in refused.err, str(refused))
 
-    # Through the ability and REST as an administrator, the way a screen does it.
+    # Through REST as an administrator, as the admin screen does.
     listed = json.loads(site.eval(
         "wp_set_current_user( 1 ); $r = new WP_REST_Request( 'GET', '/wp-abilities/v1/abilities/wp-codebox/list-artifacts/run' );"
         "$a = rest_do_request( $r ); echo wp_json_encode( [ $a->get_status(), $a->get_data() ] );"))
@@ -51,7 +51,7 @@ def whole_path(world, version, database):
     conflict = site.wp("codebox", "artifacts", "apply", run_id, "--approved-files=sample.php")
     must(conflict.exit == 1 and "wp_codebox_apply_conflict" in conflict.err, str(conflict))
 
-    # Options of every shape survive this database.
+    # Options with non-ASCII keys, quotes and backslashes survive this database.
     options = {"wp_codebox_agents": {"größe": None, "a": {"command": "php 'ü' \\\\x", "success_codes": [0, 3]}}}
     del options["wp_codebox_agents"]["größe"]
     site.wp("option", "update", "wp_codebox_agents", json.dumps(options["wp_codebox_agents"]), "--format=json").expect()
@@ -65,9 +65,9 @@ def whole_path(world, version, database):
 
 
 def quiet(site):
-    """Nothing of ours, or caused by ours, is in the debug log."""
+    """Checks that the debug log has no line of or about this plugin."""
     lines = [line for line in site.complaints().splitlines() if re.search(r"codebox|host-plugin", line) and "mu-plugins/sqlite" not in line]
-    # The scratch directory itself is called after this project.
+    # The scratch directory's name contains the project's name.
     lines = [line for line in lines if re.search(r"codebox|host-plugin", line.replace(str(site.path), "").replace(str(site.world.work), ""))]
     must(not lines, "debug.log:\n" + "\n".join(lines[:10]))
 
@@ -93,7 +93,7 @@ def test_full_workflow_on_debian_wordpress_with_sqlite(world):
 
 
 def test_multisite_network_partitions_runs_by_blog(world):
-    """A network on MariaDB: two blogs, two partitions; uninstalling reaches both."""
+    """A multisite network on MariaDB: each blog has its own runs, and uninstalling cleans both."""
     site = world.site("provisioned", "mariadb")
     (site.path / SAMPLE / "sample.php").write_text((site.path / SAMPLE / "sample.php").read_text().replace("hello", "helo"))
     site.wp("core", "multisite-convert", "--title=Network").expect()
@@ -122,7 +122,7 @@ def too_old(world, database):
     site.wp("plugin", "activate", "sample").expect()
     refused = site.wp("plugin", "activate", "wp-codebox")
     must(refused.exit != 0 and "6.9" in refused.err, str(refused))
-    # Active all the same: the site was newer once, or somebody edited the option.
+    # The plugin can be active nevertheless: after a WordPress downgrade, or by an edited option.
     site.eval("update_option( 'active_plugins', array_merge( get_option( 'active_plugins' ), [ 'wp-codebox/wp-codebox.php' ] ) );")
     site.forget_complaints()
 
@@ -196,14 +196,13 @@ def answers(site, extension):
 
 
 def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
-    """Extension missing, then stale: each public answer is the same byte for byte, each admin page works and says what to do."""
+    """Extension missing, then stale: public responses stay equal byte for byte; admin pages work and name the fix."""
     site = world.site("provisioned", "sqlite")
     site.wp("plugin", "deactivate", "--all", extension=False).expect()
     site.wp("plugin", "activate", "sample", extension=False).expect()
     site.wp("cron", "event", "run", "--due-now", extension=False)
     answers(site, False)
-    # Its first visitors made WordPress plan things for a minute later: done now, they are not due in the
-    # middle of the comparison.
+    # The first visits scheduled cron events a minute ahead. Running them now keeps them out of the comparison.
     site.wp("cron", "event", "run", "--all", extension=False).expect()
     left = [row["hook"] for row in site.wp("cron", "event", "list", "--format=json", extension=False).expect().json]
     must("wp_update_comment_type_batch" not in left, f"planned still: {left}")
@@ -232,13 +231,13 @@ def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
         must(stale.exit == 125 and "wp_codebox_extension_stale" in stale.err, str(stale))
     finally:
         manifest.write_text(text)
-    # Positive control: with a fitting extension nothing is said, and the public answers are still the same.
+    # Control: with a matching extension there is no notice, and the public responses stay equal.
     fitting = answers(site, True)
     for page in ("admin /wp-admin/", "admin /wp-admin/plugins.php"):
         must("Codebox cannot run" not in fitting[page][1], f"{page} complains about a fitting extension")
     for name in REQUESTS:
         must(fitting[name] == without[name], f"{name} differs with the extension:\n{difference(without[name][1], fitting[name][1])}")
-    # And the comparison sees a plugin that does change an answer.
+    # Control: the comparison detects a plugin that changes a response.
     (site.path / "wp-content/mu-plugins/visible.php").write_text("<?php add_action( 'wp_head', static function () { echo '<meta name=\"seen\">'; } );")
     must(answers(site, False)["/"] != without["/"], "the comparison sees nothing")
     (site.path / "wp-content/mu-plugins/visible.php").unlink()
@@ -246,6 +245,6 @@ def test_missing_or_stale_extension_leaves_public_pages_unchanged(world):
 
 
 def difference(one, two):
-    """Where two texts part."""
+    """Returns the context of the first difference between two texts."""
     at = next((index for index, (a, b) in enumerate(zip(one, two)) if a != b), min(len(one), len(two)))
     return f"…{one[max(0, at - 80):at + 120]!r}\n…{two[max(0, at - 80):at + 120]!r}"

@@ -24,7 +24,7 @@ ROOT = HERE.parent.parent
 
 
 class Call:
-    """What a command answered."""
+    """Exit status and output of one command."""
 
     def __init__(self, arguments, done):
         self.arguments, self.exit = arguments, done.returncode
@@ -46,7 +46,7 @@ class Call:
 
 
 class MariaDb:
-    """A database server of these tests alone."""
+    """A MariaDB server for these tests only."""
 
     def __init__(self, work):
         self.home = work / "mariadb"
@@ -82,13 +82,13 @@ class MariaDb:
             time.sleep(0.2)
 
     def query(self, sql, quiet=False):
-        """Rows as text."""
+        """Returns rows as text."""
         done = subprocess.run(["mariadb", "--no-defaults", f"--socket={self.socket}", "-uroot", "-N", "-e", sql], capture_output=True, check=False)
         must(quiet or done.returncode == 0, f"{sql}: {done.stderr.decode()}")
         return done.stdout.decode() if done.returncode == 0 else ""
 
     def stop(self):
-        """Stops it, by process id."""
+        """Stops the server by its process id."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             try:
@@ -150,15 +150,15 @@ class Site:
         return Call(arguments, done)
 
     def eval(self, code, extension=True):
-        """What a line of PHP prints inside this site."""
+        """Returns the output of PHP code in this site."""
         return self.wp("eval", code, extension=extension).expect().out
 
     def complaints(self):
-        """What PHP or WordPress noted, of anything."""
+        """Returns the debug log."""
         return self.log.read_text() if self.log.exists() else ""
 
     def forget_complaints(self):
-        """Starts the log anew."""
+        """Empties the debug log."""
         self.log.unlink(missing_ok=True)
 
     def serve(self, extension=True):
@@ -178,7 +178,7 @@ class Server:
                 [site.world.env["CODEBOX_PHP"], *flags, "-S", "127.0.0.1:0", "-t", str(site.path)],
                 stdout=out, stderr=out, start_new_session=True, env=dict(os.environ, PHP_CLI_SERVER_WORKERS="2"),
             )
-        # The kernel chooses the port and the server says which: one that was free before could be somebody else's by then.
+        # Port 0 lets the kernel choose and the server print the port, because a port probed earlier may be taken by then.
         until = time.monotonic() + 60
         while not (found := re.search(r"Development Server \(http://127\.0\.0\.1:(\d+)\) started", log.read_text())):
             must(self.process.poll() is None and time.monotonic() < until, f"PHP's server did not start\n{log.read_text()[-1000:]}")
@@ -207,7 +207,7 @@ class Server:
             return answer.status, answer.read().decode("utf-8", "replace")
 
     def log_in(self):
-        """As the administrator."""
+        """Logs in as the administrator."""
         self.cookies = "wordpress_test_cookie=WP%20Cookie%20check"
         status, body = self.get("/wp-login.php", f"log=admin&pwd={self.site.password}&testcookie=1&wp-submit=1".encode())
         must(status == 302 and "wordpress_logged_in" in self.cookies, f"cannot log in: {status} {body[:500]}")
@@ -215,14 +215,14 @@ class Server:
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer."""
+    """Returns redirects instead of following them."""
 
     def redirect_request(self, *_):
         return None
 
 
 class World:
-    """What all cases share."""
+    """Scratch directory, WordPress copies, sites and database server of all cases."""
 
     def __init__(self, env):
         self.env = env
@@ -277,7 +277,7 @@ class World:
         return core
 
     def site(self, version, database):
-        """A site, made once."""
+        """Returns a site, created at first use."""
         name = f"{version}-{database}"
         if name not in self.sites:
             self.sites[name] = Site(self, name, self.core(version), database)

@@ -1,4 +1,4 @@
-"""Sandboxes held for a preview: those that several cases share end with the process."""
+"""Fixture that cancels the shared preview sandboxes at the end of the process."""
 
 import pytest
 

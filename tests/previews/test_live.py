@@ -1,4 +1,4 @@
-"""A preview while other things happen to its sandbox, and where there can be none."""
+"""Previews during commands, restores and resets, and their refusal at level reduced."""
 
 import re
 import threading
@@ -10,7 +10,7 @@ from harness.reduced import policy, run_without_userns
 
 
 def shared(bench):
-    """One held sandbox, and its run."""
+    """Returns the shared held sandbox and its run id."""
     held = previews.shared("live", lambda: HeldPreview(bench, "--mount", f"{bench.source('live')}:/wordpress/wp-content/plugins/sample", seconds=3000))
     held.address()
     return held, held.run_id()
@@ -35,7 +35,7 @@ def title(port):
 
 
 def test_preview_answers_visitors_while_a_command_runs(bench):
-    """Silent and talkative commands, which end only when three visitors were answered meanwhile."""
+    """Commands with and without output, which end only after the preview has answered three visitors."""
     port = shared(bench)[0].port
     place = "/wp-content/plugins/sample/lib"
     visit = "<?php file_put_contents( __DIR__ . '/seen', 'v', FILE_APPEND );"
@@ -82,7 +82,7 @@ def test_preview_and_browser_are_refused_at_level_reduced(bench):
     ):
         refused = run_without_userns(bench, *mount, *asked, *allowed)
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
-        # Judged before a server is started, which would be waited for.
+        # Refused before the run starts a web server in the guest.
         must("reduced" in refused.stdout and "cannot be served" not in refused.stdout, str(refused))
         # The control: the same where user namespaces are allowed.
         bench.run(*mount, *asked, *allowed).expect(0)

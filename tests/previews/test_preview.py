@@ -1,4 +1,4 @@
-"""The way from a visitor to the site of a guest, and its end."""
+"""HTTP access from a visitor to the site of a guest, and the end of a preview."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from harness.previews import SETUP, HeldPreview, check_security_headers, connect
 
 
 def shared(bench):
-    """One held sandbox for the cases that only look."""
+    """Returns the held sandbox that read-only cases share."""
     port = previews.shared("port", free_port)
     held = previews.shared("preview", lambda: HeldPreview(
         bench, "--mount", f"{bench.source('shared')}:/wordpress/wp-content/plugins/sample", "--preview-port", str(port),
@@ -46,7 +46,7 @@ def test_preview_serves_pages_assets_and_hides_private_files(bench):
 
 
 def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
-    """A slug may look like one. Who answers is seen by the body: ours for a hidden file is plain text."""
+    """A WordPress slug may look like a hidden file. The proxy's own 404 is plain text, WordPress's is HTML."""
     port = shared(bench).port
     ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
     page = check_security_headers(http_request(port, "/wp-config-guide/"))
@@ -65,7 +65,7 @@ def test_wordpress_answers_for_absent_names_that_look_hidden(bench):
 
 
 def _logged_in(bench, port):
-    """The cookies of the first user of the template, whatever its name is, and the answer that set them."""
+    """Logs in as the template's first user; returns the cookies and the response that set them."""
     login = check_security_headers(http_request(port, "/wp-login.php"))
     cookies = [c.split(";")[0] for c in login.header("set-cookie")]
     form = urllib.parse.urlencode({"log": "admin", "pwd": "visitor-pass", "wp-submit": "1", "testcookie": "1"}).encode()
@@ -88,7 +88,7 @@ def test_preview_visitor_can_log_in(bench):
 
 
 def test_rest_method_override_header_deletes_a_post(bench):
-    """As the block editor does: DELETE is a POST that names the method in a header. Without the header it is an update."""
+    """The block editor sends DELETE as POST with X-HTTP-Method-Override. Without the header it is an update."""
     port = shared(bench).port
     cookies, _ = _logged_in(bench, port)
     nonce = http_request(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()
@@ -107,7 +107,7 @@ def test_preview_login_link_works_once(bench):
     port, origin = held.port, f"http://127.0.0.1:{held.port}"
     command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
     link = lambda *user: bench.call(*command, *user).expect(0).json["loginUrl"]  # noqa: E731
-    must("loginUrl" not in bench.call(*command).expect(0).json, "a login that nobody asked for")
+    must("loginUrl" not in bench.call(*command).expect(0).json, "a login URL without --login")
     replaced, first = link("--login"), link("--login")
     path = first.removeprefix(origin)
     must(path.startswith("/?preview_login="), first)
@@ -167,7 +167,7 @@ def test_preview_survives_a_flood_of_slow_connections(bench):
     must(shared(bench).process.poll() is None, "the run ended")
     for stream in slow:
         stream.close()
-    must(holds_within(lambda: _answers(port)), "nobody is answered any more")
+    must(holds_within(lambda: _answers(port)), "the preview answers no request after the flood")
 
 
 def _answers(port):
@@ -192,7 +192,7 @@ def test_taken_preview_port_refuses_the_run_at_once(bench):
 
 
 def test_preview_opens_only_with_its_token(bench):
-    """A second preview beside the first; its supervisor is killed at the end."""
+    """Starts a second preview and kills its supervisor at the end."""
     held = HeldPreview(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
                 "https://preview.example.org", seconds=600)
     link = held.address()
@@ -204,7 +204,7 @@ def test_preview_opens_only_with_its_token(bench):
     for row in status.json["runs"]:
         text = bench.call("runs", "events", (row.get("run_id") or row["runId"]), "--state", bench.state, "--site", bench.site, "--json").stdout
         must(token not in text, "the journal has the token")
-        # Other cases of this process hold previews, too: this one is known by its public address.
+        # Other cases hold previews, too; the public URL identifies this one.
         if "preview.example.org" in text:
             ports |= {int(p) for p in re.findall(r'"localUrl": "http://127.0.0.1:(\d+)"', text)}
     must(len(ports) == 1, f"ports {ports}")
@@ -232,14 +232,14 @@ def test_expired_preview_frees_its_port(bench):
     held = HeldPreview(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
                 "--command", "wordpress.run-php", "--arg", f"code=passthru('{sleeper(66)}');", "--check", "true", seconds=25)
     await_count(1, sleeper(66))
-    must(connection_refused(port), "it is open before it is held")
+    must(connection_refused(port), "the preview port is open before the hold")
     wake(sleeper(66))
     held.address()
     opened = time.monotonic()
     must(http_request(port, "/wp-login.php").status == 200, "the control")
     open_connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     while not connection_refused(port):
-        must(time.monotonic() - opened < 120, "it is open for too long")
+        must(time.monotonic() - opened < 120, "the preview port is open after its expiry")
         time.sleep(0.05)
     with socket.socket() as mine:
         mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -259,7 +259,7 @@ def test_cancelled_run_closes_its_preview(bench):
     held = shared(bench)
     port = held.port
     answer = held.cancel()
-    must(connection_refused(port), "it is open after the end")
+    must(connection_refused(port), "the preview port is open after the cancellation")
     must(answer.exit == 130, str(answer))
     preview = document(answer, "files/review.json")["preview"]
     must(preview["status"] == "closed" and preview["requests"]["refused"] >= 1, str(preview))

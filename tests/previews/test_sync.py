@@ -1,4 +1,4 @@
-"""Files into a held sandbox and out of it."""
+"""`wp-codebox sync` into and out of a held sandbox."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from harness.previews import HeldPreview, control_request
 
 
 def shared(bench):
-    """One held sandbox, and the directory it was mounted from."""
+    """Returns the shared held sandbox and its run id."""
     held = previews.shared("synced", lambda: HeldPreview(bench, "--mount", f"{bench.source('synced')}:/workspace/plugin", seconds=3000))
     held.address()
     return held, previews.shared("synced run", held.run_id)
@@ -23,7 +23,7 @@ def sync(bench, action, directory, *flags):
 
 
 def live(bench, request):
-    """One conversation with the supervisor."""
+    """Sends a request to the shared sandbox's supervisor and returns the final frame."""
     return control_request(bench, shared(bench)[1], request)
 
 
@@ -55,7 +55,7 @@ def test_sync_pushes_and_pulls_changed_files(bench):
     seen = php(bench, "echo json_encode([file_get_contents('/workspace/plugin/lib/new.php'), fileperms('/workspace/plugin/tool.sh') & 0777, file_exists('/workspace/plugin/.git')]);")
     must(json.loads(seen) == ["<?php return 2;\n", 0o755, False], seen)
     must(sync(bench, "push", directory).json["carried"] == [], "nothing changed since")
-    # There, something is made, something changed, something deleted.
+    # The sandbox creates, changes and deletes a file.
     php(bench, "$d='/workspace/plugin/'; file_put_contents($d.'lib/new.php', 'theirs'); file_put_contents($d.'made.txt', 'made'); unlink($d.'tool.sh');")
     held_back = sync(bench, "pull", directory)
     must(held_back.exit == 3, str(held_back))
@@ -86,7 +86,7 @@ def test_sync_conflict_is_refused_unless_resolved(bench):
         refused = sync(bench, action, side).expect(1, "wp_codebox_sync_conflict")
         rows = refused.json["error"]["data"]["conflicts"]
         must([r["path"] for r in rows] == ["both.txt"] and rows[0]["here"] != rows[0]["sandbox"], str(rows))
-    must(php(bench, "echo file_get_contents('/workspace/plugin/c/mine.txt');") == "one", "something was carried all the same")
+    must(php(bench, "echo file_get_contents('/workspace/plugin/c/mine.txt');") == "one", "a file was pushed in spite of the conflict")
     must(open(f"{directory}/both.txt", encoding="utf-8").read() == "ours", "overwritten")
     must(sync(bench, "status", side).exit == 1, "status shows it")
     sync(bench, "push", side, "--on-conflict", "ours").expect(0)
@@ -95,7 +95,7 @@ def test_sync_conflict_is_refused_unless_resolved(bench):
     write(f"{directory}/both.txt", "again")
     sync(bench, "pull", side, "--write-back", "--on-conflict", "theirs").expect(0)
     must(open(f"{directory}/both.txt", encoding="utf-8").read() == "theirs", "theirs")
-    # The sandbox judges by itself too.
+    # The supervisor checks `base_sha256` itself.
     answer = live(bench, {"type": "sync_in", "path": "/workspace/plugin/c/both.txt", "base64": "eA==", "base_sha256": "0" * 64})
     must(answer["type"] == "error" and answer["error"]["code"] == "wp_codebox_sync_conflict", str(answer))
     must(answer["error"]["data"]["expected"] == "0" * 64 and len(answer["error"]["data"]["found"]) == 64, str(answer))
@@ -138,8 +138,8 @@ def test_guest_swapping_directories_during_sync_reaches_no_host_file(bench):
     os.makedirs(outside, mode=0o777)
     os.chmod(outside, 0o777)
     before = tree(outside)
-    # For as long as the pushes go on, a directory of the mount is a link, and is not.
-    # Moved away under a new name each time: one that stands already could not be replaced, and the race would be over.
+    # During the pushes, the guest keeps replacing a directory of the mount with a symlink.
+    # Each rename uses a new target name, because rename cannot replace a non-empty directory.
     racer = ("$d='/workspace/plugin/race'; $i=0; $end=microtime(true)+60; while(!file_exists('/workspace/plugin/over') && microtime(true)<$end){"
              " clearstatcache(); @mkdir($d); @rename($d,$d.'.'.$i++);"
              f" @symlink(mt_rand(0,1)?'/etc':'{outside}',$d); usleep(mt_rand(0,2000)); @unlink($d); }}")
@@ -170,7 +170,7 @@ def test_sync_push_carries_two_thousand_files(bench):
 
 
 def test_sync_before_ready_waits_for_the_run_command(bench):
-    """The request is sent while the run's own command still works."""
+    """Sends the request while the run's own command is still running."""
     def running():
         rows = bench.call("runs", "list", "--state", bench.state, "--site", bench.site, "--status", "running", "--json").json["runs"]
         return {row.get("run_id") or row["runId"] for row in rows}

@@ -1,4 +1,4 @@
-"""What the cases share: writing a recipe, running it, reading what came of it."""
+"""Writes and runs recipes and reads their results."""
 
 import json
 import os
@@ -11,12 +11,12 @@ PLAIN = {"PATH": "/usr/bin:/bin"}
 
 
 def php(code):
-    """A step that runs PHP."""
+    """Returns a step that runs PHP."""
     return {"command": "wordpress.run-php", "args": [f"code={code}"]}
 
 
 def wp(line):
-    """A step that runs WP-CLI."""
+    """Returns a step that runs WP-CLI."""
     return {"command": "wordpress.wp-cli", "args": [f"command={line}"]}
 
 
@@ -44,7 +44,7 @@ def executions(answer, phase):
 
 
 def check_failed_document(answer):
-    """Nothing of a run that failed says success."""
+    """Checks that no part of a failed run's document reports success; returns the document."""
     document = answer.json
     must(document["success"] is False, f"it says success\n{answer}")
     must(answer.exit != 0, f"exit 0\n{answer}")
@@ -57,7 +57,7 @@ def check_failed_document(answer):
 
 
 def verified(bench, answer):
-    """The bundle of a run, once it verifies."""
+    """Verifies the bundle of a run and returns its directory."""
     directory = answer.json["artifacts"]["directory"]
     check = bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json")
     must(check.exit == 0 and check.json["valid"] is True, f"the bundle does not verify\n{check}")

@@ -1,4 +1,4 @@
-"""What must stop a recipe stops it, says so everywhere, and keeps what was done."""
+"""Failures that stop a recipe, how they are reported, and the changes that stay."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def test_failed_step_skips_later_steps_and_runs_after(bench):
 
 
 def test_failure_of_allowed_or_advisory_step_is_tolerated(bench):
-    """The control of the case before: the same step, allowed and as advice."""
+    """Control of the previous case: the same step with allowFailure and advisory."""
     for name in ("allowFailure", "advisory"):
         path = recipes.write(bench, f"may-{name}", [{**wp("option get no_such_option"), name: True}, php("echo 'reached';")])
         answer = recipes.run(bench, path).expect(0)
@@ -65,7 +65,7 @@ def test_recipe_run_timeout_keeps_the_changes(bench):
 
 
 def started(bench, name):
-    """A recipe that waits in its step, and the process that runs it, once it waits."""
+    """Starts a recipe whose step sleeps, waits for the step, and returns arguments and process."""
     source = bench.source(name)
     path = recipes.write(bench, name, [php("file_put_contents( '/workspace/w/made.txt', 'x' ); echo \"waiting\\n\", str_repeat( \".\\n\", 4096 ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})

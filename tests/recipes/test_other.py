@@ -1,4 +1,4 @@
-"""Judging without running, blueprints, and the workspace policy."""
+"""Validation and dry runs, blueprints, boot, and the workspace policy."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def test_workspace_policy_check_reports_violations(bench):
         file.write("x\n")
     seen = bench.call(*check, ".", "--git")
     must([(v["code"], v["path"]) for v in seen.json["violations"]] == [("ignored-path", "docs/a.log")], str(seen))
-    # A filter of the repository's own configuration would be a program that a look at it starts.
+    # A clean filter in the repository's configuration would run a program during `git status`.
     mark = os.path.join(bench.directory, "filter-ran")
     with open(os.path.join(root, ".gitattributes"), "w", encoding="utf-8") as file:
         file.write("* filter=evil\n")
@@ -119,7 +119,7 @@ def test_boot_with_blueprint_holds_the_sandbox(bench):
 
 
 def test_detached_preview_prints_its_link(bench):
-    """The command ends with the link in hand; the sandbox stays."""
+    """The command prints the link and exits; the sandbox stays."""
     place = [*bench.paths(), "--site", bench.site]
     preview = ["--preview-hold", "2m", "--preview-token"]
     mount = ["--mount", f"{bench.source()}:/workspace/plugin"]

@@ -1,4 +1,4 @@
-"""What a recipe brings along: archives, scaffolds, parts of directories, settings."""
+"""Recipe inputs: archives, scaffolds, excluded paths, settings, seeds."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ PLUGIN = "<?php\n/* Plugin Name: Packed */\nadd_shortcode( 'packed', fn() => 'fr
 
 
 def archive(bench, name, rows):
-    """A zip beside the recipe of this name; a row may be (name, content, mode)."""
+    """Writes a zip beside the recipe of this name; rows are (name, content[, mode])."""
     directory = os.path.join(bench.directory, f"recipe-{name}")
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(directory, "packed.zip")
@@ -59,7 +59,7 @@ def test_recipe_git_setting_selects_mount_repositories(bench):
     expected = {"auto": baseline, "baseline": baseline, "history": history, "left-out": baseline, "none": "", "part": baseline, "plain": "", "whole": history, "made": baseline, "unasked": ""}
     found = dict(line.split("=") for line in answer.json["executions"][-1]["stdout"].splitlines())
     must(found == expected, f"{found}")
-    # What cannot be had is refused by its path, before anything runs.
+    # An invalid `git` value is refused with its JSON path before a guest starts.
     bad = recipes.write(bench, "git", steps, inputs={"mounts": [{**mounts[0], "git": "clone"}]})
     issues = check_failed_document(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
     must([(row["code"], row["path"]) for row in issues] == [("invalid-recipe", "$.inputs.mounts[0].git")], f"{issues}")
@@ -92,7 +92,7 @@ def test_archive_without_required_digest_is_refused(bench):
 
 
 def test_archive_with_escaping_paths_links_or_bomb_is_refused(bench):
-    """Each beside the file that the control above accepts."""
+    """Each archive also contains the file that the previous case accepts."""
     good = ("packed/packed.php", PLUGIN)
     hostile = {
         "slip": [good, ("../../../../tmp/codebox-recipe-slip.php", "x")],
@@ -129,7 +129,7 @@ def test_plugin_that_fails_activation_fails_the_run(bench):
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
     document = check_failed_document(answer.expect(1, "wp_codebox_step_failed"))
     must(document["result"]["failed_phase"] == "activate_plugins", str(document["result"]))
-    # One that ends PHP with an answer of its own, and success, is not believed.
+    # A plugin that ends PHP itself with a success response does not count as activated.
     with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
         file.write("<?php\n/* Plugin Name: Broken */\nregister_activation_hook( __FILE__, fn() => wp_send_json_success() );\n")
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
@@ -149,7 +149,7 @@ def test_recipe_settings_reach_wordpress_and_php(bench):
 
 
 def test_exclude_paths_and_capture_artifacts_false_are_honoured(bench):
-    """excludePaths never reach the guest, captureArtifacts:false is written to and not captured."""
+    """excludePaths are not mounted; a mount with captureArtifacts:false is writable and not captured."""
     directory = os.path.join(bench.directory, "recipe-parts")
     for name in ("work/build/deep/a.txt", "work/lib/build/b.txt", "work/keep.txt", "scratch/a.txt"):
         path = os.path.join(directory, name)
@@ -221,7 +221,7 @@ def test_site_seed_can_create_a_multisite_network(bench):
     urls = [row["url"] for row in json.loads(listed)]
     must(urls == ["http://localhost/", "http://localhost/shop/", "http://localhost/blog/"], f"sites {urls}")
     must(shop.strip() == "The shop", f"the shop is called {shop!r}")
-    # The same without a network: WP-CLI has no sites to list.
+    # Control: without multisite WP-CLI cannot list sites.
     del seed["bootstrap"]
     alone = recipes.write(bench, "alone", steps[:1], inputs={"siteSeeds": [seed]})
     with open(os.path.join(os.path.dirname(alone), "seed.json"), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The worked recipes of the repository, each run and held against what it says of itself."""
+"""Runs the example recipes of the repository and compares each with its `metadata.expect`."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def files(directory):
 
 
 def worked(bench, name, environment=None):
-    """Runs a worked recipe and checks what every recipe must leave."""
+    """Runs an example recipe and checks document and bundle; returns answer, bundle and directory."""
     directory = os.path.join(bench.directory, f"worked-{name}")
     shutil.copytree(os.path.join(recipes.FIXTURES, name), directory)
     bench.own(directory)
@@ -94,7 +94,7 @@ def test_example_recipe_secret_stays_out_of_output_and_bundle(bench):
 
 
 def test_example_recipe_workspace_patch_applies_to_its_source(bench):
-    """The change of a workspace is a patch that applies to the directory that it was made of."""
+    """The patch of a workspace applies to its source directory."""
     answer, bundle, directory = worked(bench, "workspace")
     must(answer.json["declaredArtifacts"][0]["json"] == {"notes": open(os.path.join(directory, "notes/note.txt"), encoding="utf-8").read().strip()}, "the declared file is another")
     verification = answer.json["verification"]

@@ -1,4 +1,4 @@
-"""A held sandbox, made and asked as an operator would: by the command line and its control socket."""
+"""Creates and uses held sandboxes through the command line and the control socket."""
 
 import json
 import os
@@ -55,7 +55,7 @@ class Sandbox:
 
     @classmethod
     def of(cls, bench, run_id):
-        """One that was made elsewhere."""
+        """Wraps a sandbox that was created elsewhere."""
         box = cls.__new__(cls)
         box.bench, box.id = bench, run_id
         return box
@@ -65,12 +65,12 @@ class Sandbox:
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
     def open_request(self, request, seconds=120):
-        """A conversation that stays open; answers it and its lines."""
+        """Sends a request; returns the open connection and its line reader."""
         stream = live.send(self.directory, request, "test:socket", seconds)
         return stream, stream.makefile("rb")
 
     def ask(self, request, seconds=120):
-        """One conversation; answers its last frame."""
+        """Sends a request and returns its final frame."""
         return live.ask(self.directory, request, "test:socket", seconds)
 
     def command(self, command, *args):
@@ -91,25 +91,25 @@ class Sandbox:
         return self.do("snapshot", "--name", name).expect(0).json
 
     def end(self):
-        """Ends it; answers its result."""
+        """Destroys the sandbox and returns its result."""
         self.do("destroy").expect(0)
         with open(os.path.join(self.directory, "result.json"), encoding="utf-8") as file:
             return json.load(file)
 
     def supervisor(self):
-        """Process id of whoever holds the lease."""
+        """Returns the pid of the process that holds the lock on the lease file."""
         lease = os.stat(os.path.join(self.directory, "lease"))
         whole = f"{os.major(lease.st_dev):02x}:{os.minor(lease.st_dev):02x}:{lease.st_ino}"
-        # A table that changes while it is read may leave a row out.
+        # /proc/locks may omit a row when it changes during the read.
         for _ in range(100):
             with open("/proc/locks", encoding="ascii") as table:
                 rows = [line.split() for line in table]
             held = {row[-3]: int(row[-4]) for row in rows if "->" not in row and row[-3].split(":")[-1] == str(lease.st_ino)}
-            # Another file system may have a file of this number. Some tell of themselves by another device there.
+            # Another file system may have a file with this inode number, and some report another device in /proc/locks.
             if whole in held or len(held) == 1:
                 return held.get(whole) or held.popitem()[1]
             time.sleep(0.05)
-        raise Failed(f"nobody holds the lease: {held}")
+        raise Failed(f"no process holds the lease: {held}")
 
 
 def snapshots(bench):
@@ -117,7 +117,7 @@ def snapshots(bench):
 
 
 def snapshot_names(bench):
-    """Names in the store, hidden ones too."""
+    """Returns the names in the snapshot store, hidden ones included."""
     return sorted(os.listdir(snapshots(bench))) if os.path.isdir(snapshots(bench)) else []
 
 
@@ -126,7 +126,7 @@ def remove_snapshots(bench):
 
 
 def run_processes(run_id):
-    """Processes of a run."""
+    """Returns processes whose command line contains the run id."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -1,4 +1,4 @@
-"""Checkpoints in one run: commands keep the state of files and database and bring it back."""
+"""Checkpoint commands save and restore files and database within one run."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def checkpoint(operation, *args):
 
 
 def commands(bench, *calls, **changes):
-    """Runs registry commands in one guest; answers the conversation and its result."""
+    """Runs registry commands in one guest; returns the client and the result."""
     talk = SupervisorClient(bench, "true", task=None, commands=list(calls), **changes)
     talk.request["agent"] = None
     talk.spawn().accepted()
@@ -34,12 +34,12 @@ def commands(bench, *calls, **changes):
 
 
 def printed(result, number):
-    """Standard output of the run's command of this number."""
+    """Returns standard output of the run's command with this index."""
     return result["transcript"]["executions"][number]["stdout"]
 
 
 def applied(bench, talk, result):
-    """A copy of the source with the bundle's patch applied by git."""
+    """Returns a copy of the source with the bundle's patch applied by git."""
     copy = os.path.join(bench.directory, "applied-" + talk.run_id[4:12])
     shutil.copytree(talk.request["mounts"][0]["source"], copy, symlinks=True)
     patch = os.path.join(result["artifacts"]["path"], "files/patch.diff")

@@ -1,4 +1,4 @@
-"""Snapshots of held sandboxes, and sandboxes from the beginning to the tombstone."""
+"""Snapshots of held sandboxes, and sandbox lifecycles from create to tombstone."""
 
 import json
 import os
@@ -15,7 +15,7 @@ CHANGED = {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.s
 
 
 def applied(bench, source, result):
-    """What the source shows with the bundle's patch applied by git."""
+    """Returns the files of a copy of the source with the bundle's patch applied by git."""
     copy = os.path.join(bench.directory, "applied-" + result["run_id"][4:12])
     shutil.copytree(source, copy, symlinks=True)
     patch = os.path.join(result["artifacts"]["path"], "files/patch.diff")
@@ -47,7 +47,7 @@ def test_snapshot_restores_files_and_database_with_a_complete_patch(bench):
     must(seen == "changed\nb\nrun\nchanged\nkept\n", f"{seen!r}")
     must(box.wp("option get kept") == "before\n", "the option did not come back")
     must(sorted(box.wp("post list --field=post_title").split("\n"))[1:] == ["Hello world!", "kept"], "the posts did not come back")
-    # A second one, made on the first, is whole by itself.
+    # A snapshot taken after restoring another is complete by itself.
     box.sh("echo later > later.txt; rm link; rm tool.sh")
     second = box.snapshot("second")
     reset = box.ask({"type": "reset"})
@@ -63,7 +63,7 @@ def test_snapshot_restores_files_and_database_with_a_complete_patch(bench):
     kinds = [(e["type"], e["data"].get("actor")) for e in events(bench, box.id) if "snapshot" in e["type"]]
     must(kinds == [("runtime.snapshot.created", "test:suite"), ("runtime.snapshot.restored", "test:suite"), ("runtime.snapshot.created", "test:suite"),
                    ("runtime.snapshot.restored", "test:suite")], f"{kinds}")
-    # Another sandbox begins with it, and its patch is whole as well.
+    # A new sandbox starts from the snapshot, and its patch is complete as well.
     other = Sandbox(bench, box.source, "10m", "null", "--from-snapshot", made["id"])
     must(other.wp("option get kept") == "before\n", "a new sandbox begins with the database")
     must(other.sh("cat plugin.php lib/b.txt link") == "changed\nb\nchanged\n", "a new sandbox begins with the files")
@@ -82,7 +82,7 @@ def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
     with open(file, "r+b") as stream:
         stream.write(b"FIRST")
     box.do("restore", "good").expect(1, "wp_codebox_snapshot_invalid")
-    must(box.sh("cat plugin.php") == "second\n", "the old guest lives")
+    must(box.sh("cat plugin.php") == "second\n", "the guest before the refused restore is not running")
     refused = call(bench, "create", "--profile", profile(bench), "--source", box.source, "--from-snapshot", made["id"])
     refused.expect(1, "wp_codebox_snapshot_invalid")
     with open(file, "r+b") as stream:
@@ -91,7 +91,7 @@ def test_tampered_snapshot_is_refused_and_the_sandbox_continues(bench):
     must(box.sh("cat plugin.php") == "first\n", "control: put right, it is used")
     box.do("restore", "nothing").expect(1, "wp_codebox_snapshot_not_found")
     box.do("snapshot", "--name", "good").expect(1, "wp_codebox_input_invalid")
-    # The source of the mount is another one now.
+    # The mounted source has changed since the snapshot.
     with open(os.path.join(box.source, "new.txt"), "w", encoding="utf-8") as stream:
         stream.write("new\n")
     bench.own(box.source)
@@ -130,7 +130,7 @@ def test_running_program_blocks_snapshot_and_snapshots_serialize(bench):
 def test_kill_during_snapshot_leaves_none_or_a_complete_one(bench):
     remove_snapshots(bench)
     whole = none = 0
-    # More of them only while none came early enough.
+    # Further attempts only until one kill came before the snapshot was complete.
     for number, wait in enumerate([0.0, 0.05, 0.15, 0.4] + [0.0] * 16):
         if number >= 4 and none:
             break
@@ -170,7 +170,7 @@ def test_snapshot_on_full_disk_fails_and_the_sandbox_continues(bench):
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=2m,mode=0700,uid={owner}", "tmpfs", snapshots(bench)], capture_output=True, text=True, check=False)
     must(done.returncode == 0, done.stderr)
     try:
-        # After the mount: later guests of a sandbox see the state directory as it was mounted when it began.
+        # Created after the mount, because a supervisor's mount namespace keeps the mounts of its start.
         box = Sandbox(bench)
         box.sh("head -c 4000000 /dev/urandom > big.bin")
         refused = box.do("snapshot", "--name", "big").expect(125, "wp_codebox_state_dir_invalid")
@@ -246,7 +246,7 @@ def test_profile_validation_and_cost_estimate(bench):
 
 
 def test_guest_after_restore_or_reset_keeps_its_identity_choice(bench):
-    """The outer number in a guest's uid map is the spawner's own number for the guest, or the owner's kernel uid."""
+    """The outer uid in a guest's uid_map is 1 (own identity) or the owner's kernel uid (shared identity)."""
     if os.geteuid() != 0:
         skip_unless_root("a kernel uid of its own")
     with unprivileged_bench(bench, (1_912_346_000, 64)) as user:
@@ -257,7 +257,7 @@ def test_guest_after_restore_or_reset_keeps_its_identity_choice(bench):
 
 
 def replaced(bench, choice, expected):
-    """Each guest of a held sandbox reads its own uid map, and what was written before it was replaced."""
+    """Checks uid_map and earlier changes in the guest before and after restore, and uid_map after reset."""
     box = Sandbox(bench, None, "10m", "null", "--identity", choice)
     box.sh("wp option update blogname changed && echo one > /workspace/plugin/one && rm -r /workspace/plugin/lib")
     look = "cat /proc/self/uid_map; wp option get blogname; cat /workspace/plugin/one; test ! -e /workspace/plugin/lib"

@@ -1,4 +1,4 @@
-"""What may happen to the state of sandboxes: removed snapshots, deaths, races, and who is asked first."""
+"""State of sandboxes: snapshot removal, killed supervisors, races, full disks."""
 
 import contextlib
 import ctypes
@@ -22,12 +22,12 @@ def site(bench, name=None):
 
 
 def files_of_other_owners(bench, *names):
-    """What lies below the state directory and does not belong to its owner."""
+    """Returns paths below the state directory that another user than its owner owns."""
     owner = os.stat(bench.state).st_uid
     found = []
     for directory, directories, files in os.walk(os.path.join(bench.state, "sites", *names)):
         for path in (os.path.join(directory, name) for name in directories + files):
-            # What is written anew while this looks is gone under its first name.
+            # Files that are replaced during the scan disappear under their first name.
             with contextlib.suppress(FileNotFoundError):
                 found += [path] if os.lstat(path).st_uid != owner else []
     return found
@@ -39,17 +39,17 @@ def test_recreate_that_cannot_succeed_does_not_end_the_sandbox(bench):
     box.sh("echo kept > plugin.php")
     good = box.snapshot("good")
     second = Sandbox(bench, box.source, "10m", "null", "--from-snapshot", good["id"])
-    # Without WordPress there is nothing to make one on.
+    # Without --wordpress no sandbox can be created.
     paths = bench.paths()
     bare = ["sandbox", "recreate", box.id, *paths[paths.index("--state"):], "--site", bench.site, "--json"]
     bench.call(*bare).expect(125, "wp_codebox_config_invalid")
-    must(box.sh("cat plugin.php") == "kept\n", "it was ended, and could not be made again")
-    # Its snapshot is not what was kept any more.
+    must(box.sh("cat plugin.php") == "kept\n", "the sandbox was ended although it could not be recreated")
+    # The snapshot is tampered with.
     file = os.path.join(snapshots(bench), good["id"], "mount-0", "plugin.php")
     with open(file, "r+b") as stream:
         stream.write(b"KEPT")
     second.do("recreate").expect(1, "wp_codebox_snapshot_invalid")
-    must(second.do("get").expect(0).json["state"] in ("ready", "active"), "it was ended, and could not be made again")
+    must(second.do("get").expect(0).json["state"] in ("ready", "active"), "the sandbox was ended although it could not be recreated")
     with open(file, "r+b") as stream:
         stream.write(b"kept")
     again = second.do("recreate").expect(0).json
@@ -76,7 +76,7 @@ def test_recreate_as_root_leaves_no_files_owned_by_root(bench):
 
 
 def snapshot_removals(bench):
-    """The records of the site's audit log about snapshots."""
+    """Returns the `sandbox.snapshot.removed` records of the site's audit log."""
     try:
         with open(os.path.join(site(bench), "audit.jsonl"), encoding="utf-8") as file:
             return [row for row in map(json.loads, file) if row["event"] == "sandbox.snapshot.removed"]
@@ -94,13 +94,13 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     for snapshot in (one, two):
         refused = call(bench, "remove-snapshot", snapshot["id"]).expect(1, "wp_codebox_sandbox_in_use")
         must(snapshot["id"] in refused.json["error"]["message"], refused.stdout)
-    # What it began with it may have to begin with again.
+    # A reset and recreate start from the initial snapshot again, so it stays in use.
     before = len(snapshot_removals(bench))
     other.ask({"type": "reset"})
     call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
     must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is made again from it")
     must(len(snapshot_removals(bench)) == before and len(snapshot_names(bench)) == 2, f"{snapshot_names(bench)} {snapshot_removals(bench)}")
-    # A name counts only among those of one sandbox.
+    # Snapshot names are unique per sandbox only, so a name needs --of.
     call(bench, "remove-snapshot", "two").expect(1, "wp_codebox_snapshot_not_found")
     box.ask({"type": "reset"})
     gone = call(bench, "remove-snapshot", "two", "--of", box.id).expect(0).json
@@ -112,7 +112,7 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     must(again["removed"] is False and len(snapshot_removals(bench)) == before + 1, f"{again} {snapshot_removals(bench)}")
     call(bench, "remove-snapshot", two["id"][:12]).expect(1, "wp_codebox_snapshot_not_found")
     box.do("snapshot", "--name", "snap_" + "0" * 32).expect(1, "wp_codebox_input_invalid")
-    # One whose document was edited is listed apart, and goes like any other.
+    # A snapshot with an edited document is listed as damaged and can be removed.
     bad = box.snapshot("bad")
     with open(os.path.join(snapshots(bench), bad["id"], "snapshot.json"), "a", encoding="utf-8") as stream:
         stream.write(" x")
@@ -121,7 +121,7 @@ def test_unused_snapshot_is_removed_and_audited(bench):
     must(call(bench, "remove-snapshot", bad["id"]).expect(0).json["removed"] is True, "a damaged one goes")
     for row in call(bench, "list").expect(0).json["sandboxes"]:
         call(bench, "destroy", row["id"]).expect(0)
-    must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: nobody needs it any more")
+    must(call(bench, "remove-snapshot", one["id"]).expect(0).json["removed"] is True, "control: the unused snapshot was not removed")
     must(snapshot_names(bench) == [], f"{snapshot_names(bench)}")
 
 
@@ -134,7 +134,7 @@ def test_cost_estimate_prefers_samples_of_the_profile(bench):
         file.write(text.replace("version: 1.0.0", "version: 9.0.0"))
     told = call(bench, "estimate-cost", "--profile", path).expect(0).json
     must(told["basis"] == "profile" and told["samples"] >= 3 and told["measured"]["peakMemoryBytes"] > 0, f"{told}")
-    # Of this version none has ever been made.
+    # No sandbox of this profile version has run.
     less = call(bench, "estimate-cost", "--profile", other).expect(0).json
     must(less["basis"] == "site" and less["samples"] >= told["samples"], f"{less}")
     arguments = ["sandbox", "estimate-cost", "--profile", path, *bench.paths(), "--site", f"{bench.site}-none", "--json"]
@@ -179,7 +179,7 @@ def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
     must(commands[1]["args"] == told["action"]["args"], f"{commands[1]}")
     events = lines(path, "events.jsonl")
     must(any(e["type"] == "runtime.snapshot.created" and e["data"]["id"] == made["id"] for e in events), f"{[e['type'] for e in events]}")
-    # The trace is the one that was told while it went on, up to its cut.
+    # The recovered trace equals the trace before the kill.
     kept_trace = document(path, "files", "runtime-episode-trace.json")
     must(kept_trace["runtime"]["status"] == "interrupted", f"{kept_trace['runtime']}")
     for part in ("reset", "steps", "snapshots"):
@@ -192,7 +192,7 @@ def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
     review = document(path, "files", "review.json")
     must(bench.state not in json.dumps(review) and box.source not in open(os.path.join(path, "metadata.json"), encoding="utf-8").read(), "a path of the host")
     must(sorted(os.listdir(box.directory)) == ["events.jsonl", "lease", "run.json"], f"{os.listdir(box.directory)}")
-    # Control: one that ends orderly has a trace that is whole, and nothing of this is left.
+    # Control: a sandbox that ends normally has a complete trace and no recovery files.
     other = Sandbox(bench, box.source)
     other.sh("true")
     result = other.end()
@@ -212,7 +212,7 @@ def test_state_is_reported_during_start_and_right_after_death(bench):
     answer = bench.finish(["create"], making)
     must(answer.exit != 0, f"it was made although it was ended before: {answer}")
     box = Sandbox(bench)
-    # Killed, and the kernel is slow to let go of what it held: copies of its locks stand in for that.
+    # Copies of the lock descriptors simulate a kernel that releases the killed supervisor's locks late.
     if os.geteuid() != 0:
         skip_unless_root("to copy descriptors of a supervisor")
     with contextlib.ExitStack() as dying:
@@ -224,21 +224,21 @@ def test_state_is_reported_during_start_and_right_after_death(bench):
         asked_of, process = start_command(bench, "get", box.id)
         time.sleep(0.5)
     told = bench.finish(asked_of, process).expect(0).json
-    # It waits for five seconds, which this process may have taken to let the locks go.
+    # `get` waits five seconds for the locks; this process may have held them longer.
     if told["state"] == "provisioning":
         told = poll_until(lambda: box.do("get").expect(0).json, lambda told: told["state"] != "provisioning")
     must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
 
 
 def locks_of(bench, box):
-    """Copies of a supervisor's descriptors of its lease and its marker."""
+    """Returns copies (pidfd_getfd) of a supervisor's descriptors of its lease and its active marker."""
     pid, pidfd_getfd = box.supervisor(), 438
     wanted = {os.path.join(box.directory, "lease"), os.path.join(site(bench), "active", box.id)}
     handle = os.pidfd_open(pid)
     try:
         numbers = []
         for name in os.listdir(f"/proc/{pid}/fd"):
-            # A connection may close while this looks.
+            # A connection may close during the scan.
             with contextlib.suppress(FileNotFoundError):
                 numbers += [int(name)] if os.readlink(f"/proc/{pid}/fd/{name}") in wanted else []
         copies = [ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, handle, number, 0) for number in numbers]
@@ -251,12 +251,12 @@ def locks_of(bench, box):
 def test_unwritable_journal_fails_the_run_and_keeps_changes(bench):
     remove_snapshots(bench)
     words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
-    # What stands for a full disk is a limit on the size of files: with this signal ignored, writing beyond it is an error.
+    # RLIMIT_FSIZE simulates a full disk: with SIGXFSZ ignored, a write past the limit fails with EFBIG.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     process = subprocess.Popen([bench.environment["CODEBOX"], *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/bin:/bin"}, restore_signals=False)
     box = Sandbox.of(bench, bench.finish(words, process).expect(0).json["id"])
-    # No other file becomes as large as its journal is now.
+    # Makes the journal the largest file of the run.
     for _ in range(400):
         must(box.ask({"type": "extend_ttl", "ttl_ms": 600000})["type"] == "answer", "its time is changed")
     told = box.ask({"type": "sync_in", "path": "/workspace/plugin/later.txt", "base64": "bGF0ZXIK"})
@@ -278,13 +278,13 @@ MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+
 
 
 def await_snapshot_start(bench, before, seconds=120):
-    """Waits until a snapshot is being written, or is there."""
+    """Waits until a new snapshot is being written or complete."""
     poll_until(lambda: snapshot_names(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
 
 
 @contextlib.contextmanager
 def stopped_process(pid):
-    """A process that stands still, all of it; a signal alone is only on its way."""
+    """Stops a process and waits until every thread is stopped, because SIGSTOP acts asynchronously."""
     def states():
         found = set()
         for name in os.listdir(f"/proc/{pid}/task"):
@@ -301,7 +301,7 @@ def stopped_process(pid):
 
 
 def start_command(bench, *arguments):
-    """A `sandbox` command that runs beside others."""
+    """Starts a `sandbox` command in the background."""
     words = ["sandbox", *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:beside", "--json"]
     return words, bench.start(words)
 
@@ -311,7 +311,7 @@ def collected(bench, *arguments):
 
 
 def check_snapshot_complete(bench, source, snapshot, file, content):
-    """A sandbox that begins with it has what was kept."""
+    """Checks that a sandbox created from the snapshot has this file content."""
     again = Sandbox(bench, source, "10m", "null", "--from-snapshot", snapshot)
     must(again.sh(f"cat {file}") == content, f"{snapshot} is not whole")
     again.do("destroy").expect(0)
@@ -331,7 +331,7 @@ def test_destroy_during_snapshot_waits_for_the_snapshot(bench):
 
 
 def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
-    """The snapshot is finished. Whoever asked for more time meanwhile gets it: he did not ask too late."""
+    """The supervisor finishes a snapshot past the hold's expiry, and honours an extension requested meanwhile."""
     remove_snapshots(bench)
     for more in (False, True):
         box = Sandbox(bench)
@@ -342,7 +342,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
             up = time.monotonic() + 10
             keeping, kept_answers = box.open_request({"type": "snapshot", "name": f"x{number}"})
             await_snapshot_start(bench, before)
-            # Halted in the midst of it, it is asked for more time and outlives what it had.
+            # The supervisor is stopped during the snapshot until after the expiry.
             with stopped_process(box.supervisor()):
                 within = not {name for name in set(snapshot_names(bench)) - set(before) if not name.startswith(".")}
                 if within:
@@ -353,7 +353,7 @@ def test_hold_expiry_during_snapshot_waits_for_the_snapshot(bench):
             if within:
                 break
             keeping.close()
-        must(within, "control: it was never seen while it kept its state")
+        must(within, "control: no attempt stopped the supervisor during a snapshot")
         if more:
             reply = json.loads(next(longer_answers))
             must(reply["type"] == "answer", f"{reply}")
@@ -413,11 +413,11 @@ def test_kill_during_restore_leaves_the_snapshot_intact(bench):
         must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
         poll_until(lambda: run_processes(box.id), lambda pids: not pids)
         check_snapshot_complete(bench, source, made["id"], "plugin.php", "kept\n")
-        # Nobody holds it any more.
+        # No sandbox uses the snapshot any more.
         must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
         if tries >= 3 and ended < tries:
             break
-    must(ended < tries, "no kill came early enough")
+    must(ended < tries, "no kill came before the restore finished")
 
 
 def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
@@ -440,16 +440,16 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
         box.sh("echo two > plugin.php")
         supervisor = box.supervisor()
         merged = os.path.join(box.directory, "scratch", "merged")
-        must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"what nobody wants was copied: {os.listdir(merged)}")
+        must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"files were copied needlessly: {os.listdir(merged)}")
         box.sh("echo two > plugin.php")
         fill_disk(filler)
-        # The rest of the last page of the journal.
+        # The journal may still fit into its last allocated page.
         poll_until(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 400)
         before = stable_descriptor_count(supervisor)
         for _ in range(3):
             refused = box.do("restore", "one").expect(1, "wp_codebox_run_failed")
             must("space" in refused.json["error"]["message"], refused.stdout)
-        # The socket of who asked last is closed in its own time.
+        # The supervisor closes the last client's socket asynchronously.
         poll_until(lambda: len(os.listdir(f"/proc/{supervisor}/fd")), lambda seen: seen <= before)
         refused = box.ask({"type": "command", "call": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo ran > ran"]']}})
         must(refused["type"] == "error", f"it ran without a record: {refused}")
@@ -470,7 +470,7 @@ def test_restore_on_full_disk_fails_and_the_sandbox_continues(bench):
 
 
 def stable_descriptor_count(pid):
-    """How many descriptors a process has when it is at rest."""
+    """Waits until a process's descriptor count is stable and returns it."""
     seen = []
     while len(seen) < 5 or len(set(seen[-5:])) > 1:
         must(len(seen) < 200, f"{seen}")
@@ -480,7 +480,7 @@ def stable_descriptor_count(pid):
 
 
 def fill_disk(path):
-    """Fills a file system."""
+    """Writes a file until its file system is full."""
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
         while file.write(b"x" * 4096) == 4096:
             pass
@@ -510,7 +510,7 @@ def test_snapshot_at_level_reduced_is_refused(bench):
     refused = [call(bench, "snapshot", low["id"], "--name", "y"), call(bench, "restore", low["id"], made["id"]), reduced("--from-snapshot", made["id"])]
     for answer in refused:
         must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
-    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
+    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "the reduced sandbox was ended by the refusals")
     must(snapshot_names(bench) == [made["id"]], f"{snapshot_names(bench)}")
     again = call(bench, "recreate", low["id"]).expect(0).json
     must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")
@@ -519,7 +519,7 @@ def test_snapshot_at_level_reduced_is_refused(bench):
 
 
 def test_snapshot_contains_only_workspace_and_wp_content(bench):
-    """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
+    """A snapshot holds the workspace and wp-content, and nothing of /tmp, the home directory or other paths."""
     remove_snapshots(bench)
     box = Sandbox(bench)
     box.sh("""
@@ -559,7 +559,7 @@ def test_sandbox_create_returns_its_preview_url(bench):
     human = bench.call("sandbox", "get", box.id, *bench.paths(), "--site", bench.site).expect(0).stdout
     for part in (box.made["preview"]["url"], "full", "deny"):
         must(part in human, f"{part}: {human}")
-    # Rounded: both, as quick as the machine is.
+    # Rounding gives either value, depending on the machine's speed.
     must("in 9 min" in human or "in 10 min" in human, human)
     box.do("destroy").expect(0)
 

@@ -1,4 +1,4 @@
-"""A model server that plays scripts. A part of the tests; nothing of the product uses it."""
+"""A scripted model server for the tests; the product does not use it."""
 
 from .http import Server, digest
 from .script import Script, ScriptError, load, scripts_of

@@ -1,4 +1,4 @@
-"""What a client asked and what it is answered, in no protocol's words."""
+"""Protocol-independent requests and responses of a conversation."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import re
 
 @dataclasses.dataclass
 class Call:
-    """A tool call of the model. `arguments` is the text on the wire, which may be no JSON."""
+    """A tool call of the model. `arguments` is the text on the wire, which may be invalid JSON."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class Call:
 
 @dataclasses.dataclass
 class Message:
-    """`role` is user, assistant or tool. `failed` is only said by protocols that can say it."""
+    """`role` is user, assistant or tool. `failed` is set only by protocols that have such a flag."""
 
     role: str
     text: str = ""
@@ -52,7 +52,7 @@ class Asked:
     #: Name on the wire → JSON Schema of the arguments.
     tools: dict
     stream: bool
-    #: The document as it was sent.
+    #: The request document as received.
     body: dict
 
     @property
@@ -75,7 +75,7 @@ class Asked:
         return next((name for name in self.tools if name == wanted or normal(name) == plain), None)
 
     def problems(self):
-        """What is wrong with the shape of the conversation: calls without results and the other way round."""
+        """Returns what is malformed in the conversation: calls without results, or results without calls."""
         found, waiting = [], []
         for place, message in enumerate(self.messages):
             if message.role == "tool":
@@ -94,7 +94,7 @@ class Asked:
 
 @dataclasses.dataclass
 class Answer:
-    """One answer. `stop` is end, tools, length or filtered."""
+    """One response. `stop` is end, tools, length or filtered."""
 
     text: str
     calls: list

@@ -1,4 +1,4 @@
-"""The server: sessions, keys, faults, the log."""
+"""HTTP server: sessions, key checks, faults and the request log."""
 
 import contextlib
 import hashlib
@@ -13,11 +13,11 @@ import time
 from . import protocols
 from .script import Mismatch, Script, Session, answer, expect
 
-#: A request longer than this is not read.
+#: Maximum request body in bytes; longer ones are not read.
 LONGEST = 32 << 20
-#: Conversations at one time; one more is answered 503.
+#: Maximum of concurrent requests; further ones get status 503.
 AT_ONCE = 24
-#: Longest silence of the faults that do not answer, seconds.
+#: Longest time that faults without response keep a connection open, in seconds.
 SILENCE = 120
 SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "cookie")
 
@@ -132,7 +132,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if body is None or session is None or not (protocol or models):
             row["body"] = None if body is None else body[:2000].decode("utf-8", "replace")
             return self.refuse(row, 404 if body is not None else 413, "there is no such thing here")
-        # Both ways to send a key count for the list of models, which both kinds of clients ask for.
+        # The model list accepts the key in either header, because clients of both protocols request it.
         key = next((found for found in (each.key(headers) for each in ([protocol] if protocol else protocols.ALL)) if found), "")
         row["key_sha256"] = digest(key) if key else None
         wanted = session.script.key or self.owner.key
@@ -155,13 +155,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             row["step"], step = session.next(asked)
             expect(step, asked)
-            # A mismatch while arguments are computed must be seen before anything is sent.
+            # Compute the arguments first, so that a mismatch is reported before any byte is sent.
             made = answer(step, asked, row["step"], key)
         except Mismatch as error:
             row["mismatch"] = str(error)
             return self.refuse(row, 400, f"the script does not go on: {error}", protocol)
         row["fault"] = step.get("fault") or ("cut" if "cut" in step else None)
-        # Logged before it is answered: whoever got the answer finds the row.
+        # Logged before the response, so that a client with a response finds the row.
         row["status"] = step.get("status", 200 if step.get("fault") != "redirect" else 307)
         self.owner.note(row)
         try:
@@ -262,7 +262,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def oversized(self, size, made, protocol, stream):
-        """An answer that does not end: one line or one document, as long as asked for."""
+        """Sends an oversized response: one line or one document of the requested length."""
         block = b"x" * (1 << 16)
         if stream:
             self.begin_stream()
@@ -280,7 +280,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(block)
 
     def silence(self):
-        """Until the client hangs up, the server stops, or it has been long enough."""
+        """Waits until the client disconnects, the server stops, or the time limit passes."""
         end = time.monotonic() + SILENCE
         self.connection.settimeout(0.1)
         while time.monotonic() < end and not self.owner.stopping.is_set():

@@ -1,4 +1,4 @@
-"""Scripts: what the model says, turn by turn, and what it expects to be sent.
+"""Scripts: the model's responses turn by turn, and the expected requests.
 
 A script is a list of steps, or `{"turns": [...], "models": [...], "key": "...", "after": "repeat"}`. Each request takes
 one step. README.md lists what a step may hold. A step that is not as expected answers 400 and is logged as a
@@ -14,7 +14,7 @@ import threading
 
 from .conversation import Answer, Call, normal
 
-#: What a step may hold; anything else is a misspelling.
+#: Allowed members of a step; other names are rejected as misspellings.
 FIELDS = {"about", "expect", "text", "calls", "usage", "stop", "model", "times", "pace", "cut", "fault", "status", "headers", "message", "bytes", "to",
           "whole"}
 EXPECTATIONS = {"system", "first", "last", "not_last", "anywhere", "nowhere", "tools", "no_tools", "messages_at_most", "shape"}
@@ -26,7 +26,7 @@ class ScriptError(Exception):
 
 
 class Mismatch(Exception):
-    """The client did not send what the step expects."""
+    """The request differs from the step's expectation."""
 
 
 def load(path):
@@ -41,7 +41,7 @@ def load(path):
 
 
 class Script:
-    """A checked script. Steps that are functions of the request are made when they are played."""
+    """A validated script. Steps that are functions of the request are evaluated when they are played."""
 
     def __init__(self, given):
         whole = {"turns": given} if isinstance(given, list) else dict(given)
@@ -67,7 +67,7 @@ def check(step):
 
 
 class Session:
-    """One conversation: a script and how far it is."""
+    """One conversation: a script and its current step."""
 
     def __init__(self, name, script):
         self.name, self.script = name, script

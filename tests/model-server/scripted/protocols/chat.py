@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, as many servers speak them."""
+"""The OpenAI chat completions protocol."""
 
 import json
 

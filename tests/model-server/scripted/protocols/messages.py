@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""The Anthropic messages protocol."""
 
 import json
 

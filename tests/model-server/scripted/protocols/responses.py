@@ -1,4 +1,4 @@
-"""OpenAI's responses, as far as an agent without stored state uses them."""
+"""The OpenAI responses protocol without server-side state."""
 
 import json
 
