@@ -100,7 +100,7 @@ class World:
         """The promise of two seconds, held against every ending of this process."""
         if self.cleanup_seconds:
             middle = statistics.median(self.cleanup_seconds)
-            must(middle <= MEDIAN_LIMIT_SECONDS, f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s")
+            must(middle <= MEDIAN_LIMIT_SECONDS, f"{len(self.cleanup_seconds)} cleanups: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s")
 
     def end_runs(self):
         """Kills the processes that a failed case left."""

@@ -321,7 +321,7 @@ class World:
         """Checks that the median cleanup time of this process is within the bound."""
         if self.cleanup_seconds:
             middle = statistics.median(self.cleanup_seconds)
-            said = f"{len(self.cleanup_seconds)} cleanup_seconds: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s"
+            said = f"{len(self.cleanup_seconds)} cleanups: median {middle:.2f} s, slowest {max(self.cleanup_seconds):.2f} s"
             must(middle <= MEDIAN_LIMIT_SECONDS, f"{said}: more than {MEDIAN_LIMIT_SECONDS} s")
 
 
