@@ -10,7 +10,7 @@ const PAGE = '/wp-admin/tools.php?page=wp-codebox';
 export default async function ( browser, admin ) {
 	const { page } = admin;
 
-	await test( 'access: an administrator sees it, an editor sees nothing', async () => {
+	await test( 'access: an administrator sees the screen, and an editor does not', async () => {
 		await page.goto( site.url + '/wp-admin/tools.php' );
 		same( 1, await menu( page ), 'in the menu of an administrator' );
 		await admin.open();
@@ -27,7 +27,7 @@ export default async function ( browser, admin ) {
 		await editor.context.close();
 	} );
 
-	await test( 'access: whoever may only run gets no bundles; narrowed to nothing there is no page', async () => {
+	await test( 'access: a user who may only run sees no bundles, and a user without capabilities sees no page', async () => {
 		toggle( { narrow: [ 'wp_codebox_review', 'wp_codebox_apply' ] } );
 		await admin.open();
 		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a runner' );
@@ -41,7 +41,7 @@ export default async function ( browser, admin ) {
 		same( [ 'Runs', 'Bundles', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
 	} );
 
-	await test( 'access: the settings say what was saved and what was refused', async () => {
+	await test( 'access: the settings page reports saved and refused values', async () => {
 		await page.goto( site.url + '/wp-admin/options-general.php' );
 		await page.locator( '#adminmenu a', { hasText: /^Codebox$/ } ).last().click();
 		await page.getByRole( 'heading', { name: 'Limits' } ).waitFor();
@@ -58,7 +58,7 @@ export default async function ( browser, admin ) {
 		}
 	} );
 
-	await test( 'access: the filter takes the screen away, and nothing else', async () => {
+	await test( 'access: the filter removes only the screen', async () => {
 		for ( const answer of [ false, 1 ] ) {
 			toggle( { screen: answer } );
 			await page.goto( site.url + '/wp-admin/tools.php' );
@@ -69,7 +69,7 @@ export default async function ( browser, admin ) {
 		same( 1, await menu( page ), 'in the menu without the filter' );
 	} );
 
-	await test( 'access: without its directories everything else works', async () => {
+	await test( 'access: with the directories of the screen removed everything else works', async () => {
 		const root = site.path + '/wp-content/plugins/wp-codebox/';
 		const parts = [ [ 'includes/Screen', 'Screen' ], [ 'assets/screen', 'screen' ] ];
 		const away = ( [ part, name ] ) => renameSync( root + part, process.env.TMPDIR + '/away-' + name );
@@ -88,7 +88,7 @@ export default async function ( browser, admin ) {
 		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'and it comes back' );
 	} );
 
-	await test( 'access: a missing ability is named, and what needs it is not offered', async () => {
+	await test( 'access: a missing ability is named, and the tabs that need it are hidden', async () => {
 		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
 		await admin.open( '' );
 		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
@@ -101,7 +101,7 @@ export default async function ( browser, admin ) {
 		toggle();
 	} );
 
-	await test( 'access: without the extension the screen says how to get it', async () => {
+	await test( 'access: without the extension the screen tells how to install it', async () => {
 		const bare = await User.login( browser, 'admin', {}, process.env.BARE_URL );
 		await bare.open( '#/bundles' );
 		await bare.page.locator( '.wp-codebox-error' ).waitFor();
@@ -115,7 +115,7 @@ export default async function ( browser, admin ) {
 		await bare.context.close();
 	} );
 
-	await test( 'access: from right to left', async () => {
+	await test( 'access: in a right-to-left language the screen is laid out from right to left', async () => {
 		toggle( { rtl: true } );
 		await admin.open( '#/new' );
 		same( 'rtl', await page.evaluate( () => document.documentElement.dir || document.body.dir || getComputedStyle( document.body ).direction ), 'direction' );

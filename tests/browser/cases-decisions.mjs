@@ -11,7 +11,7 @@ export default async function ( browser, admin ) {
 	let bundle = null;
 	const original = read( 'sample.php' );
 
-	await test( 'decisions: two administrators, one bundle: the second is told of the conflict', async () => {
+	await test( 'decisions: when two administrators approve one bundle, the second sees a conflict', async () => {
 		await admin.open();
 		bundle = await admin.bundle( 'quick' );
 		const second = await User.login( browser, 'second' );
@@ -43,7 +43,7 @@ export default async function ( browser, admin ) {
 		writeFileSync( plugin + '/sample.php', original );
 	} );
 
-	await test( 'decisions: reject and ask for changes, with a reason', async () => {
+	await test( 'decisions: rejecting and requesting changes need a reason and change no file', async () => {
 		await admin.open( '#/bundles/' + bundle.run );
 		for ( const [ label, confirm, said ] of [ [ 'Reject…', 'Reject', 'The change was rejected.' ], [ 'Ask for changes…', 'Ask for changes', 'Changes were asked for.' ] ] ) {
 			await admin.button( label ).click();
@@ -60,7 +60,7 @@ export default async function ( browser, admin ) {
 		same( original, read( 'sample.php' ), 'the file on disk' );
 	} );
 
-	await test( 'decisions: download', async () => {
+	await test( 'decisions: the downloaded archive has the manifest and the digest shown on the page', async () => {
 		const waiting = page.waitForEvent( 'download' );
 		await admin.button( 'Download' ).click();
 		const file = await ( await waiting ).path();
@@ -70,7 +70,7 @@ export default async function ( browser, admin ) {
 		holds( 'the archive holds the manifest', /(^|\/)manifest\.json$/m.test( execFileSync( 'tar', [ '-tf', file ], { encoding: 'utf8' } ) ) );
 	} );
 
-	await test( 'decisions: a bundle that was tampered with', async () => {
+	await test( 'decisions: a tampered bundle can be rejected and discarded, not approved', async () => {
 		const [ name ] = readdirSync( site.state + '/sites' );
 		const target = `${ site.state }/sites/${ name }/artifacts/${ bundle.run }/files/patch.diff`;
 		const before = readFileSync( target );
@@ -88,7 +88,7 @@ export default async function ( browser, admin ) {
 		same( 1, await admin.button( 'Approve and apply…' ).count(), 'as it was it can be approved' );
 	} );
 
-	await test( 'decisions: discard, after a question', async () => {
+	await test( 'decisions: a bundle is discarded after a confirmation and is gone from the list', async () => {
 		await admin.button( 'Discard…' ).click();
 		const dialog = page.getByRole( 'dialog' );
 		holds( 'the question names the bundle', ( await dialog.innerText() ).includes( bundle.id ) );

@@ -68,7 +68,7 @@ async function save( page, edits = {} ) {
 }
 
 export default async function ( browser ) {
-	await test( 'editor: write, trash, restore, upload through a preview', async () => {
+	await test( 'editor: a page can be written, trashed and restored and an image uploaded through a preview', async () => {
 		const preview = new Preview();
 		try {
 			const origin = await preview.origin();

@@ -21,7 +21,7 @@ export default async function ( browser, admin ) {
 	const { page } = admin;
 	let bundle = null;
 
-	await test( 'hostile: the tripwire and the policy can be tripped', async () => {
+	await test( 'hostile: the script detector and the content security policy both work (positive control)', async () => {
 		await admin.open();
 		await page.evaluate( () => {
 			document.getElementById( 'wp-codebox-screen' ).insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
@@ -37,7 +37,7 @@ export default async function ( browser, admin ) {
 		await soon( 'without the policy it runs', () => page.evaluate( () => 'control' === window.codeboxTripped ) );
 	} );
 
-	await test( 'hostile: goal and output of an agent', async () => {
+	await test( 'hostile: markup and control sequences in goal and agent output are shown as text', async () => {
 		await admin.open( '#/new' );
 		await page.getByLabel( 'Goal' ).fill( 'Goal ' + MARKUP );
 		await page.getByLabel( 'Slug' ).fill( 'sample' );
@@ -64,7 +64,7 @@ export default async function ( browser, admin ) {
 		bundle = { run };
 	} );
 
-	await test( 'hostile: names and contents of changed files', async () => {
+	await test( 'hostile: markup and hidden characters in names and contents of files are shown as text', async () => {
 		await admin.open( '#/bundles/' + bundle.run );
 		const files = page.locator( '.wp-codebox-files > li' );
 		const count = await files.count();
@@ -104,7 +104,7 @@ export default async function ( browser, admin ) {
 		await admin.picture( 'hostile-bundle' );
 	} );
 
-	await test( 'hostile: a file with a hostile name can be approved, and exactly that', async () => {
+	await test( 'hostile: approving a file with a hostile name writes only that file', async () => {
 		await page.getByRole( 'checkbox', { name: 'inc/U+202E RLOphp.evilU+2066 LRI.txt' } ).check();
 		await admin.button( 'Approve and apply…' ).click();
 		const asked = await page.getByRole( 'dialog' ).innerText();
@@ -115,7 +115,7 @@ export default async function ( browser, admin ) {
 		holds( 'nothing else', read( 'inc/more.php' ).includes( "'moore'" ) );
 	} );
 
-	await test( 'hostile: reasons, errors and addresses', async () => {
+	await test( 'hostile: markup in reasons, errors and addresses is shown as text', async () => {
 		await admin.button( 'Reject…' ).click();
 		await page.getByLabel( 'Reason' ).fill( 'Reason ' + MARKUP );
 		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Reject' } ).click();
@@ -138,7 +138,7 @@ export default async function ( browser, admin ) {
 		}
 	} );
 
-	await test( 'hostile: five megabytes of output, and the page answers', async () => {
+	await test( 'hostile: the page stays responsive with five megabytes of agent output', async () => {
 		await admin.open();
 		const run = await admin.start( 'flood', { goal: 'Flood' } );
 		await admin.ended( run );
@@ -161,7 +161,7 @@ export default async function ( browser, admin ) {
 		await admin.unharmed( 'flood' );
 	} );
 
-	await test( 'hostile: while nobody looks, nobody asks', async () => {
+	await test( 'hostile: a hidden page sends no requests', async () => {
 		await admin.open();
 		const run = await admin.start( 'sleep', { goal: 'Unseen' } );
 		await admin.open( '#/runs/' + run );

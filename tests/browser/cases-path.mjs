@@ -8,7 +8,7 @@ export default async function ( browser, admin ) {
 	const { page } = admin;
 	let run = '';
 
-	await test( 'path: start a task, see its output live, see it end', async () => {
+	await test( 'path: a started task shows its output live and then its result', async () => {
 		await admin.open( '#/new' );
 		same( 'New task', await admin.text( '.wp-codebox-view h2' ), 'heading' );
 		await admin.accessible( 'the form' );
@@ -38,7 +38,7 @@ export default async function ( browser, admin ) {
 		await admin.unharmed( 'run' );
 	} );
 
-	await test( 'path: after the end nobody asks any more', async () => {
+	await test( 'path: after the end of the run the page sends no requests', async () => {
 		let asked = 0;
 		const count = ( request ) => {
 			asked += request.url().includes( 'list-run-events' ) ? 1 : 0;
@@ -52,7 +52,7 @@ export default async function ( browser, admin ) {
 		page.off( 'request', count );
 	} );
 
-	await test( 'path: the summary of a run is said in the language of the screen', async () => {
+	await test( 'path: the summary of a run is shown in the language of the screen', async () => {
 		const said = () => page.evaluate( async ( id ) => {
 			const { run: row } = await window.wpCodebox.api.call( 'get-run', { run_id: id } );
 			return [ row.summary, window.wpCodebox.text.summary( row ) ];
@@ -85,7 +85,7 @@ export default async function ( browser, admin ) {
 		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'The agent succeeded' ] }, 'codebox' ) );
 	} );
 
-	await test( 'path: open the bundle, read the difference', async () => {
+	await test( 'path: the bundle page shows the added and removed lines of each file', async () => {
 		await page.getByRole( 'link', { name: 'Review the change' } ).click();
 		await page.getByRole( 'heading', { name: '3 changed files' } ).waitFor();
 		const words = await admin.words();
@@ -105,7 +105,7 @@ export default async function ( browser, admin ) {
 		await admin.picture( 'bundle' );
 	} );
 
-	await test( 'path: approve one of three files; exactly that one is written', async () => {
+	await test( 'path: approving one of three files writes only that file', async () => {
 		same( 0, await page.locator( '.wp-codebox-files input:checked' ).count(), 'nothing is chosen beforehand' );
 		await admin.button( 'Approve and apply…' ).click();
 		await page.getByText( 'Choose at least one file.' ).waitFor();
@@ -146,7 +146,7 @@ export default async function ( browser, admin ) {
 		await admin.unharmed( 'apply' );
 	} );
 
-	await test( 'path: the lists show run and bundle', async () => {
+	await test( 'path: the lists show the run and its bundle', async () => {
 		await admin.go( '#/runs' );
 		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'heading' );
 		await page.getByRole( 'link', { name: 'Spell the greeting right' } ).waitFor();
@@ -161,7 +161,7 @@ export default async function ( browser, admin ) {
 		await admin.picture( 'bundles' );
 	} );
 
-	await test( 'path: cancel a running one', async () => {
+	await test( 'path: a running task can be cancelled on the screen', async () => {
 		const id = await admin.start( 'sleep', { goal: 'Sleep for long' } );
 		await admin.go( '#/runs' );
 		await page.getByRole( 'link', { name: 'Sleep for long' } ).waitFor();
@@ -179,7 +179,7 @@ export default async function ( browser, admin ) {
 		holds( 'the page says so', ( await admin.text( '.wp-codebox-facts' ) ).includes( 'cancelled' ) );
 	} );
 
-	await test( 'path: by keyboard alone', async () => {
+	await test( 'path: a task can be started, reviewed and approved with the keyboard alone', async () => {
 		const typed = 'Only keys';
 		await admin.open( '#/runs' );
 		// Tabs to what has the focus ring and this name.

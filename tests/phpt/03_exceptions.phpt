@@ -1,5 +1,5 @@
 --TEST--
-Exceptions carry code, statuses, hints and data, and the place of the caller
+Exceptions carry code, statuses, hints, data, and file and line of the caller
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/nonexistent-state

@@ -1,5 +1,5 @@
 --TEST--
-PHP values to JSON and back: kinds, encodings, limits
+PHP values convert to JSON and back within limits; unsupported types and encodings are refused
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

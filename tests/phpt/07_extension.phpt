@@ -1,5 +1,5 @@
 --TEST--
-Version, digest, effective configuration; a setting that is no absolute path stops work, not information
+Extension reports version, digest and configuration; a setting that is no absolute path refuses runs only
 --INI--
 wp_codebox.state_dir=/srv/state
 wp_codebox.mount_roots=/srv/a::/srv/b

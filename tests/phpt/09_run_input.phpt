@@ -1,5 +1,5 @@
 --TEST--
-Bad requests are refused in process: code, field, nothing quoted, nothing started
+A bad request is refused with code and field before a runner starts, and the error quotes no value
 --INI--
 wp_codebox.runner=/nonexistent/runner
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A run: what the runner is told, events in order, the result and what the outcome table adds
+A run passes its request to the runner and returns ordered events and the result with its outcome
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state

@@ -1,5 +1,5 @@
 --TEST--
-The runner inherits nothing: environment, descriptors, signals, session, directory; no zombie stays
+The runner inherits no environment, descriptors, signals, session or directory and leaves no zombie
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

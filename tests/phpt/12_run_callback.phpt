@@ -1,5 +1,5 @@
 --TEST--
-The callback: false, throw, exit, fatal error, time limit, re-entry, fiber; each ends the run as it should
+A callback that returns false, throws, exits, fails, times out, re-enters or suspends is handled
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A runner that is missing, dies, or speaks something else
+A runner that is missing, dies or sends an invalid protocol is an exception
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

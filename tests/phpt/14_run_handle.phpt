@@ -1,5 +1,5 @@
 --TEST--
-The handle: no copies, cancelled when dropped, not by a forked child; signals interrupt waiting
+Dropping a run handle cancels the run, except in a forked child; signals interrupt waiting
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-In a process that serves many requests: a run left open ends with its request, and no socket of the server reaches a runner
+In a PHP server a run left open ends with its request, and no server socket reaches a runner
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

@@ -1,5 +1,5 @@
 --TEST--
-Bundles: canonical JSON, digest, verification of good and tampered ones
+Artifacts computes canonical JSON and digests, and tells valid from tampered bundles
 --INI--
 wp_codebox.state_dir=/nonexistent-state
 --FILE--

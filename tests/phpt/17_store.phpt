@@ -1,5 +1,5 @@
 --TEST--
-A site's bundles and audit log: list, get, diff, preflight, discard, audit; the state directory must be ours
+Artifacts reads and changes bundles and audit log of a site, if the state directory belongs to the user
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

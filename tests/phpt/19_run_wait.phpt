@@ -1,5 +1,5 @@
 --TEST--
-Waiting in steps: no event is lost or comes twice, the time is kept, and a wait costs next to nothing
+Waiting in steps delivers each event once, keeps its timeout and uses almost no CPU time
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-A detached run survives whatever ends its caller; an attached one does not
+A detached run survives the end of its caller, and an attached run does not
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.max_runs=3

@@ -1,5 +1,5 @@
 --TEST--
-Runs of a site: the runner is asked with these arguments, and its refusals are exceptions with their codes
+Runs calls the runner with the expected arguments, and refusals are exceptions with their codes
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state

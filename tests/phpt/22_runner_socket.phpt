@@ -1,5 +1,5 @@
 --TEST--
-A runner behind a socket: used when set, checked, and never replaced by a spawned one
+A runner socket is used and checked when it is set, and no runner is spawned in its place
 --SKIPIF--
 <?php 0 === (int) trim( shell_exec( 'id -u' ) ) || die( 'skip only root can listen as somebody else' );
 --FILE--

@@ -1,5 +1,5 @@
 --TEST--
-Parent tools: the function answers, its answer gets the address of the request, and what is no result fails
+A parent tool answers with the id of its request, and an invalid result is a failure
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--

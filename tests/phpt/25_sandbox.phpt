@@ -1,5 +1,5 @@
 --TEST--
-A held sandbox is asked over its socket: one line there, replies back, refusals with their codes
+A held sandbox gets one request line over its socket and returns replies, or refusals with their codes
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir={PWD}/state-25

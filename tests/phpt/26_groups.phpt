@@ -1,5 +1,5 @@
 --TEST--
-Batch and Fanout: the plan, who may start, what it comes to
+Batch and Fanout check the plan, decide which task may start, and aggregate the results
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

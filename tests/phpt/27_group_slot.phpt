@@ -1,5 +1,5 @@
 --TEST--
-GroupSlot: a user's open groups, and those of all users, are bounded; a slot is free again with its object
+GroupSlot limits the open groups per user and in total, and frees a slot with its object
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

@@ -44,14 +44,14 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'no adapter: closed, and audited',
+		'an apply without an adapter is refused and written to the audit log',
 		static function () use ( $t, $with, $last ): void {
 			$t->error( 'wp_codebox_apply_adapter_missing', 501, $with( null ) );
 			$t->same( [ 'apply', 'failure', 'wp_codebox_apply_adapter_missing', 'admin' ], [ $last()['event'], $last()['status'], $last()['error']['code'], $last()['requester']['login'] ] );
 		}
 	);
 	$t->test(
-		'a site that forbids changes of its files is asked before any adapter',
+		'a site that disallows file modifications refuses an apply before any adapter is called',
 		static function () use ( $t, $with, $run, $good, $last, $file ): void {
 			$asked   = [];
 			$called  = 0;
@@ -89,7 +89,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter that answers well (positive control)',
+		'a valid adapter result is returned and recorded as a success (positive control)',
 		static function () use ( $t, $with, $good, $last ): void {
 			$t->same( $good, $t->ok( $with( static fn(): array => $good ) )['result'] );
 			$t->same( [ 'apply', 'success', 'test' ], [ $last()['event'], $last()['status'], $last()['adapter'] ] );
@@ -97,7 +97,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter that answers badly',
+		'an invalid adapter result is refused and recorded as a failure',
 		static function () use ( $t, $with, $good, $last ): void {
 			foreach ( [ true, 'done', [], [ 'audit_reference' => '' ] + $good, [ 'applied_files' => [ '/etc/passwd' ] ] + $good ] as $bad ) {
 				$t->error( 'wp_codebox_apply_result_invalid', 502, $with( static fn(): mixed => $bad ) );
@@ -106,14 +106,14 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter\'s own error passes through with its status',
+		'an error returned by an adapter passes through with its code and status',
 		static function () use ( $t, $with, $last ): void {
 			$t->error( 'host_says_no', 423, $with( static fn(): WP_Error => new WP_Error( 'host_says_no', 'Locked.', [ 'status' => 423 ] ) ) );
 			$t->same( 'host_says_no', $last()['error']['code'] );
 		}
 	);
 	$t->test(
-		'an adapter that throws',
+		'an adapter that throws is refused as an invalid result, without the text of the exception',
 		static function () use ( $t, $with, $last ): void {
 			$log    = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
 			$answer = $with( static fn() => throw new LogicException( 'secret path' ) );
@@ -124,14 +124,14 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter that says failed makes the answer a failure',
+		'an adapter result with status failed makes the apply a failure',
 		static function () use ( $t, $with, $good, $last ): void {
 			$answer = $t->ok( $with( static fn(): array => [ 'status' => 'failed', 'applied_files' => [] ] + $good ) );
 			$t->same( [ false, 'failure' ], [ $answer['success'], $last()['status'] ] );
 		}
 	);
 	$t->test(
-		'the example host plugin refuses what it does not know',
+		'the example host plugin refuses unknown targets, altered patches and patches that do not fit',
 		static function () use ( $t, $run, $file ): void {
 			$made    = $run();
 			$payload = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] ) )['payload'];

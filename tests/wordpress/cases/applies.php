@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 	$lines  = static fn(): int => count( Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), 0, 1000 )['records'] );
 
 	$t->test(
-		'preflight shows what an apply would hand over and writes nothing',
+		'preflight returns the payload of an apply and writes nothing',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made   = $run();
 			$before = $lines();
@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'one of two files is applied, and both steps are in the audit log',
+		'applying one of two files changes only that file and writes two audit records',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made   = $run();
 			$seen   = null;
@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the rest of a bundle can be applied later, the same file not twice',
+		'files not applied yet can be applied later, and an applied file conflicts',
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] ) );
@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'refusals: files, id, review, target; each in the audit log',
+		'an apply with wrong files, id, manifest digest or target is refused and written to the audit log',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made  = $run();
 			$id    = $made['run']['run_id'];
@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the change of a plugin that is gone conflicts',
+		'an apply conflicts when the plugin it changes is no longer installed',
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			rename( rtrim( $plugin, '/' ), WP_PLUGIN_DIR . '/../sample-away' );
@@ -151,7 +151,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a change made elsewhere needs a directory inside what the caller may touch',
+		'a change of code that is not installed needs an apply target that the caller may write',
 		static function () use ( $t, $reset ): void {
 			$reset();
 			$theme = get_theme_root() . '/twentytwentyfive';
@@ -183,7 +183,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a reviewed change goes to the code that it was made from',
+		'a user can apply a change only to the code it was made from',
 		static function () use ( $t, $reset, $plugin ): void {
 			$reset();
 			$t->as( 'administrator' );

@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a bundle is listed, read and verified, by either id or a prefix',
+		'a bundle can be listed, read by run id or prefix, and verified',
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			$id   = $made['run']['run_id'];
@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'pages',
+		'list-artifacts returns different bundles on different pages',
 		static function () use ( $t, $run ): void {
 			$run();
 			$run();
@@ -47,7 +47,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'two equal changes share an artifact id, and the id alone is refused',
+		'two bundles with equal changes share an artifact id, and a request by that id is ambiguous',
 		static function () use ( $t, $run ): void {
 			[ $a, $b ] = [ $run(), $run() ];
 			$t->same( $a['artifact_id'], $b['artifact_id'] );
@@ -56,7 +56,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'get-artifact', 'inspect-artifact', 'discard-artifact' ] as $name ) {
 		$t->test(
-			"$name: no id, and an unknown id",
+			"$name without an id or with an unknown id is refused",
 			static function () use ( $t, $name ): void {
 				$t->as( 'administrator' );
 				foreach ( [ null, [], [ 'artifact_id' => '' ], [ 'artifact_id' => ' ' ] ] as $input ) {
@@ -69,7 +69,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'a tampered bundle is shown as tampered, and can be discarded',
+		'a tampered bundle fails verification and can be discarded',
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			$id   = [ 'artifact_id' => $made['run']['run_id'] ];

@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'audit: newest without a cursor, and pages with one',
+		'audit: the list returns the newest records without a cursor and pages with one',
 		static function () use ( $t, $list ): void {
 			$made = $t->made( 'nothing' );
 			for ( $i = 0; $i < 3; $i++ ) {
@@ -36,7 +36,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: every record is what the schema says, holds no patch, and names who asked',
+		'audit: every record matches its schema, and no record contains a patch',
 		static function () use ( $t, $list ): void {
 			$t->as( 'administrator' );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: a page is small unless the whole records are asked for',
+		'audit: the list omits large fields unless full records are requested',
 		static function () use ( $t, $list ): void {
 			$made  = $t->made();
 			$paths = array_column( $made['changed_files'], 'path' );
@@ -108,7 +108,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: a broken chain is said, in the answer, in words and by the exit status',
+		'audit: a broken hash chain is reported in the answer, on STDERR and by exit status 1',
 		static function () use ( $t, $list, $log ): void {
 			$made = $t->made( 'nothing' );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'reason' => 'as it was' ] ) );
@@ -135,7 +135,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: records removed from the end show, also when the log and its anchor are removed together',
+		'audit: removed trailing records are detected, also when log and anchor file are removed together',
 		static function () use ( $t, $list, $log ): void {
 			// As on a site whose first records these are.
 			delete_option( 'wp_codebox_audit_anchor' );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: the commands',
+		'audit: the WP-CLI commands page through records, check flags and enforce capabilities',
 		static function () use ( $t ): void {
 			$made = $t->made( 'nothing' );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );

@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'an address is allowed below a base address in every spelling, and nowhere else in any',
+		'an address is accepted in every spelling below a base address and refused in every spelling elsewhere',
 		static function () use ( $t, $read, $code ): void {
 			foreach ( [
 				'https://api.example.org/v1'                    => 'https://api.example.org/v1',
@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a policy that is not whole lets nothing through',
+		'a bridge policy that is incomplete or invalid refuses every request',
 		static function () use ( $t, $read, $code, $send ): void {
 			foreach ( [
 				[ 'base_url_missing', [ 'allowed_base_urls' => [] ] ],
@@ -131,7 +131,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the credential is put in here, what the sandbox sends as one is dropped, and what comes back is clean',
+		'the bridge adds the credential, drops authentication headers of the sandbox and redacts the response',
 		static function () use ( $t, $http, $send, $with, $sent, $key ): void {
 			$base = $http->provider();
 			try {
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'redirects, packed, large, slow and unreadable answers are not passed on',
+		'redirected, compressed, oversized, slow and undecodable responses are not passed on',
 		static function () use ( $t, $http, $send, $with, $sent ): void {
 			$base = $http->provider();
 			try {
@@ -198,7 +198,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'only what the operation, methods and addresses of the bridge are is sent at all',
+		'a request with an unsupported operation, method, address or authentication is not sent',
 		static function () use ( $t, $send, $with ): void {
 			$calls = [];
 			$catch = static function ( mixed $none, array $arguments, string $url ) use ( &$calls ): array {
@@ -241,7 +241,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the site\'s own authentication may change address and headers, and is judged again',
+		'authentication code of the site may change address and headers, and the result is checked again',
 		static function () use ( $t, $http, $send, $with, $sent, $key ): void {
 			$base = $http->provider();
 			$own  = static fn( callable $how ): array => [ 'authenticate_request' => $how ] + $with( $base );
@@ -282,7 +282,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter of a plugin comes before the bridge, and outside of a request the bridge has no value',
+		'an adapter of a plugin runs before the bridge, and outside a request the bridge has no credential',
 		static function () use ( $t, $send, $with, $key ): void {
 			$first = static fn(): array => [ 'mine' => true ];
 			add_filter( 'wp_codebox_browser_provider_request', $first, 5 );

@@ -20,7 +20,7 @@ return static function ( Harness $t ): void {
 		return [ ...$got, is_file( $log ) ? json_decode( (string) file_get_contents( $log ), true ) : null ];
 	};
 	$t->test(
-		'flags reach the request, the report says what was used',
+		'model flags reach the request, and the report shows model, usage and cost',
 		static function () use ( $t, $run, $key ): void {
 			[ $code, $out, $err, $request ] = $run( [ '--provider=openai', '--model=some-model', '--max-turns=5', '--max-cost=0.25', '--budget={"input_tokens":1000}', '--allowed-tools=workspace.read,tests.run' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( 0, $code, $err );
@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an address of the operator gets no key of this site, only one that is lent',
+		'a model address given by the operator gets no key of this site, only one passed with --secret-env',
 		static function () use ( $t, $run, $key ): void {
 			$there               = [ '--base-url=http://127.0.0.1:11434/v1', '--model=m' ];
 			[ $code, , $err, $request ] = $run( $there, [ 'OPENAI_API_KEY' => $key ] );

@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	$plain  = static fn( string $text ): string => (string) preg_replace( [ '/run_[0-9a-f]{32}/', '/[0-9-]{10}T[0-9:.]+Z/' ], [ 'RUN', 'TIME' ], $text );
 
 	$t->test(
-		'--detach says how to go on',
+		'--detach prints the commands that follow, show and cancel the run',
 		static function () use ( $t, $fresh, $start, $runs, $follow, $plain ): void {
 			$fresh();
 			$token                = bin2hex( random_bytes( 4 ) );
@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--detach in every format; wait false in the input is the same',
+		'--detach prints the run id in every format, and wait false in the input does the same',
 		static function () use ( $t, $fresh, $start, $runs ): void {
 			$fresh();
 			$t->same( 1, preg_match( '/^run_[0-9a-f]{32}\n$/', $start( 'nothing', '--porcelain' )[1] ) );
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--follow exits like the run, and get does not',
+		'--follow exits with the status of the run, and runs get exits with 0',
 		static function () use ( $t, $fresh, $id, $runs ): void {
 			$fresh();
 			$failed = $id( 'fix-and-fail' );
@@ -87,7 +87,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--follow --format=json is one event a line, each once',
+		'--follow --format=json prints each event once, one event a line',
 		static function () use ( $t, $fresh, $id, $runs, $follow ): void {
 			$fresh();
 			$token                = bin2hex( random_bytes( 4 ) );
@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'Ctrl-C while following leaves the run alone and says so; cancel ends it',
+		'Ctrl-C while following does not end the run, and runs cancel does',
 		static function () use ( $t, $fresh, $id, $runs ): void {
 			$fresh();
 			$run              = $id( 'sleep' );
@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'list: formats and what is refused',
+		'runs list: formats, refused flags and permission',
 		static function () use ( $t, $runs ): void {
 			$t->idle();
 			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a full site: exit status 125',
+		'run-agent-task on a site at its run limit exits with 125',
 		static function () use ( $t, $fresh, $fake, $id, $runs ): void {
 			$fresh();
 			$run  = $id( 'sleep' );

@@ -13,7 +13,7 @@ return static function ( Harness $t ): void {
 	$cli  = static fn( array $arguments, array $options = [] ): array => $t->wp( array_merge( [ 'codebox', 'artifacts' ], $arguments ), [], $options );
 
 	$t->test(
-		'cli: review',
+		'cli: artifacts review rejects, approves and requests changes, and refuses invalid decisions',
 		static function () use ( $t, $cli, $text, $path ): void {
 			$id = $t->made()['run']['run_id'];
 			[ $code, $out, $err ] = $cli( [ 'review', $id, '--action=reject', '--reason=No.', '--format=csv', '--fields=action,adapter,status' ] );
@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: stage-apply',
+		'cli: artifacts stage-apply needs a store of pending actions and writes no file',
 		static function () use ( $t, $cli, $text ): void {
 			$made = $t->made();
 			$id   = $made['run']['run_id'];
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: export, discard, import, reimport',
+		'cli: an exported bundle can be discarded, imported again and reimported over a damaged copy',
 		static function () use ( $t, $cli ): void {
 			$made = $t->made();
 			$id   = $made['run']['run_id'];
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: replay',
+		'cli: artifacts replay exits with 0 when the results match and with 3 when they differ',
 		static function () use ( $t, $cli ): void {
 			$id = $t->made()['run']['run_id'];
 			[ $code, $out, $err ] = $cli( [ 'replay', $id, '--format=json' ] );

@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'what a first-time user sees',
+		'run-agent-task reports outcome, files, checks, cost and the commands to run next',
 		static function () use ( $t, $task, $fresh, $plain, $fixtures ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( $task( 'fix', "--check=php $fixtures/check.php" ) );
@@ -67,7 +67,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'outcomes and exit statuses',
+		'each run outcome has its exit status',
 		static function () use ( $t, $task, $fresh, $fixtures ): void {
 			$fresh();
 			foreach ( [
@@ -85,7 +85,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a run that is not good does not offer to apply all of it',
+		'the report of a failed run does not suggest to apply all files',
 		static function () use ( $t, $task, $fresh ): void {
 			$fresh();
 			[ $code, $out ] = $t->wp( $task( 'fix-and-fail' ) );
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'formats: STDOUT is data only',
+		'every output format prints only data on STDOUT',
 		static function () use ( $t, $task, $fresh ): void {
 			$fresh();
 			$t->same( 1, preg_match( '/^run_[0-9a-f]{32}\n$/', $t->wp( $task( 'fix', '--porcelain' ) )[1] ) );
@@ -115,7 +115,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the plugin that contains the current directory',
+		'run-agent-task mounts the plugin that contains the current directory',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', "--agent-command=$agent fix", '--format=csv', '--fields=path' ], [], [ 'cwd' => WP_PLUGIN_DIR . '/sample/inc' ] );
@@ -127,7 +127,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'input from a file, JSON and flags, flags last',
+		'task input is merged from file, JSON and flags, and flags take precedence',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			$file = getenv( 'TEST_WORK' ) . '/task.json';
@@ -140,7 +140,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'mounts as flags',
+		'--mount takes a source, a target and a mode, and several mounts in one flag',
 		static function () use ( $t, $fresh, $agent, $fixtures ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$fixtures/sample", "--agent-command=$agent fix", '--format=csv', '--fields=path' ] );
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( '1' !== getenv( 'WP_CODEBOX_FAKE' ) ) {
 		$t->test(
-			'the agent gets a placeholder for a secret, and nobody the value',
+			'the agent gets a placeholder for a secret, and no output contains the value',
 			static function () use ( $t, $fresh ): void {
 				$fresh();
 				putenv( 'TEST_KEY=sesame-open-12345678' );
@@ -203,7 +203,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'secrets of the host are not staged, programs are',
+		'host programs named in a command are staged, and files with secrets are refused',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			$home = getenv( 'TEST_WORK' ) . '/home';

@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'only an application password that was granted this scope is let in, besides who may run tasks',
+		'only users who may run tasks and application passwords granted this scope get through',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$ask                     = static fn( string $user, ?string $typed, array $more = [] ): array => $http->ability( $port, 'browser-connector-request', $input + $more, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
 			$one                     = $member( 'orchestrator' );
@@ -120,7 +120,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'a cookie with a nonce is no application password, nor is one that was revoked or that the site does not take',
+		'a grant does not count for cookie sessions, revoked passwords or disabled application passwords',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$one                 = $member( 'orchestrator' );
 			[ $granted, $typed ] = $password( $one, 'granted' );
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'a request goes to the model with the key of this site, and the key does not come back',
+		'a request reaches the model with the key of this site, and no answer or log contains the key',
 		$served( static function ( int $port, string $base, string $log ) use ( $t, $http, $input, $password ): void {
 			[ , $typed ] = $password( 1, 'admin' );
 			$admin       = [

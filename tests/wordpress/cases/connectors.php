@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a connector request that names no connector, no operation or too much is refused by its code',
+		'a connector request without connector or operation, or with too large a payload, is refused',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$with(
 				$spec( $key ),
@@ -70,7 +70,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'whatever is not as it should be fails closed, and the handler is not asked',
+		'an unresolved, unavailable or mismatched connector fails closed before the handler is called',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$asked   = 0;
 			$handler = static function () use ( &$asked ): array {
@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a credential that the site denies this user is not handed out',
+		'a credential that the site denies to this user is not passed to the handler',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$deny = static fn( bool $allowed, string $kind, string $name ): bool => 'test-ai' !== $name;
 			$run  = static fn(): array => $with( $spec( $key ), [ $canon => static fn(): array => [ 'fine' => true ] ], static fn(): array => $t->ok( $t->ability( 'browser-connector-request', $ask ) ) );
@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the handler gets the credentials and all of the request, the caller neither value nor source',
+		'the handler gets the credentials and the whole request; the caller gets neither value nor source',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$seen   = null;
 			$input  = $ask + [
@@ -162,7 +162,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that was handed out comes back in no spelling and from no place',
+		'a credential value is removed from answers, errors and audit log in every encoding',
 		static function () use ( $t, $ask, $legacy, $with, $spec, $key, $canon, $old ): void {
 			$leak    = new class( $key ) implements JsonSerializable {
 				public function __construct( private string $value ) {}
@@ -194,7 +194,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a handler that throws or answers rubbish fails closed, and the log has the place and no text',
+		'a handler that throws or returns an invalid response fails closed, and only its location is logged',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$deep = [];
 			for ( $i = 0; $i < 80; ++$i ) {
@@ -216,7 +216,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'names of secrets are told from the words of every model API',
+		'redaction covers names of secret fields and headers and spares usual fields of model APIs',
 		static function () use ( $t ): void {
 			$kept = [
 				'max_tokens'        => 100,
@@ -249,7 +249,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'code of this site needs no grant, and the answer says that it was such',
+		'PHP code of this site needs no grant, and the answer marks its request as site-code',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$run = static fn( string $role ): array => $with(
 				$spec( $key ),
@@ -266,7 +266,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the older way: every refusal has its code, and without an adapter there is no answer',
+		'provider request: every refusal has its code, and a request without an adapter is refused',
 		static function () use ( $t, $legacy, $with, $spec, $key, $old ): void {
 			$asked   = 0;
 			$adapter = static function () use ( &$asked ): array {
@@ -295,7 +295,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the older way: adapters get a redacted request and no credential, and rubbish is no answer',
+		'provider request: the adapter gets a redacted request without credentials, and its answer is checked',
 		static function () use ( $t, $legacy, $with, $spec, $key, $old ): void {
 			$seen  = null;
 			$input = [
@@ -340,7 +340,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that the extension could not find again is not one to be handed out',
+		'credential values that redaction cannot recognize are not handed out',
 		static function () use ( $t ): void {
 			$t->same( [ 'A', 'B' ], Redaction::unprotected( [ 'A' => 'short', 'B' => '123456789', 'C' => 'long enough' ] ) );
 			$t->true( ! str_contains( Redactor::text( 'x long enough x', [ 'long enough' ] ), 'long enough' ), 'positive control' );

@@ -50,7 +50,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a connector: option, then constant, then environment, by the documented names',
+		'a connector key is read from the environment, else from the constant, else from the option',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$error = $refused( $run( $model ) );
 			$t->contains( 'ACME_API_KEY', $error->get_error_message() );
@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'secret_env: a plugin of this site supplies the value, under the name of the key',
+		'a plugin of this site can supply the value of a model key named in secret_env',
 		static function () use ( $t, $run, $found, $model, $value ): void {
 			$supply = static fn( array $values, array $names ): array => in_array( 'ACME_API_KEY', $names, true ) ? $values + [ 'ACME_API_KEY' => [ 'value' => $value( 'plugin' ) ] ] : $values;
 			$t->filtered( 'wp_codebox_secret_values', $supply, static fn() => $t->same( [ 'secret_env', $value( 'plugin' ) ], $found( $run( $model + [ 'secret_env' => [ 'ACME_API_KEY' ] ] ) ) ) );
@@ -79,7 +79,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hooks of this site have the last word on a provider',
+		'filters of this site can deny, replace and require credentials of a provider',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$word = static fn( mixed $answer ): Closure => static fn( array $preflight ): mixed => is_array( $answer ) ? $answer + $preflight : $answer;
 			$seen = null;
@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a provider row reads no other secret and sends no key elsewhere',
+		'a provider row cannot read another secret or send a key to another address',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$before = [];
 			update_option( 'connectors_ai_acme_api_key', $value( 'constant' ) );
@@ -169,7 +169,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a word alone makes no value',
+		'a filter that reports the status available without a value does not make a key available',
 		static function () use ( $t, $run, $refused ): void {
 			update_site_option( Settings::PROVIDERS, [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ], 'bare' => [ 'api' => 'openai-chat', 'base_url' => 'https://bare.example', 'key_env' => 'BARE_KEY' ] ] );
 			$yes = static fn( array $preflight ): array => [ 'status' => 'available' ] + $preflight;
@@ -177,7 +177,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'who may use the keys of this site, and whether anybody may',
+		'the site can deny its keys to a user, and switching AI off denies them to every user',
 		static function () use ( $t, $run, $refused, $model ): void {
 			$seen = [];
 			$no   = static function ( bool $allowed, string $kind, string $name, int $user ) use ( &$seen ): bool {
@@ -193,7 +193,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'inherited connectors: the first with a provider chooses, an unusable one refuses',
+		'the first inherited connector with a provider is used, and an unusable connector refuses the task',
 		static function () use ( $t, $run, $refused, $value ): void {
 			$inherit = static fn( string ...$names ): array => [ 'model' => 'm', 'inherit' => [ 'connectors' => $names ] ];
 			$code    = 'wp_codebox_connector_credentials_unavailable';
@@ -235,7 +235,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'values are in the request and nowhere else',
+		'credential values are in the request to the extension and nowhere else',
 		static function () use ( $t, $run, $model, $value, $log ): void {
 			$secret = $value( 'constant' );
 			[ $answer, $request ] = $run( $model + [ 'inherit' => [ 'connectors' => [ 'acme' ] ] ] );
@@ -273,7 +273,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a credential cannot be dumped, serialized or seen in a trace',
+		'a credential value does not appear in dumps, serialized data or stack traces',
 		static function () use ( $t, $value ): void {
 			$credential = new Credential( 'A_KEY', CredentialStatus::Available, 'env', $value( 'sealed' ) );
 			$t->same( $value( 'sealed' ), $credential->value() );
@@ -290,7 +290,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a WordPress without connectors: nothing is registered, nothing is fatal',
+		'an unknown connector resolves as missing without a fatal error',
 		static function () use ( $t ): void {
 			$connectors = new Connectors();
 			$t->same( [ false, 'missing', 'missing' ], [ $connectors->has( 'nobody' ), $connectors->get( 'nobody' )->status->value, ( new Inheritance( $connectors ) )->resolve( [ 'nobody' ], [], [] )['nobody']->status->value ] );
@@ -299,7 +299,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what remains of these tests is taken away',
+		'cleanup: option, provider and connector of these tests are removed',
 		static function () use ( $t ): void {
 			delete_site_option( Settings::PROVIDERS );
 			delete_option( 'connectors_ai_acme_api_key' );

@@ -55,7 +55,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'wait false: a handle at once, the run goes on and ends as it would have',
+		'wait false returns a run handle at once, and the run ends with its usual result',
 		static function () use ( $t, $fresh, $start, $get, $ended, $fits, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a run that takes longer than the wait is left to itself; one that does not is answered',
+		'a run longer than the wait limit is detached, and a shorter one is answered with its result',
 		static function () use ( $t, $fresh, $task, $ended, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cancel: the run ends as cancelled, cancelling again is no error, the log says it once',
+		'a cancelled run ends as cancelled, a second cancel is no error, and one audit record is written',
 		static function () use ( $t, $fresh, $start, $ended, $fits, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'events by cursor: each once, in order, and more only while there is more',
+		'paging through events by cursor returns each event once and in order',
 		static function () use ( $t, $fresh, $start, $ended, $fits ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -143,7 +143,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'list: newest first, by status, in pages',
+		'list-runs returns the newest runs first, filters by status and pages',
 		static function () use ( $t, $fresh, $start, $ended, $fits ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -167,7 +167,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'without the right to review one sees one\'s own runs, and another\'s like none at all',
+		'a user without the review capability sees only own runs, and others look like missing ones',
 		static function () use ( $t, $fresh, $start, $ended, $grant ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -202,7 +202,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'who may only review sees runs and starts none',
+		'a user with only the review capability sees runs and cannot start any',
 		static function () use ( $t ): void {
 			$map = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
 			$t->as( 'editor' );
@@ -214,7 +214,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'over REST: the verbs, query strings as text, a run of another as 404',
+		'over REST the run abilities check verbs, parse query strings and answer 404 for runs of others',
 		static function () use ( $t, $fresh, $start, $ended, $grant ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -255,7 +255,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( $fake ) {
 		$t->test(
-			'a full site answers 429',
+			'a site at its run limit answers 429',
 			static function () use ( $t, $fresh, $start, $task, $ended ): void {
 				$fresh();
 				$t->as( 'administrator' );
@@ -272,7 +272,7 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'a detached start that cannot be recorded does not go on',
+			'a detached run whose audit record cannot be written is cancelled',
 			static function () use ( $t, $fresh, $task, $ended ): void {
 				$fresh();
 				$t->as( 'administrator' );

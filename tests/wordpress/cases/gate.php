@@ -12,7 +12,7 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'abilities are registered and answer 503',
+		'without the extension abilities are registered and answer 503',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			foreach ( array_keys( WP_Codebox_API::public_abilities() ) as $name ) {
@@ -23,7 +23,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'Site Health and the debug information say so',
+		'without the extension Site Health and debug information report it as not loaded',
 		static function () use ( $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
 			$test  = call_user_func( $tests['direct']['wp_codebox_extension']['test'] );
@@ -33,7 +33,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an administrator gets the notice, an editor does not',
+		'an administrator sees the notice about the missing extension, and an editor does not',
 		static function () use ( $t ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			$render = static function ( string $screen ) use ( $t ): string {
@@ -73,7 +73,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'a failure in JSON mode is a document',
+		'a failure with --format=json prints a document that matches the failure schema',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--format=json' ] );
 			$document       = json_decode( $out, true );
@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'doctor still reports, and fails',
+		'doctor without the extension prints its report and fails',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ] );
 			$document       = json_decode( $out, true );
@@ -98,7 +98,7 @@ return static function ( Harness $t ): void {
 		[ 'WP_CODEBOX_FAKE_DIGEST', str_repeat( 'b', 64 ), 'it was built from other schemas' ],
 	] as [ $name, $value, $reason ] ) {
 		$t->test(
-			"an extension with another $name is stale",
+			"an extension with another value of $name is reported as stale",
 			static function () use ( $t, $name, $value, $reason ): void {
 				[ $code, $out, $err ] = $t->wp( [ 'codebox', 'commands' ], [ 'WP_CODEBOX_FAKE' => '1', $name => $value ] );
 				$t->same( [ 125, '' ], [ $code, $out ] );
@@ -111,7 +111,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'every sentence of the plugin, and every failure of a command, can be translated',
+		'every sentence of the plugin and every failure of a command is translatable',
 		static function () use ( $t ): void {
 			// Words that a user does not read as a sentence: a name, classes, formats, and what goes into a log.
 			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
@@ -152,7 +152,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the template of translations is up to date',
+		'the translation template contains every translatable text of the plugin',
 		static function () use ( $t ): void {
 			$new = getenv( 'TEST_WORK' ) . '/new.pot';
 			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=codebox', '--domain=codebox' ] )[0] );
@@ -184,7 +184,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the plugin can be uninstalled',
+		'uninstalling deletes the settings of the plugin',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_default_agent', 'x' );
 			define( 'WP_UNINSTALL_PLUGIN', 'wp-codebox/wp-codebox.php' );

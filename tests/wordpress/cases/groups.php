@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 	$runs     = static fn(): int => $t->ok( $t->ability( 'list-runs' ) )['total'];
 
 	$t->test(
-		'batch: a row for each task, and what failed or was wrong is never a success',
+		'batch: each task has a row, and a failed or invalid task is not a success',
 		static function () use ( $t, $fresh, $do, $batch, $fits ): void {
 			$fresh();
 			$answer = $t->ok( $batch( [ $do( 'write one.txt' ), $do( 'fix-and-fail' ), 'Do it by default', 7, [], [ 'plugin' => 'nope' ] + $do( 'nothing' ), [ 'wait' => false ] + $do( 'nothing' ), [ 'bin' => '/bin/sh' ] + $do( 'nothing' ), [ 'code' => 'x' ] + $do( 'nothing' ), $do( 'write two.txt' ) ], [ 'agent_command' => 'php agent.php nothing', 'sandbox_session_id' => 'job-1', 'orchestrator' => [ 'id' => 'o-1' ] ] ) );
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: good only if all are; nothing at all is an error',
+		'batch: it succeeds only if all tasks succeed, and an empty batch is an error',
 		static function () use ( $t, $fresh, $do, $batch ): void {
 			$fresh();
 			$good = $t->ok( $batch( [ $do( 'nothing' ), $do( 'write one.txt' ) ] ) );
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: stop_on_failure starts no further task, and says of each that it did not',
+		'batch: with stop_on_failure no task starts after a failure, and the others are marked skipped',
 		static function () use ( $t, $fresh, $do, $batch, $runs ): void {
 			$fresh();
 			$before = $runs();
@@ -86,7 +86,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: a callback that says no cancels the one that runs and those after it',
+		'batch: a callback that returns false cancels the running task and all later ones',
 		static function () use ( $t, $fresh, $do, $services ): void {
 			$fresh();
 			$before = microtime( true );
@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: six workers, three at once',
+		'fan-out: of six workers three run at a time',
 		static function () use ( $t, $fresh, $worker, $fits, $services ): void {
 			$fresh();
 			$alive = 0;
@@ -138,7 +138,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: workers after others, and those that can never start',
+		'fan-out: a worker starts after its dependencies and is skipped when one of them fails',
 		static function () use ( $t, $fresh, $worker, $fanout, $statuses ): void {
 			$fresh();
 			$answer = $t->ok( $fanout( [ $worker( 'last', 'write last.txt', [ 'dependsOn' => [ 'first', 'second' ] ] ), $worker( 'first', 'write first.txt' ), $worker( 'second', 'write second.txt 1' ) ], [ 'concurrency' => 3 ] ) );
@@ -156,7 +156,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: two workers that change one file are a conflict, whatever they call it',
+		'fan-out: two workers that change the same host file conflict, also under different mount targets',
 		static function () use ( $t, $fresh, $worker, $fanout ): void {
 			$fresh();
 			$mount  = [ 'plugin' => null, 'mounts' => [ [ 'source' => WP_PLUGIN_DIR . '/sample', 'target' => '/workspace/other' ] ] ];
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: a worker out of time, and one that is refused, leave the others alone',
+		'fan-out: a worker that times out or is refused does not affect the others',
 		static function () use ( $t, $fresh, $worker, $fanout, $statuses ): void {
 			$fresh();
 			$answer = $t->ok( $fanout( [ $worker( 'late', 'sleep', [ 'timeout_seconds' => 6 ] ), $worker( 'denied', 'nothing', [ 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ] ), $worker( 'good', 'nothing' ) ], [ 'concurrency' => 3 ] ) );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: a plan that is wrong starts nothing',
+		'fan-out: an invalid plan starts no worker',
 		static function () use ( $t, $fresh, $worker, $fanout, $runs ): void {
 			$fresh();
 			$before = $runs();
@@ -193,7 +193,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: cancel reaches those at work and those to come',
+		'fan-out: cancelling ends the running workers and those that have not started',
 		static function () use ( $t, $fresh, $worker, $services, $statuses ): void {
 			$fresh();
 			$begun  = [];
@@ -215,7 +215,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out and batch wait for a place on a host that is full',
+		'fan-out and batch wait for a free slot when the site is at its run limit',
 		static function () use ( $t, $fresh, $do, $worker, $fanout, $batch ): void {
 			$fresh();
 			update_option( Settings::MAX_RUNS, 2 );

@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 	$git = static fn( string $directory, string $command ): string => trim( (string) shell_exec( 'git -c safe.directory=* -C ' . escapeshellarg( $directory ) . ' ' . $command . ' 2>&1' ) );
 
 	$t->test(
-		'hosts: direct write puts whole files in place and keeps what was there',
+		'hosts: direct write replaces whole files and keeps a backup of the old ones',
 		static function () use ( $t, $direct, $apply, $text, $plugin ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $apply, $text, $plugin ): void {
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: direct write refuses before it writes, and takes back what it wrote',
+		'hosts: direct write refuses an altered payload before writing and restores files after a late refusal',
 		static function () use ( $t, $direct, $apply, $text, $plugin, $target, $place ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $apply, $text, $plugin, $target, $place ): void {
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: a write that fails halfway is taken back',
+		'hosts: direct write restores all files when a write fails halfway',
 		static function () use ( $t, $direct, $text, $plugin ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $text, $plugin ): void {
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: git branch commits on a branch of its own',
+		'hosts: git branch commits the change on a new branch and leaves the checked-out branch alone',
 		static function () use ( $t, $repository, $apply, $text, $git ): void {
 			$directory = $repository();
 			$base      = $git( $directory, 'rev-parse main' );
@@ -173,7 +173,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: git branch leaves nothing when the patch does not fit',
+		'hosts: git branch leaves no branch when the patch does not apply',
 		static function () use ( $t, $repository, $apply, $git ): void {
 			$directory = $repository();
 			$made      = $t->made();
@@ -185,7 +185,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: two adapters at once, the first answers and nothing is applied twice',
+		'hosts: with several adapters only the first one applies the change',
 		static function () use ( $t, $repository, $apply, $text, $place, $git ): void {
 			foreach ( [ [ 'host-direct-write', 'host-git-branch', 'host-plugin' ], [ 'host-git-branch', 'host-direct-write', 'host-plugin' ] ] as $order ) {
 				$directory = $repository();
@@ -205,7 +205,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: a refusal of the first adapter stands; the next is not asked to write',
+		'hosts: an error of the first adapter is final, and the next adapter does not write',
 		static function () use ( $t, $apply, $text, $place ): void {
 			update_option( 'direct_write_backups', $place( 'backups' ) );
 			$made = $t->made();

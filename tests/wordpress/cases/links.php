@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 	} )();
 
 	$t->test(
-		'a plugin or theme that is a link into the site opens nothing, one that leads outside does',
+		'a plugin or theme that links into the site cannot be mounted, and one that links outside can',
 		static function () use ( $t, $work, $uploads, $header, $linked, $code ): void {
 			$inside  = [
 				'uploads'  => $uploads,
@@ -101,7 +101,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'a mount root above the site opens nothing of the site',
+			'a mount root above the site does not allow mounts of the site',
 			static function () use ( $t, $uploads ): void {
 				$above  = dirname( (string) realpath( ABSPATH ) );
 				$before = getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' );
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'must-use plugins that lie outside of the site are guarded like those in it',
+		'must-use plugins outside the site directory are guarded like those inside',
 		static function () use ( $t, $work ): void {
 			$place = "$work/must-use";
 			wp_mkdir_p( "$place/inner" );
@@ -132,7 +132,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the operator neither mounts nor writes what lies in the site and is no code',
+		'the operator can neither mount nor change site directories that are not plugins or themes',
 		static function () use ( $t, $uploads ): void {
 			wp_mkdir_p( $uploads );
 			$try = static fn( string $source ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$source:/workspace/code", '--agent-command=true' ] )[0];

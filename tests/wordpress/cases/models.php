@@ -29,7 +29,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'the built-in agent with a model: request, record and answer',
+		'the built-in agent gets model, key and budget, and the answer records the model',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -51,7 +51,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'nothing named: the default agent, else the built-in one when there is a model, else three ways out',
+		'a task without agent gets the default agent, else the built-in one if a model is set, else an error',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a model that is not there, or not named',
+		'an unknown or missing model, agent or budget is refused before a run starts',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'own providers: address, key, models, prices',
+		'a provider of the settings sets address, key, models and prices',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			update_site_option(
@@ -131,7 +131,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'private addresses only where the operator says so',
+		'a model address is marked private only if the operator listed it',
 		static function () use ( $t, $run, $clear ): void {
 			$clear();
 			foreach ( [
@@ -152,7 +152,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an address of the task: only a configured one, of that provider',
+		'a task may name only the configured base URL of its provider',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'presets and commands reach the model through the bridge; a task that says deny keeps it',
+		'presets and commands reach the model through the bridge, unless the task denies the network',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );

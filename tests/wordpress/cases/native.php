@@ -12,13 +12,13 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'the stand-in is not loaded',
+		'the real extension is loaded and the stand-in is not',
 		static function () use ( $t ): void {
 			$t->same( [ true, false ], [ extension_loaded( 'wp_codebox' ), class_exists( 'WPCodebox\Native\Bundles', false ) ] );
 		}
 	);
 	$t->test(
-		'the audit log of these tests is one unbroken chain',
+		'the audit log of these tests has an unbroken hash chain and contains no patch',
 		static function () use ( $t ): void {
 			$log = Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), 0, 1000 );
 			$t->same( true, $log['chain']['valid'] );
@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the agent sees neither the configuration nor the site, which the host can read',
+		'the agent cannot read wp-config.php or write to the site, and the host process can read it',
 		static function () use ( $t ): void {
 			$config = ABSPATH . 'wp-config.php';
 			$probe  = WP_PLUGIN_DIR . '/sample/probe.php';
@@ -44,7 +44,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'code has the git repository that a task asks for',
+		'code in the sandbox has a git repository only if the task asks for one',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$probe = WP_PLUGIN_DIR . '/sample/probe.php';
@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 		}
 	};
 	$t->test(
-		'an extension of another contract is stale',
+		'an extension with another contract digest is reported as stale',
 		static function () use ( $t ): void {
 			$manifest = WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php';
 			$text     = (string) file_get_contents( $manifest );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a source that changes during the run: the bundle cannot be approved',
+		'a bundle whose source changes during the run cannot be applied',
 		static function () use ( $t, $agent, $fresh ): void {
 			$fresh();
 			$token           = bin2hex( random_bytes( 4 ) );
@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an agent program that the guest does not have',
+		'an agent program that the guest does not have is an error with exit status 125',
 		static function () use ( $t, $fresh ): void {
 			$fresh();
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=no-such-program' ] );

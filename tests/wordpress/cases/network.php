@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'a network administrator may, the administrator of one site may not',
+		'a network administrator may run tasks, and the administrator of one site may not',
 		static function () use ( $t, $administrator ): void {
 			$t->same( true, is_multisite() );
 			$one = $administrator()->ID;
@@ -87,7 +87,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'settings are network options',
+		'on multisite the settings are network options',
 		static function () use ( $t ): void {
 			update_network_option( null, 'wp_codebox_trusted_keys', [ 'network-key' ] );
 			update_option( 'wp_codebox_trusted_keys', [ 'site-key' ] );
@@ -95,7 +95,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the settings page is the network\'s: own nonce, own handler, and the rules hold',
+		'only a network administrator with a valid nonce can save the network settings page',
 		static function () use ( $t, $administrator ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			$settings = new Settings();
@@ -164,7 +164,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'each site has its own partition',
+		'each site of a network has its own partition of the state directory',
 		static function () use ( $t ): void {
 			$site   = new Site( new InstalledCode() );
 			$first  = $site->id();
@@ -182,7 +182,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'one site sees neither bundles, runs nor the log of another',
+		'one site cannot see bundles, runs or audit records of another',
 		static function () use ( $t ): void {
 			wp_set_current_user( 1 );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
@@ -221,7 +221,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a task runs',
+		'a task runs on multisite',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
@@ -230,7 +230,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'providers are the network\'s, the key of a connector is its site\'s',
+		'providers are settings of the network, and a connector key belongs to one site',
 		static function () use ( $t ): void {
 			if ( 'network' !== $t->phase ) {
 				$t->same( true, is_multisite() );
@@ -257,7 +257,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'uninstalling removes what is ours from every site and the network, and nothing else',
+		'uninstalling deletes all data of the plugin from every site and the network, and nothing else',
 		static function () use ( $t ): void {
 			global $wpdb;
 			$second = (int) get_sites( [ 'path' => '/second/' ] )[0]->blog_id;

@@ -25,7 +25,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a user gets every decision and run that names them, over all pages, and nobody else\'s',
+		'the exporter returns all decisions and runs of a user over all pages, and none of other users',
 		static function () use ( $t, $site, $call ): void {
 			$audit = new AuditTrail( $site );
 			$t->as( 'editor' );
@@ -61,7 +61,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the eraser removes nothing, says what stays and why, and the log stays whole',
+		'the eraser removes nothing, reports what is retained and why, and leaves the audit log valid',
 		static function () use ( $t, $site, $call ): void {
 			$total = Artifacts::auditRecords( $site->id(), 0, 1 )['total'];
 			$pages = $call( 'wp_privacy_personal_data_erasers', 'editor@example.org' );
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the policy text is suggested',
+		'the plugin suggests a text for the privacy policy',
 		static function () use ( $t, $site ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';

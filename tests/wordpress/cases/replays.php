@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 	$kinds  = static fn( array $answer ): array => array_map( static fn( array $row ): string => $row['kind'] . ' ' . $row['status'], $answer['differences'] );
 
 	$t->test(
-		'replay: the same again, and nothing on the site changes',
+		'replay: unchanged code gives an identical result, and nothing on the site changes',
 		static function () use ( $t, $replay, $plugin ): void {
 			$made = $t->made( 'fix', [ 'checks' => [ 'php -l sample.php' ], 'context' => [ 'why' => "it's so" ], 'limits' => [ 'wall_clock_ms' => 60000 ] ] );
 			$done = $t->ok( $replay( $made ) );
@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: other code, other result',
+		'replay: changed code gives a result with the differences listed',
 		static function () use ( $t, $replay, $kinds, $plugin, $file ): void {
 			$made = $t->made( 'fix', [ 'checks' => [ 'grep -q hello sample.php' ] ] );
 			// The greeting is another, the second file is gone, and one more has the typo.
@@ -53,7 +53,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: what is missing is named',
+		'replay: a run whose inputs are missing is refused with the names of the inputs',
 		static function () use ( $t, $replay, $plugin ): void {
 			$made = $t->made();
 			[ , $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
@@ -79,7 +79,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a mount that is no plugin needs a directory the caller may touch',
+		'replay: a mount that is no plugin or theme needs a directory that the caller may mount',
 		static function () use ( $t, $replay ): void {
 			$t->made( 'nothing' );
 			$source = WP_PLUGIN_DIR . '/sample';
@@ -92,7 +92,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a secret that nobody supplies any more is missing',
+		'replay: a secret that no plugin supplies any more is reported as missing',
 		static function () use ( $t, $replay ): void {
 			$supply = static fn( array $values ): array => [ 'API_KEY' => [ 'value' => 'a-secret-value-0123456789', 'hosts' => [ 'api.example.org' ] ] ];
 			if ( 'fake' === $t->phase ) {
@@ -122,7 +122,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a bundle that was tampered with is not repeated',
+		'replay: a tampered or untrusted bundle is refused',
 		static function () use ( $t, $replay ): void {
 			$made = $t->made();
 			$t->tamper( $made );
@@ -137,7 +137,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: whoever may only run repeats what is theirs, and the rest does not exist',
+		'replay: a user with only the run capability can replay own runs, and others are not found',
 		static function () use ( $t, $replay ): void {
 			$others = $t->made();
 			$grant  = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
@@ -157,7 +157,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: one that takes longer than an ability waits is compared later',
+		'replay: a run longer than the wait limit is compared in a later request',
 		static function () use ( $t, $replay ): void {
 			$ended = static function ( string $id ) use ( $t ): void {
 				for ( $until = microtime( true ) + 60; 'running' === $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) )['run']['status']; usleep( 50000 ) ) {
@@ -179,7 +179,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'replay: the comparison alone',
+			'replay: the comparison reports differences in files, outcome and checks',
 			static function () use ( $t ): void {
 				$bundle = static fn( array $files, string $outcome = 'succeeded', array $suites = [] ): array => [ 'changed_files' => [ 'files' => $files ], 'metadata' => [ 'outcome' => $outcome ], 'test_results' => [ 'suites' => $suites ] ];
 				$row    = static fn( string $path, array $more = [] ): array => $more + [ 'path' => $path, 'status' => 'modified', 'type' => 'file', 'afterSha256' => 'a', 'insertions' => 1 ];

@@ -51,7 +51,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'run-only: no answer and no error names a directory of this host, and those who review see them',
+		'run-only: answers and errors name no directory of this host, unless the user may review',
 		static function () use ( $t, $may, $named, $asked, $task ): void {
 			$t->made( 'nothing' );
 			$seen = [];
@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'run-only: the sentence of an error that names a directory',
+			'run-only: an error message that names a directory is shown only to a user who may review',
 			static function () use ( $t, $may, $named ): void {
 				$state = (string) getenv( 'WP_CODEBOX_FAKE_STATE' );
 				try {
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'run-only: a plugin is named as one, a link by what it leads to, and directories of the guest stay',
+			'run-only: host paths become placeholders, symbolic links are resolved, and guest paths stay',
 			static function () use ( $t ): void {
 				$hide  = static fn( array $rows ): array => ( new HiddenPaths( new Site( new InstalledCode() ) ) )->hide( $rows );
 				$state = (string) getenv( 'WP_CODEBOX_FAKE_STATE' );
@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'run-only: whole names of directories only, in sentences, hints and data',
+		'run-only: only whole directory names are hidden, in messages, hints and error data',
 		static function () use ( $t, $named ): void {
 			$paths = new HiddenPaths( new Site( new InstalledCode() ) );
 			$state = (string) Extension::info()['state_dir'];

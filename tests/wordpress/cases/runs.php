@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 	$tree   = static fn(): string => hash( 'sha256', implode( '', array_map( static fn( string $file ): string => $file . hash_file( 'sha256', $file ), [ $plugin . '/sample.php', $plugin . '/inc/more.php', $plugin . '/agent.php' ] ) ) );
 
 	$t->test(
-		'a good run: envelope, correlation, nothing changed here',
+		'a successful run returns all fields and the ids of the caller, and leaves the site unchanged',
 		static function () use ( $t, $agent, $tree ): void {
 			$t->as( 'administrator' );
 			$input  = $agent( 'fix' ) + [
@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a failed agent that changed files: data, not an error, and the bundle is kept',
+		'a failed agent that changed files returns data, not an error, and the bundle is kept',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'fix-and-fail' ) ) );
@@ -90,7 +90,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'success codes are the caller\'s',
+		'agent_success_codes of the task decide which exit statuses are a success',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$t->same( 'failed', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) ) )['outcome'] );
@@ -98,7 +98,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the deadline',
+		'a run that exceeds its deadline ends as timed_out with exit status 124',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'sleep' ) + [ 'limits' => [ 'wall_clock_ms' => 6000 ] ] ) );
@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'agents by name, and a default',
+		'a task can name an agent of the settings, and a filter can set the default agent',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$agent( 'fix' );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'no input at all is a missing goal, not a missing mount',
+		'a request without input is refused for its missing goal',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$t->error( 'wp_codebox_task_missing', 400, $t->ability( 'run-agent-task' ) );
@@ -192,7 +192,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a missing mount names what there is',
+		'a task without a mount is refused with hints that name installed plugins and themes',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$error = $t->ability( 'run-agent-task', [ 'goal' => 'x', 'agent_command' => 'true' ] );

@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'agents, keys, numbers and names are stored as they are meant',
+		'every accepted form of a setting is stored in its normalized form',
 		static function () use ( $t, $store, $clear, $settings ): void {
 			$clear();
 			$mib = 1048576;
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that is refused says why and leaves the old one',
+		'an invalid setting is refused with one message, and the old value stays',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			$good = [
@@ -155,7 +155,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the host\'s number of runs is the most',
+		'the run limit of a site cannot exceed the run limit of the host',
 		static function () use ( $t, $settings, $clear ): void {
 			$host = Extension::info()['max_runs'] ?? null;
 			$t->same( $host, $settings->host_max_runs() );
@@ -169,7 +169,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a site that wants fewer runs than the host refuses the one too many',
+		'a site with a run limit below that of the host refuses a run above it',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
@@ -189,7 +189,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a task may ask for less than the ceiling, never for more, whoever asks',
+		'a task limit above the ceiling of the site is refused, for users and for the operator',
 		static function () use ( $t, $settings, $store, $clear ): void {
 			$clear();
 			$limits = new TaskLimits( $settings );
@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'filters name agent, provider, model and components; rubbish counts as none',
+		'filters set agent, provider, model and components, and an invalid value counts as none',
 		static function () use ( $t, $settings, $clear ): void {
 			$clear();
 			foreach ( [ 'default_agent', 'default_provider', 'default_model' ] as $name ) {
@@ -246,7 +246,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the artifacts root may only be another partition of the state directory, and only to read',
+		'the artifacts root filter can name only another partition of the state directory, for reading',
 		static function () use ( $t, $site ): void {
 			$root  = new ArtifactsRoot( $site );
 			$state = rtrim( Extension::info()['state_dir'], '/' );
@@ -272,7 +272,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'gc takes ages and sizes from the settings, and flags come first',
+		'gc takes ages and sizes from the settings, and flags take precedence',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			if ( 'fake' !== $t->phase ) {
@@ -288,7 +288,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'REST shows no setting of ours, not even by name',
+		'REST exposes no setting of the plugin, not even its name',
 		static function () use ( $t, $clear ): void {
 			$clear();
 			$t->as( 'administrator' );
@@ -299,7 +299,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the page: every field has a label, values are escaped, help is there, an editor does not get in',
+		'settings page: fields have labels, values are escaped, help exists, and an editor has no access',
 		static function () use ( $t, $settings, $gate, $rules, $store, $clear ): void {
 			global $submenu, $wp_settings_fields, $wp_settings_sections;
 			$clear();

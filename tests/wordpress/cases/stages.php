@@ -15,14 +15,14 @@ return static function ( Harness $t ): void {
 	$with  = static fn( callable $body ): mixed => $t->hosts( [ 'host-plugin', 'host-pending-actions' ], static fn(): mixed => $body( new WPCodeboxPendingActions\Pending_Actions() ) );
 
 	$t->test(
-		'stage: nobody keeps pending actions',
+		'stage: without a store of pending actions a change is not staged, and the audit log says so',
 		static function () use ( $t, $stage ): void {
 			$t->error( 'wp_codebox_pending_apply_unavailable', 501, $stage( $t->made() ) );
 			$t->same( [ 'stage-apply', 'failure', 'wp_codebox_pending_apply_unavailable' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 		}
 	);
 	$t->test(
-		'stage: kept, accepted once, applied exactly',
+		'stage: a staged change is stored, can be accepted once, and is applied exactly',
 		static function () use ( $t, $with, $stage, $text, $file ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text, $file ): void {
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: rejected, and nothing is applied',
+		'stage: a rejected change is not applied',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -68,7 +68,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: what an apply would refuse is not staged',
+		'stage: a change that an apply would refuse is not staged',
 		static function () use ( $t, $with, $stage, $file ): void {
 			$kept = new ArrayObject();
 			$spy  = static function ( mixed $result ) use ( $kept ): mixed {
@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: bundle or target changed before the acceptance',
+		'stage: an acceptance is refused when bundle or target changed after staging',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -131,7 +131,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: the handler applies what was staged and nothing else',
+		'stage: the handler refuses input that differs from what was staged',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -158,7 +158,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: who may decide; the filter can only narrow',
+		'stage: only a user who may apply can decide, and the filter can only deny',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$can    = apply_filters( 'wp_codebox_pending_apply_artifact_handlers', [ 'other' => [] ] )['wp_codebox_apply_back']['can_resolve'];
 			$editor = get_user_by( 'login', 'editor' )->ID;
@@ -180,7 +180,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: a store that answers badly',
+		'stage: an invalid answer of the store is refused, and its own error passes through',
 		static function () use ( $t, $stage, $text ): void {
 			$made   = $t->made();
 			$answer = static fn( callable $keeper ): mixed => $t->hosts( [], static fn(): mixed => $t->filtered( 'wp_codebox_stage_pending_apply_artifact', $keeper, static fn(): mixed => $stage( $made ) ) );

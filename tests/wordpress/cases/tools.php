@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 	$nothing = [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [] ];
 
 	$t->test(
-		'names, policy and bridge of a task reach the extension',
+		'tool names, tool policy and tool bridge of a task reach the extension',
 		static function () use ( $t, $run, $policy, $said ): void {
 			$t->same( [ null, null ], $said( $run( [] ) ) );
 			$t->same( [ [ 'workspace.read' ], null ], $said( $run( [ 'allowed_tools' => [ 'workspace.read', 'workspace.read' ] ] ) ) );
@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hooks supply, edit and decorate; what they do not answer well allows nothing',
+		'filters can add, edit and remove tools, and an invalid filter result allows none',
 		static function () use ( $t, $run, $policy, $said, $nothing ): void {
 			$named  = [ 'allowed_tools' => [ 'a.b', 'c.d' ] ];
 			$answer = static fn( mixed $what ): Closure => static fn(): mixed => $what;
@@ -100,7 +100,7 @@ return static function ( Harness $t ): void {
 	];
 
 	$t->test(
-		'a listed ability is offered with its schema, called as the current user, and written down',
+		'a listed ability is offered with its schema, runs as the current user and is audited',
 		static function () use ( $t, $run, $ask, $replies ): void {
 			[ $answer, $request ] = $run( $ask( [ 'example-host/read-ticket', 'example-host/plain' ], [ 'tool' => 'example-host.read-ticket', 'input' => [ 'id' => 7 ] ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) );
 			$t->same( [ 'example-host.read-ticket', 'Read a ticket. Reads one ticket.', 5000 ], [ $request['parent_tools']['tools'][0]['id'], $request['parent_tools']['tools'][0]['description'], $request['parent_tools']['timeout_ms'] ] );
@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'each call is judged again: list, permission, input, size, errors',
+		'each tool call is checked again for allow list, permission, input, size and errors',
 		static function () use ( $t, $run, $ask, $replies ): void {
 			$GLOBALS['codebox_test_calls'] = [];
 			$log                           = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what is no ability that this site lends is refused before anything starts',
+		'a tool that is no ability open to the agent is refused before a run starts',
 		static function () use ( $t, $run, $ask ): void {
 			foreach ( [
 				[ $ask( [ 'wp-codebox/apply-approved-artifact' ] ), 'wp_codebox_tool_not_allowed', 403 ],
@@ -186,7 +186,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what remains of these tests is taken away',
+		'cleanup: provider and abilities of these tests are removed',
 		static function () use ( $t ): void {
 			delete_site_option( Settings::PROVIDERS );
 			foreach ( [ 'read-ticket', 'large', 'throws', 'plain' ] as $name ) {

@@ -25,7 +25,7 @@ return static function ( Harness $t ): void {
 	$tidy = static fn() => exec( 'rm -rf ' . escapeshellarg( WP_PLUGIN_DIR . '/host-plugin' ) . '/near-*' );
 
 	$t->test(
-		'transfer: the diff file by file',
+		'transfer: get-artifact-diff returns the patch of each file and refuses a tampered bundle',
 		static function () use ( $t, $file ): void {
 			$made = $t->made();
 			$id   = [ 'artifact_id' => $made['run']['run_id'] ];
@@ -44,7 +44,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: the same bundle gives the same archive, and is noted',
+		'transfer: exporting a bundle twice gives the same archive, and each export is audited',
 		static function () use ( $t, $export ): void {
 			$made = $t->made();
 			$a    = $export( $made );
@@ -59,7 +59,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: in again: existing, created, and it can be applied since this host signed it',
+		'transfer: an exported bundle can be imported again, and can be applied if this host signed it',
 		static function () use ( $t, $export, $import, $discard, $file ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
@@ -77,7 +77,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: a stored copy that broke is replaced by reimport, and by import only when told to',
+		'transfer: reimport replaces a damaged bundle, and import does so only with the replace option',
 		static function () use ( $t, $export, $import ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: sources that are none',
+		'transfer: an import with a missing, invalid or mismatched source is refused and audited',
 		static function () use ( $t, $export, $import ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: host paths only where a user may mount',
+		'transfer: a user can import only from directories that the user may mount',
 		static function () use ( $t, $import, $discard, $near, $copy, $tidy ): void {
 			$made    = $t->made();
 			$outside = getenv( 'TEST_WORK' ) . '/bundle-' . bin2hex( random_bytes( 4 ) );
@@ -154,7 +154,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: a tampered bundle is not taken in',
+		'transfer: a tampered bundle is not imported',
 		static function () use ( $t, $import, $discard, $near, $copy, $tidy ): void {
 			$made   = $t->made();
 			$inside = $copy( $made['artifacts'], $near( 'near' ) );
@@ -170,7 +170,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'transfer: an import makes nothing trusted',
+			'transfer: importing a bundle does not make its signature trusted',
 			static function () use ( $t, $export, $import, $file ): void {
 				$made    = $t->made();
 				$archive = $export( $made )['archive'];
@@ -181,7 +181,7 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'transfer: an archive too large for an answer',
+			'transfer: an archive too large for an answer is refused, and can be exported to a file',
 			static function () use ( $t ): void {
 				$made = $t->made();
 				putenv( 'WP_CODEBOX_FAKE_ARCHIVE_LIMIT=10' );
@@ -193,7 +193,7 @@ return static function ( Harness $t ): void {
 		return;
 	}
 	$t->test(
-		'transfer: a bundle of another host can be read and rejected here, not applied or repeated',
+		'transfer: a bundle of another host can be read and rejected, not applied or replayed',
 		static function () use ( $t, $import, $file ): void {
 			// Another state directory has another key.
 			$state = dirname( (string) WPCodebox\Native\Extension::info()['state_dir'] ) . '/.state-other-' . bin2hex( random_bytes( 4 ) );
@@ -223,7 +223,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: hostile archives',
+		'transfer: tampered, malformed and path-traversing archives are refused',
 		static function () use ( $t, $export, $import, $discard ): void {
 			$made  = $t->made();
 			$bytes = (string) base64_decode( $export( $made )['archive'] );

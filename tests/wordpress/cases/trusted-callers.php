@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a grant of one scope is none of another, and an empty or unknown one is none at all',
+		'a grant allows only its own scope, and an empty or unknown scope allows nothing',
 		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one   = $user( 'scoped' );
 			$uuids = [];
@@ -91,7 +91,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the password must be of the current user, exist and be one that core takes',
+		'a grant counts only for an existing application password of the current user',
 		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one  = $user( 'scoped' );
 			$two  = $user( 'other' );
@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the filter of trusted callers can narrow and cannot widen',
+		'the filter of trusted callers can remove grants and cannot add any',
 		$clean( static function () use ( $t, $user, $password, $decide, $settings ): void {
 			$one   = $user( 'scoped' );
 			$uuid  = $password( $one );
@@ -150,7 +150,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'who may run tasks needs no grant; whom the site narrows has no other door',
+		'a user who may run tasks needs no grant, and a user denied by the filter cannot use one',
 		$clean( static function () use ( $t, $password, $decide ): void {
 			$uuid = $password( 1 );
 			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
@@ -160,7 +160,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'only ids of application passwords that exist, and known scopes, are stored',
+		'only ids of existing application passwords and known scopes are stored',
 		$clean( static function () use ( $t, $user, $password ): void {
 			$uuid  = $password( $user( 'scoped' ) );
 			$gone  = $password( $user( 'scoped' ) );
@@ -198,7 +198,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the page lists application passwords by name and user, and shows no secret',
+		'the page lists application passwords by name and user and shows no password or hash',
 		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( is_multisite() ) {
 		$t->test(
-			'grants are the network\'s, and a caller is one of the site it asks',
+			'grants are network options, and a caller must be a member of the site',
 			$clean( static function () use ( $t, $user, $password, $decide ): void {
 				$one  = $user( 'scoped' );
 				$site = get_user_by( 'login', 'siteadmin-callers' ) ?: get_user_by( 'id', wp_insert_user( [ 'user_login' => 'siteadmin-callers', 'user_pass' => wp_generate_password(), 'user_email' => 'sac@example.org', 'role' => 'administrator' ] ) );
