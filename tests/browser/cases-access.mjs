@@ -1,5 +1,5 @@
 /**
- * Who sees the screen, and what is left when something is missing, the screen itself included.
+ * Access to the screen by capability, and the screen with an ability, the extension or its own files missing.
  */
 import { renameSync } from 'node:fs';
 import { holds, same, site, test, toggle, User } from './harness.mjs';

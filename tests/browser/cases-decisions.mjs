@@ -1,5 +1,5 @@
 /**
- * The other decisions, and two people at once.
+ * Rejections, requests for changes, downloads and discards, and two administrators who approve the same bundle.
  */
 import { createHash } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * The block editor of a guest's WordPress, through a preview: what a visitor does there arrives.
+ * The block editor of a guest's WordPress through a preview: edits of a visitor are saved in the guest.
  */
 import { spawn } from 'node:child_process';
 import { holds, same, site, soon, test, User } from './harness.mjs';
@@ -10,10 +10,10 @@ update_option( 'permalink_structure', '/%postname%/' );
 update_option( 'show_avatars', 0 );
 flush_rewrite_rules( false );
 $user = wp_insert_user( array( 'user_login' => '${ LOGIN }', 'user_pass' => '${ site.password }', 'role' => 'administrator' ) );
-// The guide of the editor loads pictures from wordpress.org.
+// The welcome guide of the editor loads pictures from wordpress.org.
 update_user_meta( $user, $GLOBALS['wpdb']->get_blog_prefix() . 'persisted_preferences', array( 'core/edit-post' => array( 'welcomeGuide' => false ), '_modified' => gmdate( 'c' ) ) );
 `;
-// One pixel.
+// A PNG image of one pixel.
 const PNG = Buffer.from( 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64' );
 
 /** A run that holds its sandbox behind a preview. */
@@ -23,7 +23,7 @@ class Preview {
 		this.said = '';
 		this.run = spawn( RUNNER, [ 'run', '--wordpress', WORDPRESS, '--state', site.state, '--share', SHARE, '--launcher', LAUNCHER, '--php', PHP, '--site', 'preview', '--json',
 			'--preview-hold', '10m', '--mount', `${ site.path }/wp-content/plugins/sample:/wordpress/wp-content/plugins/sample`, '--command', 'wordpress.run-php', '--arg', `code=${ SETUP }` ], { stdio: [ 'ignore', 'ignore', 'pipe' ] } );
-		// A suite that breaks off leaves no run behind.
+		// Stops the run also when the suite aborts.
 		this.end = () => this.run.kill( 'SIGTERM' );
 		process.on( 'exit', this.end );
 		this.over = new Promise( ( resolve ) => this.run.on( 'close', resolve ) );
@@ -32,7 +32,7 @@ class Preview {
 		} );
 	}
 
-	/** Its origin, without the slash at its end. */
+	/** Origin of the preview, without a trailing slash. */
 	async origin() {
 		const found = () => /^preview (\S+)\/ until /m.exec( this.said );
 		await soon( 'the preview is open', () => null !== found() || null !== this.run.exitCode, 150000 );
@@ -47,7 +47,7 @@ class Preview {
 	}
 }
 
-/** The editor of a page, ready. */
+/** Opens a page in the block editor and waits until the editor is ready. */
 async function edit( page, address ) {
 	await page.goto( address );
 	await page.waitForFunction( () => window.wp?.data?.select( 'core/editor' )?.getCurrentPostId() && window.wp.blocks.getBlockType( 'core/image' ) );
@@ -56,7 +56,7 @@ async function edit( page, address ) {
 	return canvas;
 }
 
-/** Saves as the button does; what WordPress holds afterwards. */
+/** Saves the page like the save button and returns the page as WordPress stores it. */
 async function save( page, edits = {} ) {
 	return page.evaluate( async ( given ) => {
 		const { dispatch, select } = window.wp.data;
@@ -74,7 +74,7 @@ export default async function ( browser ) {
 			const origin = await preview.origin();
 			const visitor = await User.login( browser, LOGIN, {}, origin );
 			const { page } = visitor;
-			// In every frame and on every page, unlike what a page keeps itself.
+			// Set in every frame and on every page; a setting stored in one page would be lost with it.
 			const refused = [];
 			page.on( 'console', ( message ) => {
 				if ( message.text().includes( 'Content Security Policy' ) ) {

@@ -1,5 +1,5 @@
 /**
- * Content that wants to be more than text.
+ * Agent output, names and file contents with markup, control sequences and hidden characters.
  */
 import { writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, site, soon, test } from './harness.mjs';
@@ -7,13 +7,13 @@ import { holds, plugin, read, same, site, soon, test } from './harness.mjs';
 const MARKUP = '</textarea><script>window.codeboxTripped=1</script><img src=x onerror="window.codeboxTripped=1"> \u202egnp.exe\u2066 \u001b[31mred\u001b[0m javascript:alert(1)';
 
 /**
- * The most that one task of a page took, in milliseconds of a processor: on a busy machine each
- * takes as long as others let it, by the clock.
+ * Returns the CPU time of the longest task of a page, in milliseconds. Wall-clock time would also count the
+ * time that other processes take on a busy machine.
  */
 function longestTask( trace ) {
 	const { traceEvents } = JSON.parse( trace.toString() );
 	const pages = new Set( traceEvents.filter( ( event ) => 'thread_name' === event.name && 'CrRendererMain' === event.args.name ).map( ( event ) => `${ event.pid } ${ event.tid }` ) );
-	// An event that was open when the tracing began or ended has no duration.
+	// An event that began before or ended after the trace has no duration.
 	return traceEvents.reduce( ( most, event ) => 'RunTask' === event.name && Number.isFinite( event.tdur ) && pages.has( `${ event.pid } ${ event.tid }` ) ? Math.max( most, Math.round( event.tdur / 1000 ) ) : most, 0 );
 }
 
@@ -29,7 +29,7 @@ export default async function ( browser, admin ) {
 		await soon( 'the policy reports an inline handler', () => page.evaluate( () => window.codeboxReports.some( ( report ) => 'script-src-attr' === report.directive ) ) );
 		holds( 'and markup from text', await page.evaluate( () => window.codeboxReports.some( ( report ) => 'require-trusted-types-for' === report.directive ) ) );
 		same( undefined, await page.evaluate( () => window.codeboxTripped ), 'the policy holds it back' );
-		// A page of the site without the policy: there the handler runs.
+		// On a page of the site without the policy the handler runs.
 		await page.goto( site.url + '/wp-admin/tools.php' );
 		await page.evaluate( () => {
 			document.body.insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
@@ -46,7 +46,7 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( /#\/runs\/run_/ );
 		const run = page.url().split( '#/runs/' )[ 1 ];
 		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
-		// The screen loads the output of a run that had ended before it looked afterwards.
+		// When the run ended before the screen asked for it, the screen loads the output with later requests.
 		await soon( 'the output is whole', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'The bundle is written.' ) );
 		const log = await admin.text( '.wp-codebox-log' );
 		for ( const expected of [ '<script>window.codeboxTripped=', '<img src=x onerror=', '</textarea></pre></div><svg onload=', '<a href="javascript:', 'red linked cleared', 'accessU+202E RLOnimdaU+2066 LRI', 'U+200B ZWSP', 'U+0007 BEL', 'U+0008 BS', 'U+E0041', 'not UTF-8: caf' ] ) {

@@ -1,5 +1,5 @@
 /**
- * From the task to the applied change.
+ * The way from the task to the applied change.
  */
 import { writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, soon, test, wake } from './harness.mjs';
@@ -21,7 +21,7 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( /#\/runs\/run_/ );
 		run = page.url().split( '#/runs/' )[ 1 ];
 		await page.waitForSelector( '.wp-codebox-log' );
-		await soon( 'the agent is heard', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'looking for spelling mistakes' ), 90000 ); // The first run of a host builds a template.
+		await soon( 'the agent is heard', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'looking for spelling mistakes' ), 90000 ); // The first run of a host builds a WordPress template.
 		const early = await admin.text( '.wp-codebox-log' );
 		holds( 'heard while it runs: the end was not there yet', ! early.includes( 'removed: inc/old.php' ) );
 		holds( 'it can be cancelled', await admin.button( 'Cancel the run' ).isVisible() );
@@ -182,7 +182,7 @@ export default async function ( browser, admin ) {
 	await test( 'path: a task can be started, reviewed and approved with the keyboard alone', async () => {
 		const typed = 'Only keys';
 		await admin.open( '#/runs' );
-		// Tabs to what has the focus ring and this name.
+		// Presses Tab until the focused element has this name.
 		const reach = async ( wanted, most = 60 ) => {
 			for ( let step = 0; step < most; step++ ) {
 				const name = await page.evaluate( () => {

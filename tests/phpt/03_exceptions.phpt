@@ -42,7 +42,7 @@ try {
 	var_dump( get_class( $e->getPrevious() ) );
 }
 
-// The base class can be extended and made by hand; the kinds are final.
+// The base class can be extended and constructed; the subclasses are final.
 class Mine extends E {
 }
 $mine = new Mine( 'm', 7, new Exception( 'p' ) );

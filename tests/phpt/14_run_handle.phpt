@@ -77,7 +77,7 @@ try {
 
 echo "also while starting\n";
 $marker = marker();
-// Not before the runner waits as well.
+// Interrupts only when the runner waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {

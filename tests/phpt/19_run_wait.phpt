@@ -7,7 +7,7 @@ wp_codebox.runner={PWD}/fixtures/fake-runner
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
-/** Waits in steps until the end; answers the events' numbers, the steps and the result. */
+/** Waits in steps until the end; returns the numbers of the events, the steps and the result. */
 function in_steps( Run $run, int $timeout ): array {
 	$numbers = [];
 	$steps   = 0;
@@ -22,7 +22,7 @@ function in_steps( Run $run, int $timeout ): array {
 	} while ( null === $result );
 	return [ $numbers, $steps, $result['outcome'] ];
 }
-/** Milliseconds of the quickest of five waits without an end: a machine that stands still makes any one of them late. */
+/** Returns the shortest of five waits that time out, in milliseconds: a paused machine can delay any single one. */
 function quickest( callable $wait ): float {
 	$quickest = INF;
 	for ( $i = 0; $i < 5; ++$i ) {
@@ -113,7 +113,7 @@ while ( $runs ) {
 		}
 	}
 }
-// A process that was late finds all of it there, and divides by nothing.
+// A delayed process finds all events at once; the minimum of one second avoids a division by zero.
 $share = ( $usage() - $used ) / max( 1.0, microtime( true ) - $since );
 var_dump( array_unique( $ended ), array_unique( array_map( 'json_encode', $seen ) ), $share < 0.1 ? 'idle' : $share );
 ?>

@@ -24,7 +24,7 @@ $asked = static function ( array $with ): array {
 	return [ $request['mode'], $request['max_runs'] ];
 };
 echo json_encode( [ $asked( [] ), $asked( [ 'mode' => 'attached' ] ), $asked( DETACHED ) ] ), "\n";
-// Fewer than the host allows, never more.
+// A task can lower the run limit of the host and cannot raise it.
 echo json_encode( [ $asked( [ 'max_runs' => 2 ] )[1], $asked( [ 'max_runs' => 99 ] )[1] ] ), "\n";
 echo caught( static fn() => Run::start( ...request( 'echo', [ 'max_runs' => 0 ] ) ) )->getMessage(), "\n";
 foreach ( [ 'loose', '', 1, [ 'detached' ] ] as $mode ) {
@@ -84,7 +84,7 @@ var_dump( $run->wait()['outcome'] );
 echo "what a caller was not told of does not go on\n";
 $marker = marker();
 pcntl_async_signals( true );
-// Not before the runner waits as well.
+// Interrupts only when the runner waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
@@ -113,7 +113,7 @@ var_dump( pcntl_wexitstatus( $status ) );
 unset( $run );
 var_dump( file_says( $marker, 'ended' ) );
 
-// Each way a caller can end, attached and detached; the fake runner says what it made of it.
+// Each way in which a caller can end, attached and detached; the fake runner records what it read.
 $ends = static function ( string $label, string $body, string $before = '' ): void {
 	$said = [];
 	foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {

@@ -5,11 +5,11 @@ GroupSlot limits the open groups per user and in total, and frees a slot with it
 require __DIR__ . '/fixtures/lib.php';
 require __DIR__ . '/fixtures/bundle.php';
 
-// The settings are fixed at start, so the work happens in processes of its own.
+// Settings cannot change after the start of PHP, so the work is done in child processes.
 $state = sys_get_temp_dir() . '/wpcb-slots-' . getmypid();
 mkdir( $state, 0700 );
 register_shutdown_function( static fn() => remove( $state ) );
-// As root the directory belongs to another user, as it does for a site.
+// When root runs the test, another user owns the directory, as on a real site.
 0 === fileowner( $state ) && chown( $state, 65534 ) && chgrp( $state, 65534 );
 
 $in = static function ( string $code, array $settings = [] ) use ( $state ): void {

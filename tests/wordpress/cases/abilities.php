@@ -1,6 +1,6 @@
 <?php
 /**
- * The ability surface: what is registered, and who may use it.
+ * Registered abilities, their schemas and the users who may call them.
  */
 
 declare(strict_types=1);

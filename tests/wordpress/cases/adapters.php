@@ -1,6 +1,6 @@
 <?php
 /**
- * What happens when the host plugin is missing, wrong or breaks off.
+ * Applies with a missing, invalid or throwing apply adapter.
  */
 
 declare(strict_types=1);
@@ -29,7 +29,7 @@ return static function ( Harness $t ): void {
 		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
 	};
 	$last = static fn(): array => Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), -1 )['records'][0];
-	// Calls apply with another adapter than the example host plugin.
+	// Applies a change with the given adapter instead of the example host plugin.
 	$with = static function ( ?callable $adapter ) use ( $t, $run, $file ): mixed {
 		global $wp_filter;
 		$kept = $wp_filter['wp_codebox_apply_approved_artifact'];

@@ -164,7 +164,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ ABSPATH, '/', WP_CONTENT_DIR, getenv( 'TEST_WORK' ) . '/outside' ] as $denied ) {
 				$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $denied ] ] ) );
 			}
-			// The operator is not bound to plugins and themes, but to the deny list.
+			// The operator may use directories outside plugins and themes, but none of the deny list.
 			$copy = getenv( 'TEST_WORK' ) . '/target-copy';
 			wp_mkdir_p( $copy . '/inc' );
 			foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
@@ -174,7 +174,7 @@ return static function ( Harness $t ): void {
 				[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $out ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] );
 				$t->same( $status, $code, $err );
 			}
-			// What it was made from is no installed code, so only the operator may send it there.
+			// The source of the change is no installed code, so only the operator may name another target.
 			foreach ( [ [ 'directory' => $theme ], [ 'directory' => WP_PLUGIN_DIR . '/sample' ], [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] as $named ) {
 				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => $named ] ) );
 			}
@@ -192,7 +192,7 @@ return static function ( Harness $t ): void {
 				'approved_files' => [ $mount['target'] . '/latin1.txt' ],
 			];
 			$into = static fn( string $directory ): array => [ 'apply_target' => [ 'directory' => $directory ] ];
-			// An added file fits anywhere, and the caller claims that it was made from another plugin.
+			// An added file applies in any directory, and the metadata claims another plugin as its origin.
 			$in = $run( [ 'target' => '/workspace/code', 'metadata' => [ 'origin' => [ 'kind' => 'plugin', 'slug' => 'host-plugin' ], 'note' => 'kept' ] ] );
 			foreach ( [ 'apply-artifact-preflight', 'apply-approved-artifact', 'stage-artifact-apply' ] as $name ) {
 				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( $name, $in + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
@@ -202,7 +202,7 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'review-artifact', $in + [ 'action' => 'approve' ] + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
 			$t->same( false, file_exists( WP_PLUGIN_DIR . '/host-plugin/latin1.txt' ) );
 
-			// Mounted in the place of another plugin, and this plugin in its own.
+			// The sample mounted at the path of another plugin, and at the path of WP Codebox itself.
 			$other = $run( [ 'target' => '/wordpress/wp-content/plugins/host-plugin' ] );
 			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $other ) );
 			$own = $run( [ 'target' => '/wordpress/wp-content/plugins/wp-codebox' ] );

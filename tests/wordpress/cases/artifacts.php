@@ -88,7 +88,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			file_put_contents( $made['artifacts'] . '/manifest.json', '{' );
-			// Without a date it stands last, and other cases leave many.
+			// A bundle without a date is listed last, and other cases leave many bundles.
 			$rows = [];
 			for ( $page = 1; ! isset( $rows[ $made['run']['run_id'] ] ) && $page < 100; $page++ ) {
 				$rows = array_column( $t->ok( $t->ability( 'list-artifacts', [ 'page' => $page ] ) )['artifacts'], null, 'run_id' );

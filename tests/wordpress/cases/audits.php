@@ -137,7 +137,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'audit: removed trailing records are detected, also when log and anchor file are removed together',
 		static function () use ( $t, $list, $log ): void {
-			// As on a site whose first records these are.
+			// Without the anchor option, as on a site without earlier records.
 			delete_option( 'wp_codebox_audit_anchor' );
 			$made = $t->made( 'nothing' );
 			for ( $i = 0; $i < 2; $i++ ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * The built-in bridge: what its policy must be, which addresses it takes, what travels and what comes back.
+ * The built-in bridge: its policy, allowed addresses, sent requests and returned responses.
  */
 
 declare(strict_types=1);
@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 		],
 		'test-provider'
 	);
-	/** Code of the failure, or what was answered. */
+	/** Returns the code of the failure, or the answer. */
 	$code = static function ( callable $body ): mixed {
 		try {
 			return $body();
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 			return str_replace( 'wp_codebox_browser_provider_bridge_', '', $failure->error_code );
 		}
 	};
-	/** One request through ability, filter and bridge. */
+	/** Sends one request through ability, filter and bridge. */
 	$send = static function ( mixed $policy, array $request, array $more = [] ) use ( $t, $key ): mixed {
 		$t->as( 'administrator' );
 		$resolvers = static fn(): array => [
@@ -65,7 +65,7 @@ return static function ( Harness $t ): void {
 			'credential' => 'TEST_AI_KEY',
 		],
 	];
-	/** What the provider says that it was sent. */
+	/** Returns the request as the provider received it. */
 	$sent = static function ( mixed $answer ) use ( $t ): array {
 		$t->same( [ true, 200 ], [ $t->ok( $answer )['success'], $answer['response']['http']['status'] ], (string) json_encode( $answer ) );
 		return json_decode( $answer['response']['http']['body'], true );
@@ -160,12 +160,12 @@ return static function ( Harness $t ): void {
 				$t->same( [ 'PUT', '/v1/chat?x=1', '{"max_tokens":5,"empty":{},"f":1.0}', 'application/json', '2023-06-01', '5', parse_url( $base, PHP_URL_HOST ) . ':' . parse_url( $base, PHP_URL_PORT ) ], [ $seen['method'], $seen['uri'], $seen['body'], $seen['headers']['CONTENT_TYPE'], $seen['headers']['HTTP_ANTHROPIC_VERSION'], $seen['headers']['HTTP_X_NUMBER'], $seen['headers']['HTTP_HOST'] ] );
 				$t->true( ! str_contains( (string) json_encode( $seen ), 'forged' ) && ! isset( $seen['headers']['HTTP_X_FORWARDED_FOR'] ), 'a header of the sandbox travelled: ' . json_encode( $seen ) );
 				$t->same( 'WP-Codebox/' . \WPCodebox\VERSION, $seen['headers']['HTTP_USER_AGENT'], 'nothing of this site' );
-				// The provider echoed the key; it was sent, and it is not in the answer.
+				// The provider echoes the key: the key was sent, and the answer has a placeholder.
 				$t->same( '[redacted]', $seen['headers']['HTTP_AUTHORIZATION'] ?? null );
 				$t->same( [ '[redacted]', '[redacted]', 3, '[redacted]' ], [ $answer['response']['http']['headers']['set-cookie'], $answer['response']['http']['headers']['x-auth-token'], $seen['usage']['total_tokens'], $seen['token'] ] );
 				$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited( 2 ) ] ), $key ) && ! str_contains( (string) json_encode( $answer ), 'secret-of' ), 'a secret came back' );
 				$t->same( [ 'localhost', true ], [ $answer['audit']['adapter']['uri_host'], in_array( 'Authorization', $answer['audit']['adapter']['dropped_headers'], true ) ] );
-				// Positive control: that the key was sent is seen by a header whose name is no secret's.
+				// Positive control: a header without a secret name shows that the key was sent.
 				$header = [ 'authentication' => [ 'type' => 'header', 'header' => 'X-Plain', 'credential' => 'TEST_AI_KEY' ] ];
 				$t->same( '[REDACTED:configured-secret-value]', $sent( $send( $with( $base, $header ), [ 'path' => 'x', 'method' => 'GET' ] ) )['headers']['HTTP_X_PLAIN'] );
 				$t->true( ! isset( $sent( $send( $with( $base, [ 'authentication' => [ 'type' => 'none' ] ] ), [ 'path' => 'x' ] ) )['headers']['HTTP_AUTHORIZATION'] ), 'none is none' );
@@ -233,7 +233,7 @@ return static function ( Harness $t ): void {
 					$t->ok( $send( $policy, [ 'path' => 'x', 'method' => 'get' ] ) );
 					[ $url, $arguments ] = $calls[0];
 					$t->same( [ 'https://api.example.org/v1/x', 'GET', 0, true, false, true ], [ $url, $arguments['method'], $arguments['redirection'], $arguments['reject_unsafe_urls'], $arguments['decompress'], $arguments['sslverify'] ] );
-					// A base that the site names by number may be a private one, a name may not lead there.
+					// A base address given as an IP address may be private; a host name must not resolve to a private address.
 					$t->ok( $send( $with( 'https://10.0.0.1' ), [ 'path' => 'x' ] ) );
 					$t->same( false, $calls[1][1]['reject_unsafe_urls'] );
 				}

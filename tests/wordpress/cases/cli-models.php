@@ -12,7 +12,7 @@ return static function ( Harness $t ): void {
 	$log = getenv( 'TEST_WORK' ) . '/request.json';
 	$key = 'sk-cli-VALUE-' . bin2hex( random_bytes( 6 ) );
 	delete_site_option( Settings::PROVIDERS );
-	/** Runs the command; answers exit status, STDOUT, STDERR and the request. */
+	/** Runs the command; returns exit status, STDOUT, STDERR and the request to the extension. */
 	$run = static function ( array $arguments, array $environment = [] ) use ( $t, $log ): array {
 		copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
 		is_file( $log ) && unlink( $log );
@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 0, 'openai-compatible', 'http://127.0.0.1:11434/v1', false ], [ $code, $request['model']['provider'] ?? null, $request['model']['base_url'] ?? null, isset( $request['secrets'] ) ], $err );
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'openai', false ], [ $code, $request['model']['provider'] ?? null, isset( $request['secrets'] ) ], $err );
-			// Nor one that the task inherits; towards the provider itself it is used.
+			// An inherited key is not sent to that address either; it is sent to the provider itself.
 			$inherit                    = '--inherit={"connectors":["openai"]}';
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai', $inherit ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, false ], [ $code, isset( $request['model']['secret'] ) ], $err );
@@ -54,13 +54,13 @@ return static function ( Harness $t ): void {
 			$t->same( [ 0, $key ], [ $code, $request['secrets'][0]['value'] ?? null ], $err );
 			[ $code, , $err, $request ] = $run( [ '--input-json={"secret_env":["OPENAI_API_KEY"],"provider":"openai","model":"m"}' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'secret_env' ], [ $code, $request['provenance']['model']['credential']['source'] ?? null ], $err );
-			// As a user the same address is refused.
+			// The same address is refused for a user.
 			[ $code, $out, $err, $request ] = $run( [ ...$there, '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 126, '', null ], [ $code, $out, $request ] );
 			$t->contains( '(wp_codebox_forbidden)', $err );
 			[ $code, , $err ] = $run( [ '--provider=openai', '--model=m', '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( 0, $code, $err );
-			// A secret of the environment is the operator's to lend, not a user's.
+			// Only the operator may pass environment variables as secrets; a user may not.
 			[ $code, , $err ] = $run( [ '--input-json={"secret_env":["HOME"]}', '--provider=openai', '--model=m', '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( 1, $code, $err );
 			$t->contains( '(wp_codebox_secret_invalid)', $err );

@@ -18,7 +18,7 @@ return static function ( Harness $t ): void {
 	$start = static fn( string $what, string ...$more ): array => $t->wp( array_merge( [ 'codebox', 'run-agent-task', "Do $what", '--plugin=sample', "--agent-command=php agent.php $what", '--detach' ], $more ) );
 	$id    = static fn( string $what, string ...$more ): string => trim( $start( $what, '--porcelain', ...$more )[1] );
 	$runs  = static fn( string ...$arguments ): array => $t->wp( [ 'codebox', 'runs', ...$arguments ] );
-	// Follows a run that goes on only when its follower has heard of it.
+	// Follows a run whose agent continues only after the follower printed its first line.
 	$follow = static fn( string $token, string $run, string ...$more ): array => $t->wp(
 		[ 'codebox', 'runs', 'events', $run, '--follow', ...$more ],
 		[],

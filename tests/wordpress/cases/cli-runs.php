@@ -16,7 +16,7 @@ return static function ( Harness $t ): void {
 	$fixtures = getenv( 'TEST_FIXTURES' );
 	$agent    = "php $fixtures/agent.php";
 	$task     = static fn( string $what, string ...$more ): array => array_merge( [ 'codebox', 'run-agent-task', 'Fix it', '--plugin=sample', "--agent-command=$agent $what" ], $more );
-	// What differs from run to run.
+	// Replaces ids, times and sizes, which differ between runs, by placeholders.
 	$plain    = static fn( string $text ): string => (string) preg_replace(
 		[ '/run_[0-9a-f]{32}/', '/artifact-bundle-sha256-[0-9a-f]{64}/', '/[0-9.,]+ (ms|s) wall, [0-9.,]+ (ms|s) CPU, [0-9.,]+ MiB peak/', '/^(Isolation: ).*$/m', '/^(Outcome: +[a-z_]+\. ).*$/m' ],
 		[ 'RUN', 'ARTIFACT', 'COST', '$1…', '$1…' ],

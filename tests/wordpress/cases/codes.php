@@ -1,6 +1,6 @@
 <?php
 /**
- * Codes that PHP raises. `cargo xtask generate` derives their table from the contracts crate.
+ * Error codes in PHP. `cargo xtask generate` derives their table from the contracts crate.
  */
 
 declare(strict_types=1);

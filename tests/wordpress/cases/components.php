@@ -1,7 +1,7 @@
 <?php
 /**
- * Components, runtime tasks and bundles of agents: from a task to the request, and for real
- * where the extension is.
+ * Components, runtime tasks and agent bundles: from the task to the request, and in real runs
+ * when the extension is loaded.
  */
 
 declare(strict_types=1);
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 			$made = $fields( [ 'component_contracts' => [ $contract + [ 'provenance' => [ 'repository' => 'https://example.org/worker' ] ] ] ] );
 			$t->same( [ $root . '/worker', 'plugin', true, true, 'worker/note' ], [ $made['components'][0]['source'], $made['components'][0]['load_as'], $made['components'][0]['activate'], $made['components'][0]['required'], $made['components'][0]['readiness_probe']['name'] ] );
 			$t->same( [ 'worker' => [ 'repository' => 'https://example.org/worker' ] ], $made['provenance']['components'] );
-			// Left to itself it is a must-use plugin, named after its directory, and the run goes on without it.
+			// By default a component is an optional must-use plugin named after its directory.
 			$t->same(
 				[
 					[
@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 			try {
 				$t->same( [ [ 'host-plugin', 'plugin' ], [ 'worker', 'mu-plugin' ] ], array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'] ], $fields( [] )['components'] ) );
 				$t->same( [ [ 'host-plugin', 'plugin' ], [ 'worker', 'plugin' ] ], array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'] ], $fields( [ 'component_contracts' => [ $contract ] ] )['components'] ) );
-				// A task that works on the plugin has it as its mount, not as a component.
+				// A plugin that the task mounts is not added as a component.
 				$t->same( [ 'worker' ], array_column( $fields( [ 'plugin' => 'host-plugin' ] )['components'], 'slug' ) );
 				$added = $t->filtered( 'wp_codebox_component_contracts', static fn( array $rows ): array => array_slice( $rows, 0, 1 ), static fn(): array => $fields( [] )['components'], 1 );
 				$t->same( [ 'host-plugin' ], array_column( $added, 'slug' ) );

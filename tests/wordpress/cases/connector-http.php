@@ -1,6 +1,6 @@
 <?php
 /**
- * Connector requests over real HTTP: who is let in, and a whole request to a scripted model and back.
+ * Connector requests over real HTTP: authorization, and a complete request to a scripted model.
  */
 
 declare(strict_types=1);
@@ -11,7 +11,7 @@ use WPCodebox\Tests\Http;
 
 return static function ( Harness $t ): void {
 	require_once dirname( __DIR__ ) . '/http.php';
-	// Only the servers have the example plugin.
+	// Only the HTTP servers load the example plugin.
 	$content = WP_CONTENT_DIR . '/mu-plugins/host-connector.php';
 	$http    = new Http( $t );
 	$input   = [
@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		);
 		return $id;
 	};
-	/** A new application password: id, and what is typed. */
+	/** Creates an application password; returns its id and its plain text. */
 	$password = static function ( int $user, string $name ): array {
 		[ $typed, $item ] = WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] );
 		return [ $item['uuid'], $typed ];
@@ -48,7 +48,7 @@ return static function ( Harness $t ): void {
 		update_site_option( Settings::TRUSTED_CALLERS, $grants );
 		$t->same( $grants, get_site_option( Settings::TRUSTED_CALLERS ), 'the grants were not stored' );
 	};
-	/** A body that runs with the site and the model up. */
+	/** Runs the test while the site and the scripted model are served. */
 	$served   = static function ( callable $body ) use ( $http, $content ): Closure {
 		return static function () use ( $body, $http, $content ): void {
 			copy( getenv( 'TEST_ROOT' ) . '/tests/fixtures/host-connector/host-connector.php', $content );
@@ -136,7 +136,7 @@ return static function ( Harness $t ): void {
 			$t->same( 403, $ask( $basic + [ 'headers' => $session ], $port ), 'cookie, nonce and the password: core takes the cookie' );
 			$t->same( 200, $ask( [ 'headers' => $http->session( 1 ) ], $port ), 'positive control: the cookie of an administrator' );
 			$t->same( 401, $ask( [ 'headers' => [ $http->session( 1 )[0] ] ], $port ), 'a cookie without its nonce' );
-			// Without TLS and outside of a local environment core takes no application password.
+			// Without TLS core accepts application passwords only in a local environment.
 			$t->same( 401, $ask( $basic, $http->site( [ 'WP_ENVIRONMENT_TYPE' => 'production' ] ) ), 'application passwords are off' );
 			$t->same( 200, $ask( $basic, $port ), 'positive control' );
 			WP_Application_Passwords::delete_application_password( $one, $granted );
@@ -179,7 +179,7 @@ return static function ( Harness $t ): void {
 			$t->contains( 'Hello from the model', $legacy['response']['http']['body'] );
 			$rows = array_map( static fn( string $line ): array => json_decode( $line, true ), array_filter( explode( "\n", (string) file_get_contents( $log ) ) ) );
 			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'what the model was sent' );
-			// The model says the key aloud.
+			// The model returns the key in its error message.
 			update_option( 'host_connector_base_url', "$base/echo/x/v1" );
 			[ , $failed ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
 			$t->same( [ 'failed-closed', 'host_connector_refused' ], [ $failed['status'] ?? null, $failed['error']['code'] ?? null ], (string) json_encode( $failed ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Connector requests and provider requests: what is refused, what the host's code gets, what comes back.
+ * Connector and provider requests: refusals, input of the handlers and redaction of their answers.
  */
 
 declare(strict_types=1);
@@ -188,7 +188,7 @@ return static function ( Harness $t ): void {
 				$look( $with( $spec( $key ), [ $old => $give ], static fn(): mixed => $t->ability( 'execute-browser-provider-request', $legacy ) ), $answer );
 				$t->same( 1, $seen, 'positive control: the handler had it' );
 			}
-			// Positive control: what is no secret comes back as it is.
+			// Positive control: an answer without secrets is returned unchanged.
 			$good = [ 'text' => 'Ector is a name', 'list' => [ 1, 2.5, true, null, 'é' ] ];
 			$t->same( $good, $with( $spec( $key ), [ $canon => static fn(): array => $good ], static fn(): array => $t->ok( $t->ability( 'browser-connector-request', $ask ) ) )['response'] );
 		}

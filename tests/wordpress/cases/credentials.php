@@ -1,6 +1,6 @@
 <?php
 /**
- * Keys: where they are from, who may use them, and that their values are nowhere but in the request.
+ * Keys of models and connectors: sources, permissions, and values that appear only in the request.
  */
 
 declare(strict_types=1);
@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 		WP_Connector_Registry::get_instance()->register( 'acme', [ 'name' => 'Acme', 'description' => 'x', 'type' => 'ai_provider', 'plugin' => [ 'is_active' => '__return_true' ], 'authentication' => [ 'method' => 'api_key', 'setting_name' => 'connectors_ai_acme_api_key', 'constant_name' => 'ACME_CONSTANT_KEY', 'env_var_name' => 'ACME_API_KEY' ] ] );
 	}
 	update_site_option( Settings::PROVIDERS, [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ] ] );
-	/** Runs a task; answers the answer and the request of the extension, null when none got there. */
+	/** Runs a task; returns its answer and the request to the extension, null when none was sent. */
 	$run = static function ( array $input ) use ( $t, $log ): array {
 		$t->made( 'nothing' );
 		is_file( $log ) && unlink( $log );
@@ -36,12 +36,12 @@ return static function ( Harness $t ): void {
 		putenv( 'WP_CODEBOX_FAKE_REQUEST_LOG' );
 		return [ $answer, is_file( $log ) ? json_decode( (string) file_get_contents( $log ), true ) : null ];
 	};
-	/** Source and value of the model's secret. */
+	/** Returns source and value of the model key. */
 	$found = static function ( array $got ): array {
 		$name = $got[1]['model']['secret'] ?? '';
 		return [ $got[1]['provenance']['model']['credential']['source'] ?? null, array_column( $got[1]['secrets'] ?? [], 'value', 'env' )[ $name ] ?? null ];
 	};
-	/** Refused before anything started. */
+	/** Checks that the task was refused before a run started. */
 	$refused = static function ( array $got, string $code = 'wp_codebox_provider_credentials_unavailable' ) use ( $t ): WP_Error {
 		$t->error( $code, 403, $got[0] );
 		$t->same( null, $got[1], 'something was started' );
@@ -70,10 +70,10 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $run, $found, $model, $value ): void {
 			$supply = static fn( array $values, array $names ): array => in_array( 'ACME_API_KEY', $names, true ) ? $values + [ 'ACME_API_KEY' => [ 'value' => $value( 'plugin' ) ] ] : $values;
 			$t->filtered( 'wp_codebox_secret_values', $supply, static fn() => $t->same( [ 'secret_env', $value( 'plugin' ) ], $found( $run( $model + [ 'secret_env' => [ 'ACME_API_KEY' ] ] ) ) ) );
-			// With hosts that do not name the provider it is not for the provider.
+			// A value whose hosts do not include the provider is not used as its key.
 			$bound = static fn( array $values, array $names ): array => [ 'ACME_API_KEY' => [ 'value' => $value( 'bound' ), 'hosts' => [ 'other.example' ] ] ];
 			$t->filtered( 'wp_codebox_secret_values', $bound, static fn() => $t->same( [ 'constant', $value( 'constant' ) ], [ ( $got = $run( $model + [ 'secret_env' => [ 'ACME_API_KEY' ] ] ) )[1]['provenance']['model']['credential']['source'], end( $got[1]['secrets'] )['value'] ] ) );
-			// A key of the model needs no hosts; any other secret does.
+			// The model key needs no hosts; any other secret needs them.
 			$other = static fn(): array => [ 'OTHER_KEY' => [ 'value' => 'x' ] ];
 			$t->filtered( 'wp_codebox_secret_values', $other, static fn() => $t->error( 'wp_codebox_secret_invalid', 400, $run( $model + [ 'secret_env' => [ 'OTHER_KEY' ] ] )[0] ) );
 		}
@@ -106,7 +106,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ null, [ [ 'name' => 'no name' ] ], [ 'x' ] ] as $bad ) {
 				$t->filtered( 'wp_codebox_provider_credential_requirements', $needs( $bad ), static fn() => $refused( $run( $model ) ) );
 			}
-			// A second one that is required has to be there too.
+			// A second required key must be available too.
 			$two = $needs( [ [ 'name' => 'ACME_API_KEY' ], [ 'name' => 'ACME_SECOND' ] ] );
 			$t->filtered( 'wp_codebox_provider_credential_requirements', $two, static fn() => $t->contains( 'ACME_SECOND', $refused( $run( $model ) )->get_error_message() ) );
 			$two = $needs( [ [ 'name' => 'ACME_API_KEY' ], [ 'name' => 'ACME_SECOND', 'required' => false ] ] );
@@ -141,20 +141,20 @@ return static function ( Harness $t ): void {
 				$t->contains( 'WP_CODEBOX_PROVIDER_KEYS', $said );
 				$past( $row( $fields ), static fn() => $t->same( 'denied', ProviderOverview::of( new Settings() )->rows()['evil']['status'] ) );
 			}
-			// A key of another name towards a host that takes the connector's key only.
+			// A key with another name is refused for a host that accepts only the key of its connector.
 			$past( $row( [ 'key_env' => 'AWS_SECRET_ACCESS_KEY', 'base_url' => 'https://api.openai.com/v1' ] ), static fn() => $refused( $run( $evil ) ) );
-			// What a task inherits goes no further.
+			// An inherited key is not sent to another address.
 			$past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $refused( $run( $evil + [ 'inherit' => [ 'connectors' => [ 'acme' ] ] ] ) ) );
-			// A plugin of this site decides itself, and its hosts count.
+			// A plugin may supply a key for another address, limited to the hosts it names.
 			$supply = static fn( array $hosts ): Closure => static fn(): array => [ 'ACME_API_KEY' => array_filter( [ 'value' => $value( 'plugin' ), 'hosts' => $hosts ] ) ];
 			$ask    = static fn( array $hosts ): array => $past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $t->filtered( 'wp_codebox_secret_values', $supply( $hosts ), static fn() => $run( $evil ) ) );
 			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [] ) ) );
 			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [ 'evil.example' ] ) ) );
 			$refused( $ask( [ 'acme.example' ] ) );
-			// A built-in provider stays where it is.
+			// A provider row cannot change the address of a built-in provider.
 			$got = $past( $row( [], 'openai' ), static fn() => $run( [ 'provider' => 'openai', 'model' => 'm' ] ) );
 			$t->same( [ 'https://api.openai.com/v1', [ 'env', $value( 'OPENAI_API_KEY' ) ] ], [ $got[1]['model']['base_url'] ?? null, $found( $got ) ] );
-			// Controls: listed hosts get their keys; php.ini replaces the constant.
+			// Positive controls: listed hosts get their keys; the setting of php.ini replaces the constant.
 			$t->same( $value( 'constant' ), $found( $run( $model ) )[1] );
 			$t->same( 'available', ProviderOverview::of( new Settings() )->rows()['acme']['status'] );
 			$t->same( $value( 'OPENAI_API_KEY' ), $found( $past( $row( [ 'connector' => 'openai', 'base_url' => 'https://api.openai.com/v2' ] ), static fn() => $run( $evil ) ) )[1] );
@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 			$brought = static fn( array $r ): array => array_replace_recursive( $r, [ 'connectors' => [ [ 'secret_values' => [ 'ACME_API_KEY' => $value( 'last' ) ] ] ] ] );
 			$t->filtered( 'wp_codebox_resolve_inheritance', $last( $brought ), static fn() => $t->same( $value( 'last' ), $run( $inherit( 'acme' ) )[1]['secrets'][0]['value'] ) );
 			$t->filtered( 'wp_codebox_can_use_credentials', static fn( bool $a, string $kind ): bool => 'connector' !== $kind, static fn() => $refused( $run( $inherit( 'acme' ) ), $code ) );
-			// A connector whose resolver names hosts is a secret of the guest too; others never are.
+			// The guest gets a placeholder only for connectors whose resolver names hosts.
 			$bound = $resolve( [ 'secret_values' => [ 'TICKET_KEY' => $value( 'ticket' ) ], 'hosts' => [ 'tickets.example' ] ] );
 			$got   = $t->filtered( 'wp_codebox_connector_credential_resolvers', $bound, static fn() => $run( [ 'inherit' => [ 'connectors' => [ 'vault', 'acme' ] ], 'model' => 'm' ] ) );
 			$t->same( [ 'TICKET_KEY', [ 'tickets.example' ], 'connector-scoped' ], [ $got[1]['secrets'][0]['env'], $got[1]['secrets'][0]['hosts'], $got[1]['policy']['secrets'] ] );

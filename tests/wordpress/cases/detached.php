@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs that go on without their caller: handles, the registry, who sees what.
+ * Detached runs: handles, the run registry and its visibility.
  */
 
 declare(strict_types=1);
@@ -25,7 +25,7 @@ return static function ( Harness $t ): void {
 	];
 	$start = static fn( string $what, array $more = [] ): array => $t->ok( $t->ability( 'run-agent-task', $more + [ 'wait' => false ] + $task( $what ) ) );
 	$get   = static fn( string $id ): array => $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) );
-	// Waits for the end, at most as long as a run of these tests may take.
+	// Waits at most a minute for the end of the run.
 	$ended = static function ( string $id ) use ( $get ): array {
 		$until = microtime( true ) + 60;
 		do {
@@ -68,7 +68,7 @@ return static function ( Harness $t ): void {
 			$fits( $now, 'run' );
 			$t->same( [ 'running', 'detached', $handle['created_at'], 'Make the check pass', false ], [ $now['run']['status'], $now['run']['mode'], $now['run']['created_at'], $now['run']['goal'], isset( $now['result'] ) ] );
 			$t->same( 1, $audit( 'run-detached', $handle['run_id'] ) );
-			// It ends only now: the handle did not take as long as the run.
+			// The run ends only now, so the handle was returned before its end.
 			$t->wake( $token );
 			$end = $ended( $handle['run_id'] );
 			$fits( $end, 'run' );
@@ -185,7 +185,7 @@ return static function ( Harness $t ): void {
 						$t->error( 'wp_codebox_run_not_found', 404, $other = $t->ability( $verb, [ 'run_id' => $theirs ] ) );
 						$t->error( 'wp_codebox_run_not_found', 404, $none = $t->ability( $verb, [ 'run_id' => $nobody ] ) );
 						$t->same( str_replace( $nobody, 'X', $none->get_error_message() . json_encode( $none->get_error_data() ) ), str_replace( $theirs, 'X', $other->get_error_message() . json_encode( $other->get_error_data() ) ), 'one can tell a run of somebody else from none' );
-						// A beginning that only another's run has, and one that both have.
+						// A prefix that matches only the run of another user, and one that matches both.
 						$t->error( 'wp_codebox_run_not_found', 404, $t->ability( $verb, [ 'run_id' => substr( $theirs, 0, 14 ) ] ) );
 						$t->ok( $t->ability( $verb, [ 'run_id' => $own ] ) );
 						$t->ok( $t->ability( $verb, [ 'run_id' => 'run_' ] ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * WP_Codebox_API: the abilities as static methods, without permission and with everything else.
+ * WP_Codebox_API: the abilities as static methods, without the capability check of the ability.
  */
 
 declare(strict_types=1);

@@ -1,6 +1,6 @@
 <?php
 /**
- * A host that breaks: audit log, signature, baseline, start of the sandbox.
+ * Faults of the host: audit log, signature, changed source, start of the sandbox.
  */
 
 declare(strict_types=1);

@@ -1,6 +1,6 @@
 <?php
 /**
- * Without the extension: no fatal, and the exact fix everywhere.
+ * The plugin without the extension: no fatal error, and every message names the fix.
  */
 
 declare(strict_types=1);
@@ -113,7 +113,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'every sentence of the plugin and every failure of a command is translatable',
 		static function () use ( $t ): void {
-			// Words that a user does not read as a sentence: a name, classes, formats, and what goes into a log.
+			// Strings that are no sentences for a user: a name, CSS classes, formats and log entries.
 			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
 			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
 			$bare        = [];
@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 						} elseif ( in_array( $text, [ ')', ']', '}' ], true ) ) {
 							array_pop( $calls );
 						}
-						// Words with a blank between them; HTML, SQL and what goes to the error log are none.
+						// Finds strings of several words, except HTML, SQL and messages of the error log.
 						$is = in_array( $kind, [ T_CONSTANT_ENCAPSED_STRING, T_ENCAPSED_AND_WHITESPACE ], true ) && 1 === preg_match( '/\pL[,;:]? ./u', $text )
 							&& 1 !== preg_match( '/^.<|^.SELECT /', $text ) && ! in_array( 'error_log', $calls, true ) && ! in_array( trim( $text, '\'"' ), $others, true );
 						// The agent of a run reads English, so the answers of a parent tool are not translated.
@@ -163,7 +163,7 @@ return static function ( Harness $t ): void {
 			};
 			$t->true( count( $texts( $new ) ) > 20, 'nothing is translatable' );
 			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ), 'run: make pot' );
-			// By another reading of the sources: what make-pot cannot extract would be missing in both files.
+			// A second parser checks the template: strings that make-pot cannot extract are missing in both files.
 			$words  = static fn( string $text ): string => stripslashes( str_replace( '\\"', '"', $text ) );
 			$listed = implode( "\n", $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ) );
 			$lost   = [];

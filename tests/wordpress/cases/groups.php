@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 			);
 			$t->same( [ true, false, true, false, false, false, false, false, false, true ], array_column( $answer['runs'], 'success' ) );
 			$t->same( [ 'Do write one.txt', 'Do fix-and-fail', 'Do it by default', '', '' ], array_slice( $answer['tasks'], 0, 5 ) );
-			// One sandbox for each: the last does not see what the first wrote.
+			// Each task has its own sandbox: the last does not see files of the first.
 			$t->same( [ [ 'one.txt' ], [ 'two.txt' ] ], array_map( static fn( int $index ): array => array_column( $answer['runs'][ $index ]['changed_files'], 'relativePath' ), [ 0, 9 ] ) );
 			$t->same( [ 'job-1', 'failed', [ 'id' => 'o-1' ], 'job-1:0' ], [ $answer['session']['id'], $answer['session']['status'], $answer['session']['orchestrator'], $answer['runs'][0]['session']['id'] ] );
 			$t->true( is_dir( $answer['runs'][0]['artifacts']['path'] ) && is_dir( $answer['runs'][1]['artifacts']['path'] ), 'a bundle is missing' );
@@ -223,7 +223,7 @@ return static function ( Harness $t ): void {
 				$four   = array_map( static fn( string $id ): array => $worker( $id, "write $id.txt 1" ), [ 'a', 'b', 'c', 'd' ] );
 				$answer = $t->ok( $fanout( $four, [ 'concurrency' => 4 ] ) );
 				$t->same( [ true, 4 ], [ $answer['success'], $answer['completed'] ], (string) json_encode( $answer['failures'] ) );
-				// The place is another caller's: of a run that somebody lets go while the group waits.
+				// Another run holds the only slot and ends while the group waits.
 				update_option( Settings::MAX_RUNS, 1 );
 				foreach ( [ static fn(): mixed => $fanout( [ $worker( 'a', 'nothing' ) ] ), static fn(): mixed => $batch( [ $do( 'nothing' ) ] ) ] as $call ) {
 					$token = bin2hex( random_bytes( 4 ) );

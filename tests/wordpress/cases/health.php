@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 		'Site Health reports a state directory that the extension cannot use as critical',
 		static function () use ( $t, $direct ): void {
 			$t->same( 'good', $direct( 'wp_codebox_state' )['status'] );
-			// The setting cannot be changed in this process; another one has a state directory it cannot use.
+			// The setting cannot change in this process, so a child process gets an unusable state directory.
 			if ( 'native' !== $t->phase ) {
 				return;
 			}
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$t->true( null !== ServedDirectories::holding( WP_CONTENT_DIR ), 'a directory that is served' );
 			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'one that is not' );
-			// The document root has a name that sanitize_text_field() alters, and WordPress has a directory of its own below the site's.
+			// The name of the document root is one that sanitize_text_field() would alter; later WordPress is in a subdirectory of the site.
 			$root = getenv( 'TEST_WORK' ) . '/web  %41';
 			wp_mkdir_p( $root );
 			$_SERVER['DOCUMENT_ROOT'] = $root;
@@ -115,7 +115,7 @@ return static function ( Harness $t ): void {
 			$state = $made( getenv( 'TEST_WORK' ) . '/other-state', 0755 );
 			foreach ( [ 0755, 0750 ] as $mode ) {
 				chmod( $state, $mode );
-				// The mode is judged after the plugin, so the task names one that is installed.
+				// The mode is checked after the plugin, so the task names an installed plugin.
 				$t->same( [ $bad, 1, 'error' ], $ask( $state, 'sample' ), decoct( $mode ) );
 			}
 			chmod( $state, 0700 );

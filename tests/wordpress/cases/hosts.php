@@ -97,7 +97,7 @@ return static function ( Harness $t ): void {
 						$t->same( 'direct_write_refused', $host->apply( $bad )->get_error_code() );
 						$t->same( $before, [ $text(), $text( 'inc/more.php' ) ] );
 					}
-					// A directory of the change that leads out of the target.
+					// A directory of the change is a link out of the target.
 					$outside = $place( 'outside' );
 					copy( $plugin . '/inc/more.php', $outside . '/more.php' );
 					unlink( $plugin . '/inc/more.php' );
@@ -108,7 +108,7 @@ return static function ( Harness $t ): void {
 					mkdir( $plugin . '/inc' );
 					copy( getenv( 'TEST_FIXTURES' ) . '/sample/inc/more.php', $plugin . '/inc/more.php' );
 					$t->same( [ 'direct_write_refused', $before[1] ], [ $refused->get_error_code(), (string) file_get_contents( $outside . '/more.php' ) ] );
-					// The second write cannot be made: the first is taken back.
+					// A later write is impossible, so the earlier writes are reverted.
 					$late                                   = $payload;
 					$late['changed_files'][2]               = [ 'status' => 'added', 'relativePath' => 'inc/more.php/below.php', 'path' => $target . '/inc/more.php/below.php' ] + $payload['changed_files'][0];
 					unset( $late['changed_files'][2]['beforeSha256'] );
@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 					$payload = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => array_column( $made['changed_files'], 'path' ) ] ) )['payload'];
 					$names   = scandir( $plugin );
 					$host    = new WPCodeboxDirectWrite\Direct_Write( $backups );
-					// A new file whose name leaves no room for that of its sibling.
+					// The name of the new file is so long that its temporary sibling exceeds NAME_MAX (255 bytes).
 					$entry                      = $payload['changed_files'][0];
 					$entry['status']            = 'added';
 					$entry['relativePath']      = str_repeat( 'n', 250 );

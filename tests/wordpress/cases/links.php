@@ -1,6 +1,6 @@
 <?php
 /**
- * Plugins and themes that are links: what they lead to decides.
+ * Plugins and themes that are symbolic links: the link target decides.
  */
 
 declare(strict_types=1);
@@ -17,7 +17,7 @@ return static function ( Harness $t ): void {
 	$work    = (string) realpath( (string) getenv( 'TEST_WORK' ) );
 	$uploads = (string) wp_get_upload_dir()['basedir'];
 	$header  = "<?php\n/* Plugin Name: Linked */\n";
-	// Runs a body while plugins and a theme are links: name to what it leads to, each with the file that makes it one.
+	// Runs a body while plugins and a theme are symbolic links: link name to its target and the plugin or theme file there.
 	$linked = static function ( array $links, callable $body ): void {
 		$made = [];
 		foreach ( $links as $place => [ $leads, $file, $text ] ) {
@@ -127,7 +127,7 @@ return static function ( Harness $t ): void {
 			wp_mkdir_p( "$place/inner" );
 			$code = 'echo json_encode( array_map( static fn( string $directory ): bool => ( new WPCodebox\\Host\\GuardedDirectories() )->refuses( $directory, [] ), ' . var_export( [ $place, "$place/inner", "$work/outside" ], true ) . ' ) );';
 			[ , $out, $err ] = $t->wp( [ 'eval', $code, "--exec=define( 'WPMU_PLUGIN_DIR', '$place' );" ] );
-			// The program loads no must-use plugin, so it has no extension either.
+			// WP-CLI loads no must-use plugin here, and thus no stand-in extension.
 			$t->same( '[true,true,false]', $out, $err );
 		}
 	);

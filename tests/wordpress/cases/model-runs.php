@@ -1,7 +1,7 @@
 <?php
 /**
- * The built-in agent through the plugin, for real: extension, runner, guest, and a model server
- * of these tests that plays scripts.
+ * The built-in agent through the plugin with the real extension, runner and guest, and a model server
+ * that answers from scripts.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 	];
 	$start   = static function () use ( $work, $key, $scripts ): array {
 		is_dir( $work ) || mkdir( $work );
-		// What an earlier server left there is the port of nobody.
+		// The port file of an earlier server is stale.
 		is_file( "$work/port" ) && unlink( "$work/port" );
 		foreach ( $scripts as $name => $steps ) {
 			file_put_contents( "$work/$name.json", (string) json_encode( $steps ) );
@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 	foreach ( array_keys( $scripts ) as $name ) {
 		$ids += [ "$name-chat" => $name, "$name-messages" => $name ];
 	}
-	// A script is played once at each address.
+	// The model server plays a script once per address.
 	foreach ( $ids as $id => $name ) {
 		$api              = str_ends_with( $id, '-messages' ) ? 'anthropic-messages' : 'openai-chat';
 		$providers[ $id ] = [ 'api' => $api, 'base_url' => "http://127.0.0.1:$port/$name/$id" . ( 'openai-chat' === $api ? '/v1' : '' ), 'key_env' => 'NATIVE_API_KEY', 'models' => [ 'scripted-1' ], 'prices' => [ 'input' => 3000000, 'output' => 15000000 ] ];
@@ -73,7 +73,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'a model at a private address that the operator did not list is refused before a run starts',
 		static function () use ( $t, $key, $port, $providers ): void {
-			// The name of this host leads to it as well as the address that is listed.
+			// The name localhost resolves to the listed address, but is not listed itself.
 			update_site_option( Settings::PROVIDERS, $providers + [ 'near' => [ 'api' => 'openai-chat', 'base_url' => "http://localhost:$port/fix/near/v1" ] ] );
 			$t->made( 'nothing' );
 			$ask   = static fn( string $provider ): mixed => $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider, 'model' => 'scripted-1', 'wait' => false ] );

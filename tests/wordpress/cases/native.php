@@ -1,6 +1,6 @@
 <?php
 /**
- * What only the real extension, runner and kernel can show.
+ * Cases that need the real extension, runner and kernel.
  */
 
 declare(strict_types=1);
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 				'target' => '/workspace/again',
 			];
 			$seen  = static fn( array $more, array $mount = [] ): string => (string) file_get_contents( $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'mounts' => [ $again + $mount ], 'agent_command' => 'php probe.php' ] + $more ) )['artifacts'] . '/files/transcript.json' );
-			// The site lies in no work tree, so nothing is there unless it is asked for.
+			// The site is in no git work tree, so the sandbox has a repository only on request.
 			$t->contains( 'git: ;', $seen( [] ) );
 			$t->contains( 'git: What was mounted;', $seen( [ 'git' => 'baseline' ], [ 'git' => 'none' ] ) );
 			$t->contains( 'git: What was Mounted;', $seen( [ 'git' => 'none' ], [ 'git' => 'baseline' ] ) );

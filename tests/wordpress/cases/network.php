@@ -17,7 +17,7 @@ use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	// The administrator of one site.
+	// Returns the administrator of one site, without network rights.
 	$administrator = static fn(): WP_User => get_user_by( 'login', 'siteadmin' ) ?: new WP_User(
 		wp_insert_user(
 			[
@@ -210,7 +210,7 @@ return static function ( Harness $t ): void {
 			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'one directory for both' );
 			$t->same( true, $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $other['run']['run_id'] ] ) )['discarded'] );
 			restore_current_blog();
-			// Positive control: the first site still has its own, and not the record of the other's decision.
+			// Positive control: the first site has its bundle, and no audit record of the other site.
 			$t->same( $first['artifact_id'], $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $first['run']['run_id'] ] ) )['artifact']['artifact_id'] );
 			$t->true( ! str_contains( (string) json_encode( WP_Codebox_API::list_audit_records() ), $other['run']['run_id'] ), 'a record of the other site' );
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--format=count', '--url=http://localhost/second/' ] );

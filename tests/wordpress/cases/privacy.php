@@ -32,7 +32,7 @@ return static function ( Harness $t ): void {
 			$before = count( array_merge( ...array_column( $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' ), 'data' ) ) );
 			for ( $number = 0; $number < 130; $number++ ) {
 				$t->as( 0 === $number % 2 ? 'editor' : 'administrator' );
-				// Run ids are hexadecimal, so none of them begins like these.
+				// Real run ids are hexadecimal, so these ids match none of them.
 				$audit->write( 'discard', [ 'run_id' => 'run_number_' . $number ] );
 			}
 			$t->as( 'administrator' );
@@ -81,7 +81,7 @@ return static function ( Harness $t ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';
 			set_current_screen( 'dashboard' );
-			// Of everything that waits for this hook only ours: core would ask its servers for updates.
+			// Runs only the callback of this plugin on admin_init: core's callbacks would request updates over the network.
 			$others = $GLOBALS['wp_filter']['admin_init'];
 			remove_all_actions( 'admin_init' );
 			( new PersonalData( new ExtensionGate( \WPCodebox\VERSION, '' ), $site ) )->register();

@@ -38,7 +38,7 @@ return static function ( Harness $t ): void {
 		'replay: changed code gives a result with the differences listed',
 		static function () use ( $t, $replay, $kinds, $plugin, $file ): void {
 			$made = $t->made( 'fix', [ 'checks' => [ 'grep -q hello sample.php' ] ] );
-			// The greeting is another, the second file is gone, and one more has the typo.
+			// The first file has another greeting, and the second file has other content.
 			file_put_contents( $plugin . '/sample.php', str_replace( 'helo', 'good day', (string) file_get_contents( $plugin . '/sample.php' ) ) );
 			file_put_contents( $plugin . '/inc/more.php', "<?php // moore\n" );
 			$done = $t->ok( $replay( $made ) );
@@ -164,7 +164,7 @@ return static function ( Harness $t ): void {
 					$t->true( microtime( true ) < $until, 'it does not end' );
 				}
 			};
-			// Neither the run nor its replay ends before it is told to.
+			// The run and its replay end only after a signal.
 			$token = bin2hex( random_bytes( 4 ) );
 			$made  = [ 'run' => $t->made( "told $token", [ 'wait' => false ] ) ];
 			$t->wake( $token );

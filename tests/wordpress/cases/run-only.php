@@ -1,6 +1,6 @@
 <?php
 /**
- * What a user sees who may start runs, and neither review nor apply.
+ * Answers to a user with the run capability and without those to review and apply.
  */
 
 declare(strict_types=1);
@@ -14,9 +14,9 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$roots = static fn(): array => array_filter( [ untrailingslashit( ABSPATH ), (string) realpath( ABSPATH ), WP_CONTENT_DIR, WP_PLUGIN_DIR, Extension::info()['state_dir'], Extension::info()['share_dir'] ?? '' ] );
-	// The editor of the test site may run, and nothing else.
+	// Gives the editor of the test site the run capability only.
 	$may   = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
-	// Texts of an answer or error that name a directory of this host, by where they stand.
+	// Returns the strings of an answer or error that name a directory of this host, by their path in it.
 	$named = static function ( mixed $answer ) use ( $roots ): array {
 		if ( is_wp_error( $answer ) ) {
 			$answer = [ 'messages' => $answer->get_error_messages(), 'data' => $answer->get_all_error_data() ];

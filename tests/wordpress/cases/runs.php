@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 				],
 			];
 			update_site_option( 'wp_codebox_agents', $stored );
-			// A row that the settings would have refused, as an import of a database may bring it.
+			// An invalid row that bypassed the settings, as after a database import.
 			$imported = static fn(): array => $stored + [ 'broken' => 'no row' ];
 			add_filter( 'pre_site_option_wp_codebox_agents', $imported );
 			$task = [

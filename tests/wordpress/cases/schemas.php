@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 			"$name gives every property a type",
 			static function () use ( $t, $schema, $name ): void {
 				$look = static function ( array $node, string $at ) use ( &$look, $t ): void {
-					// WordPress takes the type of the alternative that fits.
+					// WordPress uses the type of the alternative that matches.
 					$choices = $node['anyOf'] ?? $node['oneOf'] ?? [];
 					$t->true( isset( $node['type'] ) || [] !== $choices, $at . ' has no type; WordPress would complain' );
 					foreach ( $choices as $number => $choice ) {

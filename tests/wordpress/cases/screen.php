@@ -1,7 +1,7 @@
 <?php
 /**
- * The admin screen as far as PHP makes it: who gets the page, and that nothing depends on it.
- * What it looks like and does is tested in a browser.
+ * The PHP part of the admin screen: access to the page, and that no other code depends on it.
+ * The browser suite tests its appearance and behavior.
  */
 
 declare(strict_types=1);
@@ -13,7 +13,7 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	require_once ABSPATH . 'wp-admin/includes/plugin.php';
 	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities() );
-	// The capability the page is registered with, or null when there is none.
+	// Returns the capability of the registered page, or null without a page.
 	$page   = static function () use ( $screen ): ?string {
 		$GLOBALS['submenu'] = [];
 		$screen->add();
@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 		}
 		return null;
 	};
-	// Adds a filter for the time of one call.
+	// Runs a body with a filter.
 	$with   = static function ( string $hook, callable $filter, callable $body ): mixed {
 		add_filter( $hook, $filter, 10, 3 );
 		try {

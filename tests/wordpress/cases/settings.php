@@ -1,6 +1,6 @@
 <?php
 /**
- * Host settings: what may be stored, what the page shows, and what tasks get of it.
+ * Host settings: validation, the settings page and their effect on tasks.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 			delete_site_option( $option );
 		}
 	};
-	/** Stores a value; answers what is stored then and what was said. */
+	/** Stores a value; returns the stored value and the messages. */
 	$store = static function ( string $option, mixed $value ): array {
 		global $wp_settings_errors;
 		$wp_settings_errors = [];
@@ -67,7 +67,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ $expected, [] ], $store( $option, $value ), $option );
 			}
 			$t->same( [ 'b', 'acme', 'größe-1' ], [ $settings->default_agent(), $settings->default_provider(), $settings->default_model() ] );
-			// What is stored passes the rules again unchanged: core sanitizes on every update.
+			// A stored value passes the rules unchanged, because core sanitizes on every update.
 			foreach ( [ Settings::AGENTS, Settings::PROVIDERS, Settings::INSTRUCTIONS, Settings::LIMITS, Settings::RETENTION, Settings::COMPONENT_CONTRACTS, Settings::TRUSTED_KEYS ] as $option ) {
 				$stored = get_site_option( $option );
 				$t->same( $stored, sanitize_option( $option, $stored ), $option );
@@ -161,7 +161,7 @@ return static function ( Harness $t ): void {
 			$t->same( $host, $settings->host_max_runs() );
 			$t->same( $host, $settings->max_runs() );
 			global $wpdb;
-			// Past the rules, as a database import would.
+			// Bypasses the rules, like a database import.
 			add_filter( 'pre_site_option_wp_codebox_max_runs', static fn(): int => 999 );
 			$t->same( $host ?? 999, $settings->max_runs() );
 			remove_all_filters( 'pre_site_option_wp_codebox_max_runs' );
@@ -220,7 +220,7 @@ return static function ( Harness $t ): void {
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php -v', '--processes=65' ] );
 			$t->same( 1, $code );
 			$t->contains( 'this site allows at most 64', $err );
-			// A default that is older than the ceiling beside it gives way.
+			// A stored default above a newer ceiling is lowered to the ceiling.
 			add_filter( 'pre_site_option_wp_codebox_limits', static fn(): array => [ 'defaults' => [ 'processes' => 500 ], 'ceilings' => [ 'processes' => 64 ] ] );
 			$t->same( [ 'processes' => 64 ], $limits->resolve( [] ) );
 			remove_all_filters( 'pre_site_option_wp_codebox_limits' );
@@ -337,7 +337,7 @@ return static function ( Harness $t ): void {
 			$t->same( 1, $path->query( '//input[@name="_wpnonce"]' )->length );
 			$shown = $path->query( '//input[@name="wp_codebox_limits[ceilings][wall_clock_seconds]"]' )->item( 0 )->getAttribute( 'value' );
 			$t->same( '90', $shown );
-			// Saved as it was shown, what the page rounds stays as it is.
+			// Saving the rounded value that the page shows does not change the exact stored value.
 			$t->same( [ 'wall_clock_ms' => 90500 ], $store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_seconds' => $shown ] ] )[0]['ceilings'] );
 			$t->as( 'editor' );
 			$t->same( false, current_user_can( SettingsPage::capability() ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Staged applies: keeping, accepting, rejecting.
+ * Staged applies: staging, accepting, rejecting.
  */
 
 declare(strict_types=1);
@@ -11,7 +11,7 @@ return static function ( Harness $t ): void {
 	$file  = '/wordpress/wp-content/plugins/sample/sample.php';
 	$text  = static fn(): string => (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' );
 	$stage = static fn( array $made, array $input = [] ): mixed => $t->ability( 'stage-artifact-apply', $input + [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] );
-	// With the example store of pending actions beside the example adapter.
+	// Runs a body with the example store of pending actions and the example adapter.
 	$with  = static fn( callable $body ): mixed => $t->hosts( [ 'host-plugin', 'host-pending-actions' ], static fn(): mixed => $body( new WPCodeboxPendingActions\Pending_Actions() ) );
 
 	$t->test(
@@ -141,7 +141,7 @@ return static function ( Harness $t ): void {
 						$t->error( 'wp_codebox_input_invalid', 400, $apply( $bad ) );
 					}
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'manifest_sha256' => str_repeat( '0', 64 ) ] + $input ) );
-					// A keeper that alters what it keeps: a file more, another digest.
+					// A store that alters the staged input: another file, another digest.
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approved_files' => [ ...$input['approved_files'], dirname( $input['approved_files'][0] ) . '/inc/more.php' ] ] + $input ) );
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approval' => str_repeat( '0', 64 ) ] + $input ) );
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'artifact_id' => 'artifact-bundle-sha256-' . str_repeat( '0', 64 ) ] + $input ) );

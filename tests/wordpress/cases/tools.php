@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 
 	$GLOBALS['codebox_test_allowed'] = true;
 	$GLOBALS['codebox_test_calls']   = [];
-	// Core takes abilities at its own time only.
+	// Core accepts abilities only during wp_abilities_api_init.
 	$register = static function (): void {
 		foreach ( [
 			'read-ticket' => static fn( array $input ): array => [ 'title' => 'Ticket ' . $input['id'], 'user' => get_current_user_id() ],
@@ -87,7 +87,7 @@ return static function ( Harness $t ): void {
 		$register();
 		$GLOBALS['wp_current_filter'] = $current;
 	}
-	/** Replies that the sandbox got, in the order of its calls. */
+	/** Returns the replies that the sandbox received, in the order of its calls. */
 	$replies = static function ( WP_Error|array $answer ) use ( $t ): array {
 		$id    = $t->ok( $answer )['run']['run_id'];
 		$files = glob( getenv( 'WP_CODEBOX_FAKE_STATE' ) . "/sites/*/runs/$id/reply-*.json" );
@@ -110,7 +110,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/parent-tool-result/v1', 'succeeded', [ 'title' => 'Ticket 7', 'user' => get_user_by( 'login', 'admin' )->ID ] ], [ $ticket['schema'], $ticket['status'], $ticket['output'] ] );
 			$t->same( [ $answer['run']['run_id'] . '-parent-0', 'pong' ], [ $ticket['request_id'], $plain['output'] ] );
 			$t->same( [ [ 'parent-tool', 'example-host.read-ticket', 'success' ], [ 'parent-tool', 'example-host.plain', 'success' ] ], array_map( static fn( array $record ): array => [ $record['event'], $record['tool'], $record['status'] ], $t->audited( 2 ) ) );
-			// With names the parent tools stay, or the list would take them away.
+			// Parent tools are added to allowed_tools, which would otherwise exclude them.
 			[ , $request ] = $run( [ 'allowed_tools' => [ 'workspace.read' ] ] + $ask( [ 'example-host/plain' ] ) );
 			$t->same( [ 'workspace.read', 'example-host.plain' ], $request['task_input']['allowed_tools'] );
 		}

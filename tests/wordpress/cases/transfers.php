@@ -1,6 +1,6 @@
 <?php
 /**
- * Bundles out and in: export, import, reimport, the change file by file.
+ * Export, import and reimport of bundles, and the diff of each file.
  */
 
 declare(strict_types=1);
@@ -12,7 +12,7 @@ return static function ( Harness $t ): void {
 	$export  = static fn( array $made ): array => $t->ok( $t->ability( 'export-artifact-bundle', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 	$import  = static fn( array $input ): mixed => $t->ability( 'import-artifact-bundle', $input );
 	$discard = static fn( array $made ): array => $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
-	// Below an installed plugin, where a user may read.
+	// Creates a directory below an installed plugin, which a user may read.
 	$near = static function ( string $name ): string {
 		$directory = WP_PLUGIN_DIR . '/host-plugin/' . $name . '-' . bin2hex( random_bytes( 4 ) );
 		wp_mkdir_p( $directory );
@@ -145,7 +145,7 @@ return static function ( Harness $t ): void {
 			$t->same( 'existing', $t->ok( $import( [ 'source_manifest_path' => $inside . '/manifest.json' ] ) )['status'] );
 			$again = $t->ok( $t->ability( 'reimport-artifact-bundle', [ 'artifact_result' => $t->ok( $import( [ 'source_bundle_path' => $inside ] ) ) ] ) );
 			$t->same( [ 'existing', [ 'kind' => 'path', 'path' => $inside ] ], [ $again['status'], $again['source'] ] );
-			// The operator is not bound to plugins and themes.
+			// The operator may import from directories outside plugins and themes.
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'import', $outside, '--user=admin' ] );
 			$t->same( 126, $code, $err );
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'import', $outside, '--porcelain' ] );
@@ -195,7 +195,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'transfer: a bundle of another host can be read and rejected, not applied or replayed',
 		static function () use ( $t, $import, $file ): void {
-			// Another state directory has another key.
+			// Another state directory has another signing key.
 			$state = dirname( (string) WPCodebox\Native\Extension::info()['state_dir'] ) . '/.state-other-' . bin2hex( random_bytes( 4 ) );
 			exec( sprintf( 'cp -rp %s %s && rm -rf %s/*', escapeshellarg( WPCodebox\Native\Extension::info()['state_dir'] ), escapeshellarg( $state ), escapeshellarg( $state ) ) );
 			try {
@@ -235,7 +235,7 @@ return static function ( Harness $t ): void {
 			$t->same( 1, count( $manifest ) );
 			$root = dirname( $manifest[0] );
 			$discard( $made );
-			// Each changes the unpacked good bundle and packs it again.
+			// Changes a copy of the unpacked bundle and packs it as a tar archive.
 			$shape   = static function ( string $commands, string $flags = '' ) use ( $work, $root ): string {
 				$copy = $work . '/bad';
 				exec( sprintf( 'rm -rf %1$s && cp -r %2$s %1$s && cd %1$s && { %3$s ; } && tar %4$s --owner=0 --group=0 -cf ../bad.tar -C .. $(cd .. && echo bad)', escapeshellarg( $copy ), escapeshellarg( $root ), $commands, $flags ), $said, $code );

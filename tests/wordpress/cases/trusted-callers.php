@@ -1,6 +1,6 @@
 <?php
 /**
- * Scopes of application passwords: what decides, what may be stored, what the page shows.
+ * Scopes of application passwords: authorization, validation and the settings page.
  */
 
 declare(strict_types=1);
@@ -28,9 +28,9 @@ return static function ( Harness $t ): void {
 			]
 		);
 	};
-	/** Id of a new application password. */
+	/** Creates an application password and returns its id. */
 	$password = static fn( int $user, string $name = 'x' ): string => WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] )[1]['uuid'];
-	/** Decides as if core had authenticated this password for this request. */
+	/** Decides as if core had authenticated the request with this password. */
 	$decide   = static function ( int $current, ?string $uuid, Scope $scope = Scope::RequestConnector, mixed $claimed = null ) use ( $callers ): array {
 		$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
 		wp_set_current_user( $current );
@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 			$GLOBALS['wp_rest_application_password_uuid'] = null;
 		}
 	};
-	/** A body with application passwords available and no grant left behind. */
+	/** Enables application passwords for a test and removes its grants afterwards. */
 	$clean    = static function ( callable $body ): Closure {
 		return static function () use ( $body ): void {
 			global $wp_settings_errors;
@@ -64,7 +64,7 @@ return static function ( Harness $t ): void {
 			foreach ( Scope::cases() as $scope ) {
 				$uuids[ $scope->value ] = $password( $one );
 			}
-			// Past the rules, as the data of an older version is.
+			// Bypasses the rules, like data of an older version.
 			$old = array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) );
 			$t->filtered(
 				'pre_site_option_' . Settings::TRUSTED_CALLERS,
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 				}
 			);
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuids['browser-connector:request'] => [ 'browser-connector:request' ] ] );
-			// As a database import would.
+			// Bypasses the rules, like a database import.
 			$bad = array_fill_keys( array_values( $uuids ), [] );
 			foreach ( [ [ 'everything' ], [ '*' ], 'browser-connector:request', [ [ 'browser-connector:request' ] ], [ 'browser-connector:request ' ], true, null ] as $scopes ) {
 				add_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given = static fn(): array => array_fill_keys( array_keys( $bad ), $scopes ) );
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
 			$control = static fn(): null => $t->same( [ true, 'trusted-caller-grant', $uuid ], $decide( $one, $uuid ), 'positive control' );
 			$control();
-			// Core keeps the id for the request, also when code of the site changes the user meanwhile.
+			// Core stores the id for the whole request, even if code of the site switches the user.
 			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $two, $uuid ), 'another user' );
 			$t->same( [ false, 'missing-authorization', '' ], $decide( 0, $uuid ), 'nobody' );
 			$t->same( [ false, 'missing-authorization', 'user:' . $one ], $decide( $one, null ), 'no application password' );
@@ -221,7 +221,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'browser-connector:request' => true ], $found, 'only what can be granted' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
 			$t->same( 0, $path->query( '//b' )->length, 'a name got out of its cell' );
-			// The granted one is shown however many there are.
+			// A granted password is always shown, regardless of the limit of the list.
 			$t->same( [ $row['uuid'] ], array_column( ( new CallerGrants() )->passwords( 1, [ $row['uuid'] ] ), 'uuid' ) );
 			$t->same( 2, count( ( new CallerGrants() )->passwords( 2, [ $row['uuid'] ] ) ) );
 		} )

@@ -1,6 +1,6 @@
 <?php
 /**
- * Pieces that need no extension.
+ * Units that need no extension.
  */
 
 declare(strict_types=1);
@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ 0x00, 0x1b, 0x9b, 0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0x3164, 0xfe0f, 0xfeff, 0xe0041 ] as $code ) {
 				$t->true( isset( $hidden[ $code ] ), sprintf( 'U+%04X is in no list', $code ) );
 			}
-			// By blocks, so that a difference names one.
+			// Compares in blocks, so that the message names the block that differs.
 			for ( $block = 0; $block < 0x110000; $block += 0x1000 ) {
 				$codes  = array_diff( range( $block, $block + 0xfff ), 0xd000 === $block ? range( 0xd800, 0xdfff ) : [] );
 				$text   = static fn( array $codes ): string => implode( '', array_map( 'mb_chr', $codes ) );
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 				null,
 				[ 'HOSTILE' => $hostile ] + getenv()
 			);
-			// A terminal whose other end was closed answers EIO, which fread() tells as a notice.
+			// Reading a pty whose other end was closed fails with EIO, which fread() reports as a notice.
 			set_error_handler( static fn(): bool => true );
 			$shown = '';
 			while ( is_string( $piece = fread( $pipes[1], 65536 ) ) && '' !== $piece ) {
