@@ -19,18 +19,18 @@ export default async function ( browser, admin ) {
 		await editor.page.goto( site.url + '/wp-admin/tools.php' );
 		same( 0, await menu( editor.page ), 'in the menu of an editor' );
 		const answer = await editor.page.goto( site.url + PAGE );
-		same( 403, answer.status(), 'the page, asked for directly' );
+		same( 403, answer.status(), 'status of the page by its address' );
 		same( 0, await editor.page.locator( '#wp-codebox-screen' ).count(), 'the screen of an editor' );
 		await editor.page.goto( site.url + '/wp-admin/' );
-		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST, asked by an editor' );
-		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'the same, asked by an administrator' );
+		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST for an editor' );
+		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'an ability over REST for an administrator' );
 		await editor.context.close();
 	} );
 
 	await test( 'access: a user who may only run sees no bundles, and a user without capabilities sees no page', async () => {
 		toggle( { narrow: [ 'wp_codebox_review', 'wp_codebox_apply' ] } );
 		await admin.open();
-		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a runner' );
+		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a user who may only run' );
 		await admin.go( '#/bundles' );
 		await page.locator( '.wp-codebox-error' ).waitFor();
 		toggle( { narrow: [ 'wp_codebox_run', 'wp_codebox_review', 'wp_codebox_apply' ] } );
@@ -80,23 +80,23 @@ export default async function ( browser, admin ) {
 			same( 200, answer.status(), 'the tools page' );
 			same( 0, await menu( page ), 'in the menu' );
 			same( true, ( await admin.rest( 'list-artifacts' ) ).body.success, 'an ability over REST' );
-			holds( 'the site itself', ( await ( await fetch( site.url ) ).text() ).includes( '<html' ) );
+			holds( 'the home page of the site is served', ( await ( await fetch( site.url ) ).text() ).includes( '<html' ) );
 		} finally {
 			parts.forEach( back );
 		}
 		await admin.open();
-		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'and it comes back' );
+		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'the screen after its directories are restored' );
 	} );
 
 	await test( 'access: a missing ability is named, and the tabs that need it are hidden', async () => {
 		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
 		await admin.open( '' );
 		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
-		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first view there is' );
+		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first available view' );
 		await admin.go( '#/runs' );
 		await page.locator( '.wp-codebox-error' ).waitFor();
 		const words = await admin.words();
-		holds( `sentence and code: ${ words }`, words.includes( 'This site does not offer the ability wp-codebox/list-runs.' ) && words.includes( 'rest_ability_not_found' ) );
+		holds( `sentence and code are shown: ${ words }`, words.includes( 'This site does not offer the ability wp-codebox/list-runs.' ) && words.includes( 'rest_ability_not_found' ) );
 		await admin.accessible( 'an error' );
 		toggle();
 	} );
@@ -107,7 +107,7 @@ export default async function ( browser, admin ) {
 		await bare.page.locator( '.wp-codebox-error' ).waitFor();
 		const words = await bare.words();
 		for ( const expected of [ 'The PHP extension wp_codebox is not loaded', 'wp_codebox.so', 'extension=wp_codebox.so', 'wp_codebox_extension_missing' ] ) {
-			holds( `it says: ${ expected }\n${ words }`, words.includes( expected ) );
+			holds( `the screen shows: ${ expected }\n${ words }`, words.includes( expected ) );
 		}
 		await bare.accessible( 'a missing extension' );
 		await bare.picture( 'extension-missing' );

@@ -98,7 +98,7 @@ export default async function ( browser ) {
 				await window.wp.data.dispatch( 'core/editor' ).trashPost();
 				return window.wp.data.select( 'core/editor' ).getCurrentPostAttribute( 'status' );
 			} );
-			same( 'trash', trashed, 'what the editor was answered' );
+			same( 'trash', trashed, 'status of the trashed page' );
 			await page.goto( origin + '/wp-admin/edit.php?post_status=trash&post_type=post' );
 			same( 'Trash (1)', await page.locator( '.subsubsub .trash a' ).innerText(), 'the view of the list' );
 			const row = page.locator( `#post-${ made.id }` );
@@ -115,22 +115,22 @@ export default async function ( browser ) {
 			} );
 			await soon( 'the upload has ended', async () => null !== ( await image() ).id );
 			const { id, url } = await image();
-			holds( `the address of the image: ${ url }`, url.startsWith( origin + '/wp-content/uploads/' ) && url.endsWith( '/one-pixel.png' ) );
+			holds( `the image is below the uploads of the preview: ${ url }`, url.startsWith( origin + '/wp-content/uploads/' ) && url.endsWith( '/one-pixel.png' ) );
 			same( true, ( await save( page ) ).saved, 'saved with the image' );
 			same( [ 200, PNG.length ], await page.evaluate( async ( address ) => {
 				const answer = await fetch( address );
 				return [ answer.status, ( await answer.arrayBuffer() ).byteLength ];
-			}, url ), 'the file' );
+			}, url ), 'status and size of the image file' );
 			await page.goto( origin + '/wp-admin/upload.php?mode=list' );
-			holds( 'the media library has it', ( await page.locator( `#post-${ id }` ).innerText() ).includes( 'one-pixel' ) );
+			holds( 'the media library lists the image', ( await page.locator( `#post-${ id }` ).innerText() ).includes( 'one-pixel' ) );
 
-			same( [], visitor.errors, 'errors of the pages' );
-			same( [], visitor.foreign, 'requests to elsewhere' );
-			same( [], refused, 'what the policy of the preview refused' );
+			same( [], visitor.errors, 'script errors on the pages' );
+			same( [], visitor.foreign, 'requests to other origins' );
+			same( [], refused, 'violations of the content security policy of the preview' );
 			await page.evaluate( () => {
 				new Image().src = 'https://elsewhere.example/a.png';
 			} );
-			await soon( 'a refusal would be seen', () => 1 === refused.length );
+			await soon( 'positive control: a violation is recorded', () => 1 === refused.length );
 			await visitor.context.close();
 		} finally {
 			await preview.close();

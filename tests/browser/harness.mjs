@@ -58,7 +58,7 @@ export async function wake() {
 			return false;
 		}
 	};
-	await soon( 'the agent can be woken', async () => {
+	await soon( 'the agent catches SIGUSR1', async () => {
 		const found = readdirSync( '/proc' ).filter( ( name ) => /^\d+$/.test( name ) && waits( name ) );
 		found.forEach( ( pid ) => process.kill( Number( pid ), 'SIGUSR1' ) );
 		return 1 === found.length;
@@ -212,11 +212,11 @@ export class User {
 
 	/** Checks that no script from data ran. */
 	async unharmed( what ) {
-		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: the tripwire` );
+		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: a script from data ran` );
 		const reports = await this.page.evaluate( () => window.codeboxReports );
-		same( [], reports.filter( ( report ) => report.source.includes( '/wp-codebox/' ) || 'script-src-attr' === report.directive && /codeboxTripped/.test( report.sample ) ), `${ what }: reports of the policy` );
+		same( [], reports.filter( ( report ) => report.source.includes( '/wp-codebox/' ) || 'script-src-attr' === report.directive && /codeboxTripped/.test( report.sample ) ), `${ what }: violations of the content security policy` );
 		same( [], this.errors, `${ what }: errors on the page` );
-		same( [], this.foreign, `${ what }: requests to elsewhere` );
+		same( [], this.foreign, `${ what }: requests to other origins` );
 	}
 
 	/** Checks that axe reports no serious or critical problem in the screen. */
@@ -235,7 +235,7 @@ export class User {
 		for ( const width of [ 1280, 390 ] ) {
 			await this.page.setViewportSize( { width, height: 1280 === width ? 900 : 844 } );
 			const wide = await this.page.evaluate( () => document.querySelector( '.wp-codebox-screen' ).scrollWidth - document.querySelector( '.wp-codebox-screen' ).clientWidth );
-			holds( `${ name } at ${ width } px: nothing sticks out (${ wide } px)`, wide <= 1 );
+			holds( `${ name } at ${ width } px: no element is wider than the window (${ wide } px)`, wide <= 1 );
 			await this.page.screenshot( { path: `${ process.env.SCREENS }/${ name }-${ width }.png`, fullPage: true } );
 		}
 		await this.page.setViewportSize( { width: 1280, height: 900 } );

@@ -25,10 +25,10 @@ echo $answer['asked']['actor'], "\n";
 echo json_encode( Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'cat', '-' ], 'env' => [] ], [ 'stdin' => 'words' ] ) ), "\n";
 // More than both socket buffers hold: a client that sends everything before it reads would block for ever.
 $words = str_repeat( "fifteen letters\n", 1 << 18 );
-$patience = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
-$end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $patience );
+$options = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
+$end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $options );
 var_dump( $end['stdout'] === $words, isset( $end['output_truncated'] ) );
-$end = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'head' ] ], $patience );
+$end = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'head' ] ], $options );
 var_dump( $end['code'], strlen( $end['stdout'] ) );
 $heard = [];
 $end   = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'ls' ] ], [], static function ( array $piece ) use ( &$heard ): void {

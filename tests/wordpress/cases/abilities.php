@@ -47,7 +47,7 @@ return static function ( Harness $t ): void {
 				$t->same( true, $meta['show_in_rest'] );
 				$t->same( false, $ability->get_input_schema()['additionalProperties'] );
 				$t->same( [], $ability->get_input_schema()['default'] );
-				$t->true( '' !== $ability->get_label() && '' !== $ability->get_description() && [] !== $ability->get_output_schema(), 'something is empty' );
+				$t->true( '' !== $ability->get_label() && '' !== $ability->get_description() && [] !== $ability->get_output_schema(), 'label, description or output schema is empty' );
 			}
 		}
 	);
@@ -156,7 +156,7 @@ return static function ( Harness $t ): void {
 			remove_filter( 'wp_ability_validate_input', $other, 1 );
 			$t->same( 'other_plugin', $refused->get_error_code() );
 			$theirs = new WP_Error( 'ability_invalid_input', 'no' );
-			$t->same( $theirs, apply_filters( 'wp_ability_validate_input', $theirs, [], 'core/get-site-info' ), 'an ability that is not ours' );
+			$t->same( $theirs, apply_filters( 'wp_ability_validate_input', $theirs, [], 'core/get-site-info' ), 'an error of an ability of another plugin changed' );
 		}
 	);
 	$t->test(
@@ -176,7 +176,7 @@ return static function ( Harness $t ): void {
 				$t->as( 'administrator' );
 				$t->same( $expected, $run->check_permissions( [] ), var_export( $return, true ) );
 				$t->as( 'editor' );
-				$t->same( false, $run->check_permissions( [] ), 'an editor was let in' );
+				$t->same( false, $run->check_permissions( [] ), 'an editor was allowed' );
 				remove_filter( 'wp_codebox_can_run_agent_task', $filter, 10 );
 			}
 			$t->same( [ true, 'wp_codebox_run', 1 ], $seen[0] );
@@ -203,17 +203,17 @@ return static function ( Harness $t ): void {
 			get_role( 'editor' )->add_cap( 'wp_codebox_review' );
 			clean_user_cache( get_user_by( 'login', 'editor' ) );
 			$t->as( 'editor' );
-			$t->same( [ false, false, false ], $may(), 'the role alone counts for nothing' );
+			$t->same( [ false, false, false ], $may(), 'the capability of the role alone allows nothing' );
 			add_filter( 'map_meta_cap', $map, 20, 2 );
 			$t->same( [ true, false, false ], $may() );
 			get_role( 'editor' )->remove_cap( 'wp_codebox_review' );
 			clean_user_cache( get_user_by( 'login', 'editor' ) );
 			$t->as( 'nobody' );
 			$t->as( 'editor' );
-			$t->same( [ false, false, false ], $may(), 'the mapping alone counts for nothing' );
+			$t->same( [ false, false, false ], $may(), 'the map_meta_cap mapping alone allows nothing' );
 			$has = static fn( array $all ): array => [ 'wp_codebox_review' => true ] + $all;
 			add_filter( 'user_has_cap', $has );
-			$t->same( [ true, false, false ], $may(), 'user_has_cap works as well' );
+			$t->same( [ true, false, false ], $may(), 'user_has_cap can grant the mapped capability' );
 			remove_filter( 'user_has_cap', $has );
 			remove_filter( 'map_meta_cap', $map, 20 );
 		}

@@ -85,7 +85,7 @@ return static function ( Harness $t ): void {
 				$t->same( $status, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', "--exec=define( $constant );" ] )[0], $constant );
 			}
 			$open = "--exec=define( 'DISALLOW_FILE_EDIT', true ); WP_CLI::add_wp_hook( 'file_mod_allowed', static fn( bool \$allowed, string \$context ): bool => \$allowed || 'wp_codebox_apply' === \$context, 10, 2 );";
-			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', $open ] )[0], 'an adapter that writes elsewhere opens it' );
+			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', $open ] )[0], 'file_mod_allowed can allow an apply despite DISALLOW_FILE_EDIT' );
 		}
 	);
 	$t->test(
@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 			$answer = $with( static fn() => throw new LogicException( 'secret path' ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer );
-			$t->true( ! str_contains( $answer->get_error_message() . json_encode( $answer->get_error_data() ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( $answer->get_error_message() . json_encode( $answer->get_error_data() ), 'secret path' ), 'the text of the exception is in the answer' );
 			$t->same( 'failure', $last()['status'] );
 		}
 	);

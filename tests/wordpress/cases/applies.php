@@ -38,7 +38,7 @@ return static function ( Harness $t ): void {
 			$t->same( hash( 'sha256', $flight['payload']['patch'] ), $flight['patch_sha256'] );
 			$t->same( [ $target . 'sample.php' ], array_column( $flight['changed_files'], 'path' ) );
 			$t->contains( "'helo'", (string) file_get_contents( $plugin . 'sample.php' ) );
-			$t->same( $before, $lines(), 'a preflight is no decision' );
+			$t->same( $before, $lines(), 'a preflight writes no audit record' );
 		}
 	);
 	$t->test(
@@ -67,7 +67,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ true, 'admin' ], [ $seen['approver_claimed'], $seen['requester']['login'] ] );
 			$t->same( [ [ 'Jo Reviewer', true ], [ 'Jo Reviewer', true ] ], array_map( static fn( array $line ): array => [ $line['approver'], $line['approver_claimed'] ], $t->audited( 2 ) ) );
 			$t->same( "approver,who\n\"Jo Reviewer (claimed)\",admin\n", $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=csv', '--fields=approver,who' ] )[1] );
-			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'the payload contains a path of the host' );
 			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
 		}
 	);
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] ) );
-			$t->same( [ 'admin', false ], [ $t->audited()[0]['approver']['login'], $t->audited()[0]['approver_claimed'] ], 'without an approver it is who asks' );
+			$t->same( [ 'admin', false ], [ $t->audited()[0]['approver']['login'], $t->audited()[0]['approver_claimed'] ], 'without an approver the current user is recorded' );
 			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php', $target . 'inc/more.php' ] ] ) );
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'inc/more.php' ] ] ) );
 			$t->contains( "'more'", (string) file_get_contents( $plugin . 'inc/more.php' ) );
@@ -144,7 +144,7 @@ return static function ( Harness $t ): void {
 			$flight = $t->ok( $t->ability( 'apply-artifact-preflight', $in ) );
 			$patch  = $flight['payload']['patch'] ?? base64_decode( $flight['payload']['patch_base64'] );
 			$t->same( $flight['patch_sha256'], hash( 'sha256', $patch ) );
-			$t->true( false !== json_encode( $flight ), 'the preflight is no JSON' );
+			$t->true( false !== json_encode( $flight ), 'the preflight cannot be encoded as JSON' );
 			$t->ok( $t->ability( 'apply-approved-artifact', $in ) );
 			$t->same( "caf\xe9\n", (string) file_get_contents( $plugin . 'latin1.txt' ) );
 			unlink( $plugin . 'latin1.txt' );
@@ -213,7 +213,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ '/workspace/code' => realpath( WP_PLUGIN_DIR . '/sample' ) ], false ], [ $flight['targets'], $flight['payload']['target_differs'] ] );
 			[ , $shown ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $in['artifact_id'], '--all', '--apply-target=' . wp_json_encode( [ 'directory' => WP_PLUGIN_DIR . '/host-plugin' ] ), '--format=json' ] );
 			$shown = json_decode( $shown, true );
-			$t->same( [ true, 64 ], [ $shown['payload']['target_differs'], strlen( $shown['approval'] ) ], 'the operator may, by name' );
+			$t->same( [ true, 64 ], [ $shown['payload']['target_differs'], strlen( $shown['approval'] ) ], 'the operator may name another target' );
 			$t->error( 'wp_codebox_artifact_changed', 409, $t->ability( 'apply-approved-artifact', [ 'approval' => $shown['approval'] ] + $right ) );
 			$done = $t->ok( $t->ability( 'review-artifact', [ 'action' => 'approve', 'approval' => $flight['approval'] ] + $right ) );
 			$t->same( [ $flight['targets'], $flight['targets'] ], [ $done['decision']['targets'], $t->audited()[0]['targets'] ] );

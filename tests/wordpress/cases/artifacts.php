@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 			$one = $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 1 ] ) );
 			$two = $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 1, 'page' => 2 ] ) );
 			$t->same( [ 1, 1 ], [ count( $one['artifacts'] ), count( $two['artifacts'] ) ] );
-			$t->true( $one['artifacts'][0]['run_id'] !== $two['artifacts'][0]['run_id'] && $one['total'] >= 2, 'the pages are the same' );
+			$t->true( $one['artifacts'][0]['run_id'] !== $two['artifacts'][0]['run_id'] && $one['total'] >= 2, 'both pages list the same bundle' );
 			$t->same( [], $t->ok( $t->ability( 'list-artifacts', [ 'page' => 100000 ] ) )['artifacts'] );
 		}
 	);

@@ -49,7 +49,7 @@ return static function ( Harness $t ): void {
 			}
 			$t->true( ! str_contains( (string) json_encode( $page ), 'diff --git' ), 'the log holds a patch' );
 			if ( count( $page['records'] ) > 100 ) {
-				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'an event never happened' );
+				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'no record has this event' );
 			}
 		}
 	);
@@ -78,7 +78,7 @@ return static function ( Harness $t ): void {
 			$t->contains( 'Deutsch: The run cannot be repeated here; missing: Deutsch: the mount ', $translated[0] );
 			$t->contains( '(Deutsch: The directory named for ', $translated[0] );
 			$t->same( $english[0], $translated[1] );
-			$t->same( $english, $failed(), 'nothing of the other language is left' );
+			$t->same( $english, $failed(), 'the translated text is in a later answer' );
 		}
 	);
 	$t->test(
@@ -92,7 +92,7 @@ return static function ( Harness $t ): void {
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'approve', 'approved_files' => $paths ] ) );
 			$small = $t->ok( $list() );
 			$t->same( 20, count( $small['records'] ) );
-			$t->true( $small['total'] >= 25 && $small['chain']['valid'], 'the whole chain is checked' );
+			$t->true( $small['total'] >= 25 && $small['chain']['valid'], 'the hash chain was not checked completely' );
 			$full  = $t->ok( $list( [ 'full' => true ] ) );
 			$large = [];
 			foreach ( $full['records'] as $index => $record ) {
@@ -101,8 +101,8 @@ return static function ( Harness $t ): void {
 				$t->same( [ count( $paths ), $record['hash'] ], [ $small['records'][ $index ]['approved_count'] ?? null, $small['records'][ $index ]['hash'] ] );
 				$t->same( [], array_intersect( [ 'approved_files', 'targets', 'result', 'mounts' ], array_keys( $small['records'][ $index ] ) ) );
 			}
-			$t->same( [], array_diff( [ 'approved_files', 'targets', 'result' ], $large ), 'large fields that no record had' );
-			$t->same( $small, $t->ok( $list( [ 'after' => $small['records'][0]['seq'] - 1 ] ) ), 'the same page by its cursor' );
+			$t->same( [], array_diff( [ 'approved_files', 'targets', 'result' ], $large ), 'no full record has these large fields' );
+			$t->same( $small, $t->ok( $list( [ 'after' => $small['records'][0]['seq'] - 1 ] ) ), 'a request by cursor returns another page' );
 			$rows = static fn( string ...$flags ): array => json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=json', ...$flags ] )[1], true )['records'];
 			$t->same( [ $small['records'][19], $full['records'][19] ], [ ...$rows(), ...$rows( '--full' ) ] );
 		}
@@ -143,7 +143,7 @@ return static function ( Harness $t ): void {
 			for ( $i = 0; $i < 2; $i++ ) {
 				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
 			}
-			$t->same( [ true, false ], [ [] !== get_option( 'wp_codebox_audit_anchor', [] ), isset( wp_load_alloptions( true )['wp_codebox_audit_anchor'] ) ], 'the option is there and not loaded with every page' );
+			$t->same( [ true, false ], [ [] !== get_option( 'wp_codebox_audit_anchor', [] ), isset( wp_load_alloptions( true )['wp_codebox_audit_anchor'] ) ], 'the anchor option exists and is not autoloaded' );
 			$path   = $log();
 			$anchor = dirname( $path, 3 ) . '/anchors/' . basename( dirname( $path ) ) . '.json';
 			$good   = (string) file_get_contents( $path );
@@ -171,7 +171,7 @@ return static function ( Harness $t ): void {
 				rename( "$path.aside", $path );
 				rename( "$anchor.aside", $anchor );
 			}
-			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'the files are back' );
+			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'the restored files verify' );
 		}
 	);
 	$t->test(

@@ -159,16 +159,16 @@ return static function ( Harness $t ): void {
 				$seen   = $sent( $answer );
 				$t->same( [ 'PUT', '/v1/chat?x=1', '{"max_tokens":5,"empty":{},"f":1.0}', 'application/json', '2023-06-01', '5', parse_url( $base, PHP_URL_HOST ) . ':' . parse_url( $base, PHP_URL_PORT ) ], [ $seen['method'], $seen['uri'], $seen['body'], $seen['headers']['CONTENT_TYPE'], $seen['headers']['HTTP_ANTHROPIC_VERSION'], $seen['headers']['HTTP_X_NUMBER'], $seen['headers']['HTTP_HOST'] ] );
 				$t->true( ! str_contains( (string) json_encode( $seen ), 'forged' ) && ! isset( $seen['headers']['HTTP_X_FORWARDED_FOR'] ), 'a header of the sandbox travelled: ' . json_encode( $seen ) );
-				$t->same( 'WP-Codebox/' . \WPCodebox\VERSION, $seen['headers']['HTTP_USER_AGENT'], 'nothing of this site' );
+				$t->same( 'WP-Codebox/' . \WPCodebox\VERSION, $seen['headers']['HTTP_USER_AGENT'], 'the user agent names the site' );
 				// The provider echoes the key: the key was sent, and the answer has a placeholder.
 				$t->same( '[redacted]', $seen['headers']['HTTP_AUTHORIZATION'] ?? null );
 				$t->same( [ '[redacted]', '[redacted]', 3, '[redacted]' ], [ $answer['response']['http']['headers']['set-cookie'], $answer['response']['http']['headers']['x-auth-token'], $seen['usage']['total_tokens'], $seen['token'] ] );
-				$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited( 2 ) ] ), $key ) && ! str_contains( (string) json_encode( $answer ), 'secret-of' ), 'a secret came back' );
+				$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited( 2 ) ] ), $key ) && ! str_contains( (string) json_encode( $answer ), 'secret-of' ), 'the answer contains a secret' );
 				$t->same( [ 'localhost', true ], [ $answer['audit']['adapter']['uri_host'], in_array( 'Authorization', $answer['audit']['adapter']['dropped_headers'], true ) ] );
 				// Positive control: a header without a secret name shows that the key was sent.
 				$header = [ 'authentication' => [ 'type' => 'header', 'header' => 'X-Plain', 'credential' => 'TEST_AI_KEY' ] ];
 				$t->same( '[REDACTED:configured-secret-value]', $sent( $send( $with( $base, $header ), [ 'path' => 'x', 'method' => 'GET' ] ) )['headers']['HTTP_X_PLAIN'] );
-				$t->true( ! isset( $sent( $send( $with( $base, [ 'authentication' => [ 'type' => 'none' ] ] ), [ 'path' => 'x' ] ) )['headers']['HTTP_AUTHORIZATION'] ), 'none is none' );
+				$t->true( ! isset( $sent( $send( $with( $base, [ 'authentication' => [ 'type' => 'none' ] ] ), [ 'path' => 'x' ] ) )['headers']['HTTP_AUTHORIZATION'] ), 'the authentication type none adds no header' );
 			} finally {
 				$http->close();
 			}
@@ -187,7 +187,7 @@ return static function ( Harness $t ): void {
 				$t->error( 'wp_codebox_browser_provider_adapter_invalid_response', 502, $send( $with( $base ), [ 'path' => 'bytes' ] ) );
 				$began = microtime( true );
 				$t->error( 'wp_codebox_browser_provider_bridge_exception', 502, $send( $with( $base, [ 'timeout' => 1 ] ), [ 'path' => 'slow' ] ) );
-				$t->true( microtime( true ) - $began < 30, 'the time did not hold' );
+				$t->true( microtime( true ) - $began < 30, 'the timeout did not end the request' );
 				$http->close();
 				$t->error( 'wp_codebox_browser_provider_bridge_exception', 502, $send( $with( $base ), [ 'path' => 'x' ] ) );
 				$base = $http->provider();
@@ -229,7 +229,7 @@ return static function ( Harness $t ): void {
 					] as [ $expected, $status, $request, $more, $given ] ) {
 						$t->error( 'wp_codebox_browser_' . $expected, $status, $send( $given, $request, $more ) );
 					}
-					$t->same( [], $calls, 'something was sent' );
+					$t->same( [], $calls, 'a refused request was sent' );
 					$t->ok( $send( $policy, [ 'path' => 'x', 'method' => 'get' ] ) );
 					[ $url, $arguments ] = $calls[0];
 					$t->same( [ 'https://api.example.org/v1/x', 'GET', 0, true, false, true ], [ $url, $arguments['method'], $arguments['redirection'], $arguments['reject_unsafe_urls'], $arguments['decompress'], $arguments['sslverify'] ] );
@@ -303,7 +303,7 @@ return static function ( Harness $t ): void {
 			);
 			remove_filter( 'wp_codebox_browser_provider_bridge_policy', $given );
 			$t->error( 'wp_codebox_browser_provider_bridge_authentication_strategy_invalid', 500, $error );
-			$t->true( BridgeUrl::parse( 'https://api.example.org' )?->is_below( BridgeUrl::parse( 'https://api.example.org/' ) ), 'a base without a path' );
+			$t->true( BridgeUrl::parse( 'https://api.example.org' )?->is_below( BridgeUrl::parse( 'https://api.example.org/' ) ), 'a base address without a path' );
 		}
 	);
 };

@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 			[ , $full ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id, "--files={$path}sample.php" ] );
 			$t->same( $full, $some );
 			$t->contains( "+\treturn 'hello';", $some );
-			$t->true( ! str_contains( $some, 'more.php' ), 'a file too many' );
+			$t->true( ! str_contains( $some, 'more.php' ), 'the patch contains a file that was not requested' );
 			$copy = getenv( 'TEST_WORK' ) . '/copy-' . $id;
 			wp_mkdir_p( $copy );
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', $copy . '/sample.php' );

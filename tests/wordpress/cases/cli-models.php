@@ -29,7 +29,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ 'workspace.read', 'tests.run' ], $key ], [ $request['task_input']['allowed_tools'], $request['secrets'][0]['value'] ] );
 			$t->true( ! str_contains( $out . $err, $key ), 'the value is printed' );
 			$typed = $run( [ '--provider=openai', '--model=m', '--input-json={"find_renames":"true","max_turns":"7"}' ], [ 'OPENAI_API_KEY' => $key ] )[3];
-			$t->same( [ true, 7 ], [ $typed['find_renames'] ?? null, $typed['agent']['budget']['turns'] ?? null ], 'values that came as text' );
+			$t->same( [ true, 7 ], [ $typed['find_renames'] ?? null, $typed['agent']['budget']['turns'] ?? null ], 'values passed as text are converted' );
 			[ $code, $out, $err ] = $run( [ '--provider=openai', '--model=m', '--format=json' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'm', 12 ], [ $code, ( $run_data = json_decode( $out, true ) )['run_metadata']['model'] ?? null, $run_data['run_metadata']['usage']['turns'] ?? null ], $err );
 		}
@@ -67,20 +67,20 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$bad = [
-		'no key'             => [ [ '--provider=anthropic', '--model=m' ], 126, 'wp_codebox_provider_credentials_unavailable' ],
-		'no model'           => [ [ '--provider=openai' ], 1, 'wp_codebox_model_missing' ],
-		'no provider'        => [ [ '--provider=nobody', '--model=m' ], 1, 'wp_codebox_model_invalid' ],
-		'no connector'       => [ [ '--model=m', '--inherit={"connectors":["nobody"]}' ], 126, 'wp_codebox_connector_credentials_unavailable' ],
-		'dollars as text'    => [ [ '--provider=openai', '--model=m', '--max-cost=much' ], 1, 'wp_codebox_input_invalid' ],
-		'turns below 1'      => [ [ '--provider=openai', '--model=m', '--max-turns=0' ], 1, 'wp_codebox_input_invalid' ],
-		'no JSON object'     => [ [ '--provider=openai', '--model=m', '--inherit=openai' ], 1, 'wp_codebox_input_invalid' ],
-		'a budget of euros'  => [ [ '--provider=openai', '--model=m', '--budget={"euros":1}' ], 1, 'wp_codebox_input_invalid' ],
-		'two agents'         => [ [ '--agent=built-in', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'a command as tool'  => [ [ '--provider=openai', '--model=m', '--parent-tool-bridge={"allowed_tools":["a/b"],"dispatcher":{"mode":"host_command"}}' ], 1, 'wp_codebox_input_invalid' ],
+		'a provider without a key'          => [ [ '--provider=anthropic', '--model=m' ], 126, 'wp_codebox_provider_credentials_unavailable' ],
+		'a provider without a model'        => [ [ '--provider=openai' ], 1, 'wp_codebox_model_missing' ],
+		'an unknown provider'               => [ [ '--provider=nobody', '--model=m' ], 1, 'wp_codebox_model_invalid' ],
+		'an unknown connector'              => [ [ '--model=m', '--inherit={"connectors":["nobody"]}' ], 126, 'wp_codebox_connector_credentials_unavailable' ],
+		'a cost limit that is no number'    => [ [ '--provider=openai', '--model=m', '--max-cost=much' ], 1, 'wp_codebox_input_invalid' ],
+		'a turn limit below 1'              => [ [ '--provider=openai', '--model=m', '--max-turns=0' ], 1, 'wp_codebox_input_invalid' ],
+		'a flag that is no JSON object'     => [ [ '--provider=openai', '--model=m', '--inherit=openai' ], 1, 'wp_codebox_input_invalid' ],
+		'an unknown budget field'           => [ [ '--provider=openai', '--model=m', '--budget={"euros":1}' ], 1, 'wp_codebox_input_invalid' ],
+		'two agents'                        => [ [ '--agent=built-in', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'a host command as tool dispatcher' => [ [ '--provider=openai', '--model=m', '--parent-tool-bridge={"allowed_tools":["a/b"],"dispatcher":{"mode":"host_command"}}' ], 1, 'wp_codebox_input_invalid' ],
 	];
 	foreach ( $bad as $name => [ $arguments, $status, $expected ] ) {
 		$t->test(
-			"refused: $name",
+			"a task is refused: $name",
 			static function () use ( $t, $run, $key, $arguments, $status, $expected ): void {
 				[ $code, $out, $err, $request ] = $run( $arguments, [ 'OPENAI_API_KEY' => $key ] );
 				$t->same( [ $status, '', null ], [ $code, $out, $request ], $err );

@@ -67,7 +67,7 @@ return static function ( Harness $t ): void {
 			[ , $out, $err ] = $t->wp( [ 'codebox', 'doctor' ] );
 			$t->contains( 'The extension is version 0.1.0 and fits the plugin.', $out );
 			$t->contains( 'Isolation level: full.', $err );
-			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is no status' );
+			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is neither ok nor warning' );
 		}
 	);
 	$t->test(

@@ -72,14 +72,14 @@ return static function ( Harness $t ): void {
 			$t->same( '0600', substr( sprintf( '%o', fileperms( $file ) ), -4 ) );
 			[ $code, $bytes ] = $cli( [ 'export', $id, '--output=-' ] );
 			$t->same( [ 0, hash_file( 'sha256', $file ) ], [ $code, hash( 'sha256', $bytes ) ] );
-			$t->same( 1, $cli( [ 'export', $id, '--output=' . $file ] )[0], 'a file that exists is kept' );
+			$t->same( 1, $cli( [ 'export', $id, '--output=' . $file ] )[0], 'an existing file is not overwritten' );
 			$t->same( [ 0, true ], [ $cli( [ 'export', $id ], [ 'cwd' => getenv( 'TEST_WORK' ) ] )[0], is_file( getenv( 'TEST_WORK' ) . "/$id.tar" ) ] );
 			foreach ( [ WP_CONTENT_DIR . '/uploads/x.tar', ABSPATH . 'x.tar', WP_PLUGIN_DIR . '/sample/x.tar' ] as $inside ) {
 				wp_mkdir_p( dirname( $inside ) );
 				[ $code, , $err ] = $cli( [ 'export', $id, '--output=' . $inside ] );
 				$t->same( [ 126, false ], [ $code, file_exists( $inside ) ], $err );
 			}
-			$t->same( 126, $cli( [ 'export', $id, '--output=' . $file . '2', '--user=admin' ] )[0], 'a user writes nowhere' );
+			$t->same( 126, $cli( [ 'export', $id, '--output=' . $file . '2', '--user=admin' ] )[0], 'a user cannot write an export file' );
 			$t->same( 0, $cli( [ 'discard', $id, '--yes' ] )[0] );
 			[ $code, $out, $err ] = $cli( [ 'import', '-', '--format=csv', '--fields=status,trusted' ], [ 'stdin' => $bytes ] );
 			$t->same( [ 0, "status,trusted\ncreated,true\n" ], [ $code, $out ], $err );

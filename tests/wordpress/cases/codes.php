@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 			$failure = Failure::from( new RuntimeException( 'password hunter2' ) );
 			ini_set( 'error_log', (string) $log );
 			$t->same( 'wp_codebox_internal', $failure->error_code );
-			$t->true( ! str_contains( (string) json_encode( [ $failure->to_array(), $failure->to_wp_error() ] ), 'hunter2' ), 'the text got out' );
+			$t->true( ! str_contains( (string) json_encode( [ $failure->to_array(), $failure->to_wp_error() ] ), 'hunter2' ), 'the text of the exception is in the answer' );
 			$t->contains( 'hunter2', (string) file_get_contents( getenv( 'TEST_WORK' ) . '/expected.log' ) );
 		}
 	);

@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 			[ $status, $answer ] = $ask( 'orchestrator', $typed, $claims );
 			$t->same( [ 200, true, 'completed' ], [ $status, $answer['success'] ?? null, $answer['status'] ?? null ], (string) json_encode( $answer ) );
 			$t->same( [ $granted, 'trusted-orchestrator', 'trusted-caller-grant', true ], [ $answer['audit']['authorization']['caller'], $answer['audit']['authorization']['method'], $answer['audit']['authorization']['reason'], $answer['audit']['authorization']['authorized'] ] );
-			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the payload need not say anything of its caller' );
+			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the authorization field is optional' );
 			foreach ( [
 				'another password of the same user'    => [ 'orchestrator', $typed_none, 403 ],
 				'another user who names the granted'   => [ 'bystander', $typed_two, 403 ],
@@ -112,8 +112,8 @@ return static function ( Harness $t ): void {
 			] as $what => [ $user, $secret, $expected ] ) {
 				$t->same( $expected, $ask( $user, $secret, $claims )[0], $what );
 			}
-			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_none ] )[0], 'the older ability has the same scope' );
-			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'and is open with it' );
+			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_none ] )[0], 'the older ability needs the same scope' );
+			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'the scope opens the older ability' );
 			$t->same( 403, $http->ability( $port, 'run-agent-task', [ 'goal' => 'x' ], [ 'user' => 'orchestrator', 'password' => $typed ] )[0], 'the grant opens nothing else' );
 			[ $status, $answer ] = $ask( 'admin', $typed_admin );
 			$t->same( [ 200, 'capability', 'user:1' ], [ $status, $answer['audit']['authorization']['method'] ?? null, $answer['audit']['authorization']['caller'] ?? null ] );
@@ -159,7 +159,7 @@ return static function ( Harness $t ): void {
 			[ $status, $answer ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
 			$t->same( 200, $status, (string) json_encode( $answer ) );
 			$t->same( 'Hello from the model', $answer['response']['choices'][0]['message']['content'] ?? $answer );
-			$t->true( is_int( $answer['response']['usage']['total_tokens'] ?? null ), 'the count of tokens was taken out' );
+			$t->true( is_int( $answer['response']['usage']['total_tokens'] ?? null ), 'the token count was redacted' );
 			$t->same( [ [ 'name' => 'EXAMPLE_AI_API_KEY', 'status' => 'available' ] ], $answer['credentials'] );
 			[ $status, $legacy ] = $http->ability(
 				$port,
@@ -178,7 +178,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 200, true, 200 ], [ $status, $legacy['success'] ?? null, $legacy['response']['http']['status'] ?? null ], (string) json_encode( $legacy ) );
 			$t->contains( 'Hello from the model', $legacy['response']['http']['body'] );
 			$rows = array_map( static fn( string $line ): array => json_decode( $line, true ), array_filter( explode( "\n", (string) file_get_contents( $log ) ) ) );
-			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'what the model was sent' );
+			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'digests of the keys that the model received' );
 			// The model returns the key in its error message.
 			update_option( 'host_connector_base_url', "$base/echo/x/v1" );
 			[ , $failed ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
@@ -191,7 +191,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), $http->said(), is_file( getenv( 'TEST_WORK' ) . '/debug.log' ) ? (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) : '' ] as $text ) {
 				$t->true( ! str_contains( $text, Http::KEY ), 'the key is in: ' . substr( $text, 0, 300 ) );
 			}
-			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the log does not say it' );
+			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the audit log lacks the requests' );
 		} )
 	);
 };

@@ -102,12 +102,12 @@ return static function ( Harness $t ): void {
 					$answer = $one( ...$row );
 					ini_set( 'error_log', (string) $log );
 					$failed( 'wp_codebox_browser_connector_' . $code, $answer );
-					$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited() ], JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES ), 'Ector' ), 'a value got out' );
+					$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited() ], JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES ), 'Ector' ), 'the answer or audit log contains a credential value' );
 					$t->same( [ 'connector-request', 'failure', 'wp_codebox_browser_connector_' . $code ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 				}
 			}
 			$t->true( ! str_contains( (string) file_get_contents( getenv( 'TEST_WORK' ) . '/expected.log' ), 'Ector' ), 'the text of an exception is in the log' );
-			$t->same( 0, $asked, 'the handler was asked' );
+			$t->same( 0, $asked, 'the handler was called' );
 			foreach ( [ [ $spec( $key ) ], [ $spec( '12345678a' ) ], [ $spec( $key ), [ 'provider' => 'test-provider' ] ], [ $spec( $key, [ 'model' => 'bound' ] ), [ 'model' => 'bound' ] ], [ $spec( $key ), [ 'model' => 'any' ] ] ] as $row ) {
 				$t->same( 'completed', $one( ...$row )['status'] );
 			}
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 			$t->same( true, rest_validate_value_from_schema( $request, $schema( 'browser-connector-request' ), 'request' ) );
 			$t->same( true, rest_validate_value_from_schema( $answer['audit']['authorization'], $schema( 'trusted-orchestrator-authorization' ), 'authorization' ) );
 			$t->same( [ 'user:1', 'browser-connector:request', true, 'capability-held', [ 'caller' => 'somebody', 'scope' => 'artifact:write' ] ], array_map( static fn( string $field ): mixed => $answer['audit']['authorization'][ $field ], [ 'caller', 'scope', 'authorized', 'reason', 'claimed' ] ) );
-			$t->same( '{"ok":{}}', json_encode( $answer['response'] ), 'an empty object became a list' );
+			$t->same( '{"ok":{}}', json_encode( $answer['response'] ), 'an empty object was encoded as a list' );
 			$t->same( [ [ 'TEST_AI_KEY' ], 'available', [ [ 'name' => 'TEST_AI_KEY', 'status' => 'available' ] ] ], [ $answer['audit']['credential_names'], $answer['audit']['credential_status'], $answer['credentials'] ] );
 			$rows = $t->audited( 2 );
 			$t->same( [ 'started', 'success' ], array_column( $rows, 'status' ) );
@@ -287,7 +287,7 @@ return static function ( Harness $t ): void {
 			] as [ $code, $status, $more, $given ] ) {
 				$t->error( 'wp_codebox_' . $code, $status, $run( $more + $legacy, $given ) );
 			}
-			$t->same( 0, $asked, 'an adapter was asked' );
+			$t->same( 0, $asked, 'an adapter was called' );
 			$t->error( 'wp_codebox_browser_provider_adapter_missing', 501, $with( $spec( $key ), [], static fn(): mixed => $t->ability( 'execute-browser-provider-request', $legacy ) ) );
 			$t->same( [ 'provider-request', 'failure' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'] ] );
 			$t->same( [ true, [ 'fine' => true ] ], [ $t->ok( $run( $legacy, $spec( $key ) ) )['success'], $t->ok( $run( $legacy, $spec( $key ) ) )['response'] ] );
@@ -323,8 +323,8 @@ return static function ( Harness $t ): void {
 			$t->same( true, rest_validate_value_from_schema( $request, $schema, 'request' ) );
 			$t->same( [ 7, 'k', '[redacted]', '[redacted]', '[redacted]' ], [ $request['request']['max_tokens'], $request['request']['key'], $request['request']['headers']['Authorization'], $request['request']['options']['apiKey'], $request['context']['orchestrator']['token'] ] );
 			$t->same( [ 'user:1', 'browser-connector:request', 's', 'j' ], [ $request['context']['caller'], $request['context']['authorization_scope'], $request['context']['session_id'], $request['context']['job_id'] ] );
-			$t->true( ! str_contains( serialize( $request ), 'Ector' ), 'the adapter got a value' );
-			$t->same( 'Bearer caller', $raw['request']['headers']['Authorization'], 'the input is as it came' );
+			$t->true( ! str_contains( serialize( $request ), 'Ector' ), 'the adapter got a credential value' );
+			$t->same( 'Bearer caller', $raw['request']['headers']['Authorization'], 'the raw input is unchanged' );
 			$t->same( [ 'choices' ], $done['audit']['response']['fields'] );
 			$t->true( ! str_contains( (string) json_encode( $t->audited( 2 ) ), 'Bearer caller' ), 'the request is in the log' );
 			$log = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );

@@ -44,8 +44,8 @@ return static function ( Harness $t ): void {
 	/** Checks that the task was refused before a run started. */
 	$refused = static function ( array $got, string $code = 'wp_codebox_provider_credentials_unavailable' ) use ( $t ): WP_Error {
 		$t->error( $code, 403, $got[0] );
-		$t->same( null, $got[1], 'something was started' );
-		$t->same( 3, count( $got[0]->get_error_data()['hints'] ), 'three ways out' );
+		$t->same( null, $got[1], 'a run was started' );
+		$t->same( 3, count( $got[0]->get_error_data()['hints'] ), 'the number of hints' );
 		return $got[0];
 	};
 
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 			putenv( 'ACME_API_KEY=' . $value( 'env' ) );
 			$t->same( [ 'env', $value( 'env' ) ], $found( $run( $model ) ) );
 			putenv( 'ACME_API_KEY= ' );
-			$t->same( 'constant', $found( $run( $model ) )[0], 'a blank variable is none' );
+			$t->same( 'constant', $found( $run( $model ) )[0], 'a blank variable counts as missing' );
 		}
 	);
 	$t->test(
@@ -199,7 +199,7 @@ return static function ( Harness $t ): void {
 			$code    = 'wp_codebox_connector_credentials_unavailable';
 			$got     = $run( $inherit( 'acme' ) );
 			$t->same( [ 'acme', [ 'acme', 'available' ] ], [ $got[1]['model']['provider'], array_slice( array_values( $got[1]['provenance']['connectors'][0] ), 0, 2 ) ] );
-			$t->same( [ 'acme', [ 'presets' => [ 'model' ] ] ], [ ( $got = $run( [ 'agent_command' => 'php agent.php nothing' ] + $inherit( 'acme' ) ) )[1]['model']['provider'], $got[1]['policy']['network'] ], 'a program that inherits a model' );
+			$t->same( [ 'acme', [ 'presets' => [ 'model' ] ] ], [ ( $got = $run( [ 'agent_command' => 'php agent.php nothing' ] + $inherit( 'acme' ) ) )[1]['model']['provider'], $got[1]['policy']['network'] ], 'a command that inherits a connector gets its model' );
 			foreach ( [ 'nobody', 'akismet' ] as $name ) {
 				$error = $refused( $run( $inherit( 'acme', $name ) ), $code );
 				$t->same( [ $name, 'unresolved' ], [ $error->get_error_data()['connector']['name'], $error->get_error_data()['connector']['status'] ] );

@@ -155,7 +155,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ $alive, $first ], array_slice( array_column( $list['runs'], 'run_id' ), 0, 2 ) );
 			$bundles = array_column( $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 100 ] ) )['artifacts'], null, 'run_id' );
 			foreach ( [ $list['runs'][1], $t->ok( $t->ability( 'get-run', [ 'run_id' => $first ] ) )['run'], $bundles[ $first ] ] as $row ) {
-				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary as a code' );
+				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary code' );
 			}
 			$t->same( [ $alive ], array_column( $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['runs'], 'run_id' ) );
 			$second = $t->ok( $t->ability( 'list-runs', [ 'page' => 2, 'per_page' => 1 ] ) );
@@ -184,7 +184,7 @@ return static function ( Harness $t ): void {
 					foreach ( [ 'get-run', 'list-run-events', 'cancel-run' ] as $verb ) {
 						$t->error( 'wp_codebox_run_not_found', 404, $other = $t->ability( $verb, [ 'run_id' => $theirs ] ) );
 						$t->error( 'wp_codebox_run_not_found', 404, $none = $t->ability( $verb, [ 'run_id' => $nobody ] ) );
-						$t->same( str_replace( $nobody, 'X', $none->get_error_message() . json_encode( $none->get_error_data() ) ), str_replace( $theirs, 'X', $other->get_error_message() . json_encode( $other->get_error_data() ) ), 'one can tell a run of somebody else from none' );
+						$t->same( str_replace( $nobody, 'X', $none->get_error_message() . json_encode( $none->get_error_data() ) ), str_replace( $theirs, 'X', $other->get_error_message() . json_encode( $other->get_error_data() ) ), 'the answer reveals that a run of another user exists' );
 						// A prefix that matches only the run of another user, and one that matches both.
 						$t->error( 'wp_codebox_run_not_found', 404, $t->ability( $verb, [ 'run_id' => substr( $theirs, 0, 14 ) ] ) );
 						$t->ok( $t->ability( $verb, [ 'run_id' => $own ] ) );
@@ -196,7 +196,7 @@ return static function ( Harness $t ): void {
 				}
 			);
 			$t->as( 'administrator' );
-			$t->same( 'ended', $t->ok( $t->ability( 'get-run', [ 'run_id' => substr( $theirs, 0, 20 ) ] ) )['run']['status'], 'who reviews sees all' );
+			$t->same( 'ended', $t->ok( $t->ability( 'get-run', [ 'run_id' => substr( $theirs, 0, 20 ) ] ) )['run']['status'], 'a user who may review sees all runs' );
 			$t->error( 'wp_codebox_run_ambiguous', 409, $t->ability( 'get-run', [ 'run_id' => 'run_' ] ) );
 			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'get-run' ) );
 		}
@@ -242,7 +242,7 @@ return static function ( Harness $t ): void {
 			[ $status, $run ] = $call( 'GET', 'get-run', [ 'run_id' => $id ] );
 			$t->same( [ 200, 'succeeded' ], [ $status, $run['result']['outcome'] ?? json_encode( $run ) ] );
 			$again = json_decode( (string) wp_json_encode( $run ), false );
-			$t->true( is_object( $again->run->provenance ) && is_object( $again->result->session ), 'an object became a list' );
+			$t->true( is_object( $again->run->provenance ) && is_object( $again->result->session ), 'an object was encoded as a list' );
 			$t->same( [ 200, 'already_ended' ], [ ( $answer = $call( 'POST', 'cancel-run', [ 'run_id' => $id ] ) )[0], $answer[1]['answer'] ] );
 			$grant(
 				static function () use ( $t, $call, $id ): void {

@@ -135,7 +135,7 @@ return static function ( Harness $t ): void {
 				$t->true( '' !== $row['label'] && is_bool( $row['annotations']['readonly'] ), $name );
 			}
 			$t->same( count( (array) glob( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas/*.json' ) ), count( $schemas ) );
-			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'the documents are not whole' );
+			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'a schema document has no id' );
 		}
 	);
 };

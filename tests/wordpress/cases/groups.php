@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'completed', 'cancelled', 'cancelled' ], array_column( $answer['runs'], 'status' ) );
 			$t->same( [ false, 130, 2, [ 'completed', 'cancelled', 'cancelled' ] ], [ $answer['success'], $answer['exit_code'], $answer['cancelled'], $seen ] );
 			$t->same( [ true, false ], [ isset( $answer['runs'][1]['run_id'] ), isset( $answer['runs'][2]['run_id'] ) ] );
-			$t->true( microtime( true ) - $before < 150, 'it waited for the sleeper' );
+			$t->true( microtime( true ) - $before < 150, 'the batch waited for the sleeping agent' );
 		}
 	);
 	$t->test(
@@ -144,7 +144,7 @@ return static function ( Harness $t ): void {
 			$answer = $t->ok( $fanout( [ $worker( 'last', 'write last.txt', [ 'dependsOn' => [ 'first', 'second' ] ] ), $worker( 'first', 'write first.txt' ), $worker( 'second', 'write second.txt 1' ) ], [ 'concurrency' => 3 ] ) );
 			$t->same( [ true, 'completed' ], [ $answer['success'], $answer['runs'][0]['status'] ], (string) json_encode( $answer['failures'] ) );
 			$start = array_column( array_map( static fn( array $row ): array => [ $row['worker_id'], $row['timings'] ], $answer['runs'] ), 1, 0 );
-			$t->true( $start['last']['started_at'] >= max( $start['first']['ended_at'], $start['second']['ended_at'] ), 'it did not wait' );
+			$t->true( $start['last']['started_at'] >= max( $start['first']['ended_at'], $start['second']['ended_at'] ), 'the worker did not wait for its dependencies' );
 			$answer = $t->ok( $fanout( [ $worker( 'bad', 'style' ), $worker( 'after', 'nothing', [ 'dependsOn' => [ 'bad' ] ] ), $worker( 'later', 'nothing', [ 'dependsOn' => [ 'after' ] ] ), $worker( 'free', 'nothing' ) ], [ 'concurrency' => 2 ] ) );
 			$t->same( [ 'bad' => 'failed', 'after' => 'skipped', 'later' => 'skipped', 'free' => 'completed' ], $statuses( $answer ) );
 			$t->same( [ false, 3, 'failed', 'dependency-skipped', [ 'after' ], 1, 1, 2 ], [ $answer['success'], $answer['exit_code'], $answer['aggregate']['status'], $answer['runs'][1]['error']['code'], $answer['runs'][2]['dependencies'], $answer['completed'], $answer['failed'], $answer['skipped'] ] );
@@ -211,7 +211,7 @@ return static function ( Harness $t ): void {
 			$answer = $services->fanouts->run( [ 'workers' => [ $worker( 'a', 'sleep' ), $worker( 'b', 'sleep' ), $worker( 'c', 'nothing' ), $worker( 'd', 'nothing', [ 'dependsOn' => [ 'a' ] ] ) ], 'concurrency' => 2, 'plugin' => 'sample' ], Authority::User, $hooks );
 			$t->same( [ 'a' => 'cancelled', 'b' => 'cancelled', 'c' => 'cancelled', 'd' => 'cancelled' ], $statuses( $answer ) );
 			$t->same( [ false, 130, 4 ], [ $answer['success'], $answer['exit_code'], $answer['cancelled'] ] );
-			$t->true( microtime( true ) - $before < 150, 'it waited for the sleepers' );
+			$t->true( microtime( true ) - $before < 150, 'the fan-out waited for the sleeping agents' );
 		}
 	);
 	$t->test(

@@ -20,7 +20,7 @@ return static function ( Harness $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
 			$t->same( [ 'wp_codebox_extension', 'wp_codebox_state', 'wp_codebox_level' ], array_keys( $tests['direct'] ) );
 			$t->same( 'codebox-isolation', $tests['async']['wp_codebox_isolation']['test'] );
-			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'nobody answers the browser' );
+			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'no handler is registered for the request of the browser' );
 		}
 	);
 	$t->test(
@@ -74,7 +74,7 @@ return static function ( Harness $t ): void {
 		'a state directory that a web server serves or that other users can enter is refused',
 		static function () use ( $t ): void {
 			$t->true( null !== ServedDirectories::holding( WP_CONTENT_DIR ), 'a directory that is served' );
-			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'one that is not' );
+			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'a directory that is not served' );
 			// The name of the document root is one that sanitize_text_field() would alter; later WordPress is in a subdirectory of the site.
 			$root = getenv( 'TEST_WORK' ) . '/web  %41';
 			wp_mkdir_p( $root );
@@ -109,7 +109,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ ABSPATH . 'state', WP_CONTENT_DIR . '/state' ] as $state ) {
 				$made( $state, 0700 );
 				$t->same( [ $bad, 1, 'error' ], $ask( $state ), $state );
-				$t->same( [], array_diff( (array) scandir( $state ), [ '.', '..' ] ), 'something was written there' );
+				$t->same( [], array_diff( (array) scandir( $state ), [ '.', '..' ] ), 'a file was written to the refused directory' );
 				rmdir( $state );
 			}
 			$state = $made( getenv( 'TEST_WORK' ) . '/other-state', 0755 );
@@ -141,7 +141,7 @@ return static function ( Harness $t ): void {
 					$t->same( true, $field['private'], $name );
 				}
 			}
-			$t->true( $seen > 0, 'no path at all' );
+			$t->true( $seen > 0, 'the fields contain no path' );
 			$t->same( \WPCodebox\VERSION, $fields['extension']['value'] );
 			$t->same( 1, preg_match( '/^[0-9]+$/', (string) $fields['bundles']['value'] ) );
 		}

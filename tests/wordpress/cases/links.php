@@ -138,7 +138,7 @@ return static function ( Harness $t ): void {
 			$try = static fn( string $source ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$source:/workspace/code", '--agent-command=true' ] )[0];
 			$t->same( [ 126, 126, 0 ], [ $try( $uploads ), $try( ABSPATH . 'wp-includes' ), $try( WP_PLUGIN_DIR . '/sample' ) ] );
 			$load = static fn( string $path ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--component=$path", '--agent-command=true' ] )[0];
-			$t->same( [ 126, 0 ], [ $load( ABSPATH . 'wp-includes' ), $load( WP_PLUGIN_DIR . '/host-plugin' ) ], 'a component' );
+			$t->same( [ 126, 0 ], [ $load( ABSPATH . 'wp-includes' ), $load( WP_PLUGIN_DIR . '/host-plugin' ) ], 'a directory of the site as a component' );
 			[ $status, $made ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--mount=' . getenv( 'TEST_FIXTURES' ) . '/sample:/workspace/code', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
 			$t->same( 0, $status );
 			$apply = static fn( string $directory ): int => $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $made ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] )[0];

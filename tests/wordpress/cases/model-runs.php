@@ -208,7 +208,7 @@ return static function ( Harness $t ): void {
 			$events = static fn( string ...$more ): string => $t->wp( [ 'codebox', 'runs', 'events', basename( $answer['artifacts'] ), '--follow', ...$more ] )[2];
 			$shown  = $events();
 			$t->contains( "agent | The greeting is hello now.\n", $shown );
-			$t->true( ! str_contains( $shown, 'item.completed' ), 'a line of the protocol is shown' );
+			$t->true( ! str_contains( $shown, 'item.completed' ), 'a protocol line of the agent is shown' );
 			$t->contains( 'agent | {"type":"item.completed"', $events( '--agent-output=raw' ) );
 		}
 	);
@@ -218,7 +218,7 @@ return static function ( Harness $t ): void {
 			proc_terminate( $server );
 			proc_close( $server );
 			$lines = array_map( static fn( string $line ): array => (array) json_decode( $line, true ), (array) file( "$work/log" ) );
-			$t->true( count( $lines ) >= 10, 'hardly anybody asked' );
+			$t->true( count( $lines ) >= 10, 'the model server got too few requests' );
 			$t->same( [], array_values( array_filter( array_column( $lines, 'mismatch' ) ) ) );
 			delete_site_option( Settings::PROVIDERS );
 			wp_unregister_ability( 'native-host/read-ticket' );

@@ -194,7 +194,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ false, false, false ], [ isset( $got['model'] ), isset( $got['secrets'] ), isset( $got['policy'] ) ] );
 			$t->same( 'm', $run( [ 'agent' => 'codex' ] )[1]['model']['model'] );
 			$clear();
-			$t->same( false, isset( $run( [ 'agent' => 'codex' ] )[1]['model'] ), 'a preset without a model is the extension\'s to judge' );
+			$t->same( false, isset( $run( [ 'agent' => 'codex' ] )[1]['model'] ), 'a preset without a model is passed to the extension' );
 		}
 	);
 };

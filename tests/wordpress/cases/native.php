@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 			unlink( $probe );
 			$said = (string) file_get_contents( $run['artifacts'] . '/files/transcript.json' );
 			$t->contains( 'denied', $said );
-			$t->true( ! str_contains( $said, 'READ' ) && ! file_exists( $target ) && ! file_exists( WP_PLUGIN_DIR . '/sample/touched.txt' ), 'the agent got out' );
+			$t->true( ! str_contains( $said, 'READ' ) && ! file_exists( $target ) && ! file_exists( WP_PLUGIN_DIR . '/sample/touched.txt' ), 'the agent read or wrote outside the sandbox' );
 			$t->same( [ '/wordpress/wp-content/plugins/sample/touched.txt' ], array_column( $run['changed_files'], 'path' ) );
 		}
 	);

@@ -58,11 +58,11 @@ return static function ( Harness $t ): void {
 			array_map( [ $role, 'add_cap' ], $mine );
 			try {
 				$t->same( $none, $may() );
-				$t->same( true, current_user_can( 'manage_network_options' ), 'the role has what was added' );
+				$t->same( true, current_user_can( 'manage_network_options' ), 'the role has the added capability' );
 				grant_super_admin( $one );
 				$t->same( $all, $may(), 'a super admin' );
 				revoke_super_admin( $one );
-				$t->same( $none, $may(), 'a super admin no more' );
+				$t->same( $none, $may(), 'after the super admin rights were revoked' );
 				$map = static fn( array $caps, string $cap ): array => in_array( $cap, $mine, true ) ? [ $cap ] : $caps;
 				add_filter( 'map_meta_cap', $map, 20, 2 );
 				$t->same( $all, $may(), 'code of the network maps the capabilities to themselves' );
@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 				},
 				static fn(): array => [ $can( [], 'accepted', 0 ), $can( [], 'accepted', 1 ) ]
 			);
-			$t->same( [ 1 ], $asked, 'the filter is asked about users only' );
+			$t->same( [ 1 ], $asked, 'the filter is called for logged-in users only' );
 		}
 	);
 	$t->test(
@@ -207,7 +207,7 @@ return static function ( Harness $t ): void {
 			$log   = count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] );
 			$other = $t->ok( $t->ability( 'run-agent-task', $task ) );
 			$t->same( [ 1, $log ], [ $t->ok( $t->ability( 'list-artifacts' ) )['total'], count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] ) ] );
-			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'one directory for both' );
+			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'both sites use one directory' );
 			$t->same( true, $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $other['run']['run_id'] ] ) )['discarded'] );
 			restore_current_blog();
 			// Positive control: the first site has its bundle, and no audit record of the other site.

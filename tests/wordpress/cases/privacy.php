@@ -50,11 +50,11 @@ return static function ( Harness $t ): void {
 			unlink( WP_PLUGIN_DIR . '/sample/privacy-agent.php' );
 			$pages = $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' );
 			$items = array_merge( ...array_column( $pages, 'data' ) );
-			$t->true( count( $pages ) > 1, 'it was no test of pages' );
+			$t->true( count( $pages ) > 1, 'the export has only one page' );
 			$t->same( $before + 66, count( $items ) );
 			$t->same( count( $items ), count( array_unique( array_column( $items, 'item_id' ) ) ) );
 			$text = (string) json_encode( $items );
-			$t->true( str_contains( $text, 'run_number_128' ) && ! str_contains( $text, 'run_number_129' ), 'somebody else\'s record' );
+			$t->true( str_contains( $text, 'run_number_128' ) && ! str_contains( $text, 'run_number_129' ), 'the export contains a record of another user' );
 			$t->contains( $run['run']['run_id'], $text );
 			$t->true( ! str_contains( $text, '<b>' ), 'a goal is not escaped' );
 			$t->same( [ [ 'data' => [], 'done' => true ] ], $call( 'wp_privacy_personal_data_exporters', 'nobody@example.org' ) );
@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 			$total = Artifacts::auditRecords( $site->id(), 0, 1 )['total'];
 			$pages = $call( 'wp_privacy_personal_data_erasers', 'editor@example.org' );
 			$t->same( [ false ], array_values( array_unique( array_column( $pages, 'items_removed' ) ) ) );
-			$t->true( in_array( true, array_column( $pages, 'items_retained' ), true ), 'nothing is said to stay' );
+			$t->true( in_array( true, array_column( $pages, 'items_retained' ), true ), 'no page reports retained items' );
 			$said = implode( ' ', array_merge( ...array_column( $pages, 'messages' ) ) );
 			$t->contains( 'append-only', $said );
 			$t->contains( 'wp codebox gc', $said );

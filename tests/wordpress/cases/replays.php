@@ -21,7 +21,7 @@ return static function ( Harness $t ): void {
 			$done = $t->ok( $replay( $made ) );
 			$t->same( [ true, 'wp-codebox/artifact-replay/v1', 'compared', true, [], [] ], [ $done['success'], $done['schema'], $done['status'], $done['identical'], $done['differences'], $done['notes'] ], (string) json_encode( $done ) );
 			$t->same( [ $made['run']['run_id'], $made['artifact_id'], 'succeeded', 2 ], [ $done['original']['run_id'], $done['replay']['artifact_id'], $done['replay']['outcome'], $done['replay']['changed_files'] ] );
-			$t->true( $done['replay']['run_id'] !== $done['original']['run_id'], 'nothing ran' );
+			$t->true( $done['replay']['run_id'] !== $done['original']['run_id'], 'the replay has no new run id' );
 			$t->contains( "'helo'", (string) file_get_contents( $plugin . '/sample.php' ) );
 			$lines = $t->audited( 2 );
 			$t->same( [ [ 'replay', 'started' ], [ 'replay', 'success' ] ], array_map( static fn( array $line ): array => [ $line['event'], $line['status'] ], $lines ) );
@@ -31,7 +31,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ $first['task'], $first['spec'], $first['policy'] ?? null ], [ $bundle['task'], $bundle['spec'], $bundle['policy'] ?? null ] );
 			$t->same( $made['run']['run_id'], $bundle['provenance']['metadata']['replay_of'] );
 			$t->error( 'wp_codebox_input_invalid', 400, $replay( $made, [ 'replay_run_id' => $made['run']['run_id'] ] ) );
-			$t->same( true, $t->ok( $replay( $made, [ 'replay_run_id' => $done['replay']['run_id'] ] ) )['identical'], 'compared again without a run' );
+			$t->same( true, $t->ok( $replay( $made, [ 'replay_run_id' => $done['replay']['run_id'] ] ) )['identical'], 'a second comparison without a run differs' );
 		}
 	);
 	$t->test(
@@ -161,7 +161,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $replay ): void {
 			$ended = static function ( string $id ) use ( $t ): void {
 				for ( $until = microtime( true ) + 60; 'running' === $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) )['run']['status']; usleep( 50000 ) ) {
-					$t->true( microtime( true ) < $until, 'it does not end' );
+					$t->true( microtime( true ) < $until, 'the run did not end in time' );
 				}
 			};
 			// The run and its replay end only after a signal.

@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 			[ $status, $data ] = $call( 'POST', 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix-and-fail' ] );
 			$t->same( [ 200, false, 'failed' ], [ $status, $data['success'], $data['outcome'] ], (string) json_encode( $data ) );
 			$again = json_decode( (string) wp_json_encode( $data ), false );
-			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object became a list' );
+			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object was encoded as a list' );
 		}
 	);
 	$t->test(

@@ -37,7 +37,7 @@ return static function ( Harness $t ): void {
 					}
 					$done = $t->ok( $review( $made, [ 'action' => $action, 'reason' => 'Not like this.', 'context' => [ 'ticket' => 7 ] ] ) );
 					$t->same( [ true, 'wp-codebox/artifact-review-result/v1', $action, 'good' === $state ], [ $done['success'], $done['schema'], $done['action'], $done['verification']['valid'] ], $state );
-					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'a path of the host' );
+					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'the answer contains a path of the host' );
 					$t->same( [ 'wp-codebox/default-review-decision', $action ], [ $done['result']['adapter'], $done['result']['status'] ] );
 					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin', false ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'], $done['decision']['approver_claimed'] ] );
 					$t->same( $done['decision'], $done['message']['decision'] );
@@ -117,7 +117,7 @@ return static function ( Harness $t ): void {
 					$made = $t->made();
 					$t->tamper( $made );
 					$t->error( 'wp_codebox_artifact_verification_failed', 400, $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ] ] ) );
-					$t->same( 0, $asked, 'somebody was asked' );
+					$t->same( 0, $asked, 'the decision filter was called' );
 					$t->ok( $review( $made, [ 'action' => 'reject' ] ) );
 					$t->same( 1, $asked, 'positive control' );
 				}
@@ -138,7 +138,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/artifact-review-result/v1', 'test', 'queued', 7 ], [ $done['result']['schema'], $done['result']['adapter'], $done['result']['status'], $done['result']['ticket'] ] );
 			$t->same( [ 'decision', 'message', 'artifact', 'artifact_verification' ], array_keys( $seen ) );
 			$t->same( [ 'approve', [ $file ], 'wp-codebox:artifact-review-decision', $made['run']['run_id'], true ], [ $seen['decision']['action'], $seen['decision']['approved_files'], $seen['message']['type'], $seen['artifact']['run_id'], $seen['artifact_verification']['valid'] ] );
-			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'the request contains a path of the host' );
 			$t->contains( "'helo'", $text() );
 		}
 	);
@@ -165,7 +165,7 @@ return static function ( Harness $t ): void {
 			$thrown = $t->filtered( 'wp_codebox_review_artifact_decision', static fn() => throw new LogicException( 'secret path' ), static fn(): mixed => $review( $made, $reject ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_review_result_invalid', 502, $thrown );
-			$t->true( ! str_contains( $thrown->get_error_message() . json_encode( $thrown->get_error_data() ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( $thrown->get_error_message() . json_encode( $thrown->get_error_data() ), 'secret path' ), 'the text of the exception is in the answer' );
 		}
 	);
 	$t->test(
@@ -196,7 +196,7 @@ return static function ( Harness $t ): void {
 				$t->error( 'wp_codebox_audit_failed', 500, $review( $made, [ 'action' => 'reject' ] ) );
 				$t->error( 'wp_codebox_audit_failed', 500, $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 				putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN' );
-				$t->true( is_dir( $made['artifacts'] ), 'it was discarded without a record' );
+				$t->true( is_dir( $made['artifacts'] ), 'the bundle was discarded without an audit record' );
 				$t->ok( $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ] ] ) );
 			}
 		);

@@ -38,15 +38,15 @@ return static function ( Harness $t ): void {
 	// [ ability, input, whether its answer names directories to an administrator ]; the stand-in of the extension refuses groups.
 	$asked = static function ( string $run_id ) use ( $t, $task ): array {
 		return [
-			'a run'                  => [ 'run-agent-task', $task, true ],
-			'a batch'                => [ 'run-agent-task-batch', [ 'tasks' => [ $task, [ 'plugin' => 'nope', 'goal' => 'x' ] ] ], 'native' === $t->phase ],
-			'a fan-out'              => [ 'run-agent-task-fanout', [ 'workers' => [ [ 'id' => 'one' ] + $task ] ], 'native' === $t->phase ],
-			'a refused mount'        => [ 'run-agent-task', [ 'goal' => 'x', 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], false ],
-			'the list'               => [ 'list-runs', [], false ],
-			'a run of the past'      => [ 'get-run', [ 'run_id' => $run_id ], true ],
-			'its events'             => [ 'list-run-events', [ 'run_id' => $run_id ], false ],
-			'the end of one past'    => [ 'cancel-run', [ 'run_id' => $run_id ], false ],
-			'a run that is not there' => [ 'get-run', [ 'run_id' => 'run_' . str_repeat( '0', 32 ) ], false ],
+			'a run'                    => [ 'run-agent-task', $task, true ],
+			'a batch'                  => [ 'run-agent-task-batch', [ 'tasks' => [ $task, [ 'plugin' => 'nope', 'goal' => 'x' ] ] ], 'native' === $t->phase ],
+			'a fan-out'                => [ 'run-agent-task-fanout', [ 'workers' => [ [ 'id' => 'one' ] + $task ] ], 'native' === $t->phase ],
+			'a refused mount'          => [ 'run-agent-task', [ 'goal' => 'x', 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], false ],
+			'the list of runs'         => [ 'list-runs', [], false ],
+			'a past run'               => [ 'get-run', [ 'run_id' => $run_id ], true ],
+			'the events of a past run' => [ 'list-run-events', [ 'run_id' => $run_id ], false ],
+			'cancelling a past run'    => [ 'cancel-run', [ 'run_id' => $run_id ], false ],
+			'an unknown run'           => [ 'get-run', [ 'run_id' => 'run_' . str_repeat( '0', 32 ) ], false ],
 		];
 	};
 

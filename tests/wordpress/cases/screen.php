@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$forbidden = '~innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\b|new Function|srcdoc|jQuery|\$\(|https?://|set(?:Timeout|Interval)\(\s*[\'"`]~';
 			$scripts   = glob( getenv( 'TEST_ROOT' ) . '/plugin-php/assets/screen/*.{js,css}', GLOB_BRACE );
-			$t->true( count( $scripts ) > 5, 'there are scripts' );
+			$t->true( count( $scripts ) > 5, 'too few scripts were found' );
 			foreach ( $scripts as $script ) {
 				$t->same( 0, preg_match( $forbidden, (string) file_get_contents( $script ), $found ), basename( $script ) . ': ' . ( $found[0] ?? '' ) );
 			}

@@ -295,7 +295,7 @@ return static function ( Harness $t ): void {
 			$answer = rest_do_request( new WP_REST_Request( 'GET', '/wp/v2/settings' ) );
 			$t->same( 200, $answer->get_status() );
 			$t->same( [], array_values( array_filter( array_keys( $answer->get_data() ), static fn( string $name ): bool => str_contains( $name, 'codebox' ) ) ) );
-			$t->true( ! str_contains( (string) wp_json_encode( rest_do_request( new WP_REST_Request( 'GET', '/' ) )->get_data()['routes']['/wp/v2/settings'] ), 'codebox' ), 'the index names a setting' );
+			$t->true( ! str_contains( (string) wp_json_encode( rest_do_request( new WP_REST_Request( 'GET', '/' ) )->get_data()['routes']['/wp/v2/settings'] ), 'codebox' ), 'the REST index names a setting' );
 		}
 	);
 	$t->test(
@@ -311,14 +311,14 @@ return static function ( Harness $t ): void {
 			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => SettingsPage::SLUG === $row[2] ) );
 			$t->same( [ Capabilities::SETTINGS ], array_column( $ours, 1 ) );
 			$t->same( [ true, true ], [ current_user_can( Capabilities::SETTINGS ), current_user_can( 'manage_options' ) ] );
-			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'what options.php asks for' );
+			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'the capability that options.php requires' );
 			set_current_screen( 'settings_page_wp-codebox-settings' );
 			$page->prepare();
 			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
 			ob_start();
 			$page->render();
 			$html = (string) ob_get_clean();
-			$t->true( ! str_contains( $html, '<script' ), 'a command line got out of its attribute' );
+			$t->true( ! str_contains( $html, '<script' ), 'a command line is not escaped in its attribute' );
 			$document = new DOMDocument();
 			libxml_use_internal_errors( true );
 			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );

@@ -35,8 +35,8 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'artifact_id' => $made['artifact_id'], 'run_id' => $made['run']['run_id'], 'approved_files' => [ $file ], 'manifest_sha256' => $made['run']['manifest_sha256'], 'approval' => $action['apply_input']['approval'], 'approver' => 'Jo' ], $action['apply_input'] );
 					$preview = $action['preview_data'];
 					$t->same( [ 'wp-codebox/pending-apply-preview/v1', $made['artifact_id'], true, [ $file ], [ $file ] ], [ $preview['schema'], $preview['artifact_id'], $preview['verification']['valid'], $preview['approved_files'], array_column( $preview['changed_files'], 'path' ) ] );
-					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'a path of the host' );
-					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'the preview lacks something' );
+					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'the preview contains a path of the host' );
+					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'a field is missing in the preview' );
 					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/test-results.v1.schema.json' ), true );
 					$t->same( true, rest_validate_value_from_schema( $preview['test_results'], $results, 'test_results' ), (string) json_encode( $preview['test_results'] ) );
 					$t->contains( "'helo'", $text() );
@@ -96,7 +96,7 @@ return static function ( Harness $t ): void {
 						$made = $t->made();
 						$t->tamper( $made );
 						$t->error( 'wp_codebox_artifact_verification_failed', 400, $stage( $made ) );
-						$t->same( 0, count( $kept ), 'something was kept' );
+						$t->same( 0, count( $kept ), 'the store was called for a refused change' );
 						$t->ok( $stage( $t->made(), [ 'user_id' => 1 ] ) );
 						$t->same( 1, count( $kept ), 'positive control' );
 					}
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 				$seen = $t->filtered( 'wp_codebox_can_resolve_pending_apply_artifact', static fn( bool $allowed ): mixed => $answer ?? $allowed, static fn(): array => [ $can( [], 'accepted', 1 ), $can( [], 'rejected', 1 ), $can( [], 'accepted', $editor ), $can( [], 'accepted', 0 ), $can() ] );
 				$t->same( [ $admin, $admin, $other, $other, $other ], $seen, var_export( $answer, true ) );
 			}
-			$t->same( false, $t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn(): bool => $can( [], 'accepted', 1 ) ), 'the filter over all capabilities counts too' );
+			$t->same( false, $t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn(): bool => $can( [], 'accepted', 1 ) ), 'the filter of all capabilities applies too' );
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
 					$id = $t->ok( $stage( $t->made() ) )['pending_action_id'];
@@ -194,7 +194,7 @@ return static function ( Harness $t ): void {
 			$thrown = $answer( static fn() => throw new LogicException( 'secret path' ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $thrown );
-			$t->true( ! str_contains( (string) json_encode( [ $thrown->get_error_message(), $thrown->get_error_data() ] ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( (string) json_encode( [ $thrown->get_error_message(), $thrown->get_error_data() ] ), 'secret path' ), 'the text of the exception is in the answer' );
 			$t->same( 'x', $t->ok( $answer( static fn(): array => [ 'id' => 'x' ] ) )['pending_action']['id'], 'positive control' );
 			$t->contains( "'helo'", $text() );
 		}

@@ -151,7 +151,7 @@ return static function ( Harness $t ): void {
 				$got
 			);
 			$t->same( [ 'large', 'throws', 'read-ticket' ], $GLOBALS['codebox_test_calls'] );
-			$t->true( ! str_contains( (string) json_encode( $replies( $answer ) ), 'hunter2' ), 'the text of an exception gets into the sandbox' );
+			$t->true( ! str_contains( (string) json_encode( $replies( $answer ) ), 'hunter2' ), 'the text of the exception reached the sandbox' );
 			$GLOBALS['codebox_test_allowed'] = false;
 			[ $answer ]                      = $run( $ask( [ 'example-host/plain' ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) );
 			$t->same( [ 'denied', 'ability_invalid_permissions' ], [ $replies( $answer )[0]['status'], $replies( $answer )[0]['error']['code'] ] );
@@ -179,7 +179,7 @@ return static function ( Harness $t ): void {
 			] as [ $input, $code, $status ] ) {
 				[ $error, $request ] = $run( $input );
 				$t->error( $code, $status, $error );
-				$t->same( null, $request, 'something was started' );
+				$t->same( null, $request, 'a run was started' );
 			}
 			$t->filtered( 'wp_codebox_can_call_parent_tool', '__return_false', static fn() => $t->error( 'wp_codebox_tool_not_allowed', 403, $run( $ask( [ 'example-host/plain' ] ) )[0] ) );
 			$t->ok( $run( $ask( [ 'example-host/plain' ] ) )[0] );

@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_artifact_verification_failed', 400, $t->ability( 'get-artifact-diff', $id ) );
 			$bytes = $t->made( 'latin1' );
 			$rows  = $t->ok( $t->ability( 'get-artifact-diff', [ 'artifact_id' => $bytes['run']['run_id'] ] ) )['files'];
-			$t->true( false !== json_encode( $rows ), 'the answer is no JSON' );
+			$t->true( false !== json_encode( $rows ), 'the answer cannot be encoded as JSON' );
 			$t->same( (string) file_get_contents( $bytes['paths']['patch'] ), $rows[0]['patch'] ?? base64_decode( $rows[0]['patch_base64'] ) );
 		}
 	);
@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 			$same    = $t->ok( $import( [ 'archive' => $archive, 'metadata' => [ 'from' => 'here' ] ] ) );
 			$t->same( [ true, 'wp-codebox/artifact-result-envelope/v1', 'import-artifact-bundle', 'existing', $made['artifact_id'], $made['run']['run_id'], true, [ 'from' => 'here' ] ], [ $same['success'], $same['schema'], $same['operation'], $same['status'], $same['artifact_id'], $same['run_id'], $same['trusted'], $same['metadata'] ] );
 			$t->same( [ true, 'signed-by-this-host', 'archive' ], [ $same['verification']['valid'], $same['verification']['signature']['status'], $same['source']['kind'] ] );
-			$t->true( ! isset( $same['verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $same['verification']['bundleDirectory'] ), 'the answer contains a path of the host' );
 			$discard( $made );
 			$t->error( 'wp_codebox_artifact_not_found', 404, $t->ability( 'get-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 			$new = $t->ok( $import( [ 'archive' => $archive, 'expected_artifact_id' => $made['artifact_id'], 'expected_content_digest' => substr( $made['artifact_id'], -64 ) ] ) );
@@ -187,7 +187,7 @@ return static function ( Harness $t ): void {
 				putenv( 'WP_CODEBOX_FAKE_ARCHIVE_LIMIT=10' );
 				$t->error( 'wp_codebox_artifact_too_large', 413, $t->ability( 'export-artifact-bundle', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 				$path = getenv( 'TEST_WORK' ) . '/large-' . $made['run']['run_id'] . '.tar';
-				$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'export', $made['run']['run_id'], '--output=' . $path ] )[0], 'a file takes it' );
+				$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'export', $made['run']['run_id'], '--output=' . $path ] )[0], 'the archive can be exported to a file' );
 			}
 		);
 		return;

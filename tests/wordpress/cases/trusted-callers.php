@@ -103,14 +103,14 @@ return static function ( Harness $t ): void {
 			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $two, $uuid ), 'another user' );
 			$t->same( [ false, 'missing-authorization', '' ], $decide( 0, $uuid ), 'nobody' );
 			$t->same( [ false, 'missing-authorization', 'user:' . $one ], $decide( $one, null ), 'no application password' );
-			$t->same( [ false, 'caller-not-trusted', 'x' ], $decide( $one, 'x' ), 'an id that is none' );
-			$t->same( [ false, 'missing-authorization' ], array_slice( $decide( $one, null, Scope::RequestConnector, [ 'caller' => $uuid, 'scope' => 'browser-connector:request', 'authorized' => true ] ), 0, 2 ), 'a claim' );
+			$t->same( [ false, 'caller-not-trusted', 'x' ], $decide( $one, 'x' ), 'an invalid id' );
+			$t->same( [ false, 'missing-authorization' ], array_slice( $decide( $one, null, Scope::RequestConnector, [ 'caller' => $uuid, 'scope' => 'browser-connector:request', 'authorized' => true ] ), 0, 2 ), 'a claimed authorization' );
 			$off = static fn( bool $available, WP_User $who ): bool => $who->ID !== $one;
 			add_filter( 'wp_is_application_passwords_available_for_user', $off, 10, 2 );
-			$t->same( false, $decide( $one, $uuid )[0], 'not available for this user' );
+			$t->same( false, $decide( $one, $uuid )[0], 'application passwords are disabled for this user' );
 			remove_filter( 'wp_is_application_passwords_available_for_user', $off );
 			add_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
-			$t->same( false, $decide( $one, $uuid )[0], 'not available at all' );
+			$t->same( false, $decide( $one, $uuid )[0], 'application passwords are disabled' );
 			remove_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
 			$control();
 			WP_Application_Passwords::delete_application_password( $one, $uuid );
@@ -142,7 +142,7 @@ return static function ( Harness $t ): void {
 					static fn(): mixed => $answer,
 					static function () use ( $t, $one, $uuid, $other, $decide, $answer, $expected ): void {
 						$t->same( $expected, $decide( $one, $uuid )[0], (string) json_encode( $answer ) );
-						$t->same( false, $decide( $one, $other )[0], 'the filter granted' );
+						$t->same( false, $decide( $one, $other )[0], 'the filter added a grant' );
 					}
 				);
 			}
@@ -189,12 +189,12 @@ return static function ( Harness $t ): void {
 				$t->same( [ $good, 1 ], [ $stored, count( $said ) ], (string) json_encode( $value ) );
 				$t->contains( $text, $said[0] );
 			}
-			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass again' );
+			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass the rules unchanged' );
 			foreach ( [ '', null, [], [ $uuid => [] ], [ $uuid => [ '' ] ], [ '00000000-0000-4000-8000-000000000000' => [ '' ] ] ] as $none ) {
 				$t->same( [ [], [] ], $store( $none ), (string) json_encode( $none ) );
 				$store( $good );
 			}
-			$t->same( [ $good, [] ], $store( [ strtoupper( $uuid ) => [ 'browser-connector:request', 'browser-connector:request' ] ] ), 'one spelling, each once' );
+			$t->same( [ $good, [] ], $store( [ strtoupper( $uuid ) => [ 'browser-connector:request', 'browser-connector:request' ] ] ), 'ids are lowercased and scopes deduplicated' );
 		} )
 	);
 	$t->test(
@@ -218,9 +218,9 @@ return static function ( Harness $t ): void {
 				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
 				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
 			}
-			$t->same( [ 'browser-connector:request' => true ], $found, 'only what can be granted' );
+			$t->same( [ 'browser-connector:request' => true ], $found, 'the page offers other scopes' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
-			$t->same( 0, $path->query( '//b' )->length, 'a name got out of its cell' );
+			$t->same( 0, $path->query( '//b' )->length, 'a name is not escaped' );
 			// A granted password is always shown, regardless of the limit of the list.
 			$t->same( [ $row['uuid'] ], array_column( ( new CallerGrants() )->passwords( 1, [ $row['uuid'] ] ), 'uuid' ) );
 			$t->same( 2, count( ( new CallerGrants() )->passwords( 2, [ $row['uuid'] ] ) ) );
@@ -247,7 +247,7 @@ return static function ( Harness $t ): void {
 					]
 				);
 				switch_to_blog( $blog );
-				$t->same( [ false, 'caller-not-trusted' ], array_slice( $decide( $one, $uuid ), 0, 2 ), 'a site the user is no member of' );
+				$t->same( [ false, 'caller-not-trusted' ], array_slice( $decide( $one, $uuid ), 0, 2 ), 'a site without the user as member' );
 				add_user_to_blog( $blog, $one, 'subscriber' );
 				$t->same( true, $decide( $one, $uuid )[0], 'positive control' );
 				restore_current_blog();

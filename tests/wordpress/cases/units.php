@@ -235,7 +235,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$row = GroupRow::failed( Failure::from_wp_error( new WP_Error( 'of_a_plugin', "no \xff", [ 'what' => new ArrayObject( [ "\xfe" ] ), 'size' => NAN, 'status' => 403 ] ) ) );
 			$t->same( [ 'of_a_plugin', "no \u{FFFD}", 1 ], [ $row['error']['code'], $row['error']['message'], $row['exit_code'] ] );
-			$t->true( is_string( json_encode( $row ) ) && [] === array_filter( $row['error']['data'], 'is_object' ), 'the row is no JSON' );
+			$t->true( is_string( json_encode( $row ) ) && [] === array_filter( $row['error']['data'], 'is_object' ), 'the row cannot be encoded as JSON' );
 		}
 	);
 	$t->test(
