@@ -119,7 +119,7 @@ echo $in(
 	var_dump( $log["chain"]["valid"], $log["chain"]["broken_at"] );'
 );
 
-echo "a state directory that is not ours\n";
+echo "a state directory of another user\n";
 $list = 'caught( static fn() => Artifacts::list( "site-1" ) );';
 echo $in( $list, "$state/none" );
 chmod( $state, 0770 );
@@ -196,7 +196,7 @@ bool(false)
 bool(true)
 bool(false)
 int(1)
-a state directory that is not ours
+a state directory of another user
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid

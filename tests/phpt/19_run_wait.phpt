@@ -38,14 +38,14 @@ foreach ( [ 1, 7, 25, 0 ] as $timeout ) {
 	echo $timeout, ': ', $numbers === range( 0, 1999 ) ? 'each once, in order' : 'WRONG', ', ', $steps > 1 ? 'several steps' : "$steps steps", ", $outcome\n";
 }
 
-echo "the time is kept while nothing happens\n";
+echo "the timeout is kept without events\n";
 $run   = Run::start( ...request( 'quiet-until-told' ) );
 $took = quickest( static fn() => $run->wait( null, 300 ) );
 var_dump( $took >= 299, $took < 600 );
 $took = quickest( static fn() => $run->wait( null, 0 ) );
 var_dump( $took >= 0, $took < 50 );
 
-echo "and while too much happens\n";
+echo "the timeout is kept with many events\n";
 $run    = Run::start( ...request( 'floods' ) );
 $events = 0;
 $count  = static function () use ( &$events ): void {
@@ -78,14 +78,14 @@ while ( null === ( $result = $run->wait( static function () use ( &$calls ) { re
 }
 var_dump( $result['outcome'] );
 
-echo "no time\n";
+echo "negative, zero and huge timeouts\n";
 $run = Run::start( ...request( 'until-told' ) );
 echo caught( static fn() => $run->wait( null, -1 ) )->getMessage(), "\n";
 var_dump( $run->wait( null, 0 ) );
 $run->cancel();
 var_dump( $run->wait( null, PHP_INT_MAX )['outcome'] );
 
-echo "eight at once\n";
+echo "eight runs at once\n";
 $usage = static function (): float {
 	$usage = getrusage();
 	return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e6;
@@ -122,12 +122,12 @@ var_dump( array_unique( $ended ), array_unique( array_map( 'json_encode', $seen 
 7: each once, in order, several steps, succeeded
 25: each once, in order, several steps, succeeded
 0: each once, in order, several steps, succeeded
-the time is kept while nothing happens
+the timeout is kept without events
 bool(true)
 bool(true)
 bool(true)
 bool(true)
-and while too much happens
+the timeout is kept with many events
 bool(true)
 bool(true)
 bool(true)
@@ -142,12 +142,12 @@ UnavailableException wp_codebox_sandbox_start_failed
 UnavailableException wp_codebox_sandbox_start_failed
 a callback that returns false, in a step
 string(9) "cancelled"
-no time
+negative, zero and huge timeouts
 InvalidInputException wp_codebox_input_invalid
 timeoutMs must be a whole number from 0, or null to wait for the end
 NULL
 string(9) "cancelled"
-eight at once
+eight runs at once
 array(1) {
   [0]=>
   string(9) "succeeded"

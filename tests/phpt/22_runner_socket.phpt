@@ -41,7 +41,7 @@ echo $through( $good, $start . $argv . 'echo zombies(), "\n";' );
 // Positive control: without the setting a runner is spawned.
 echo $through( '', $argv );
 
-echo "it ends with its caller, unless it was detached\n";
+echo "a run ends with its caller, unless it was detached\n";
 foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {
 	$marker = marker();
 	$through( $good, '$run = WPCodebox\Native\Run::start( ...request( "survives", [ "mode" => "' . $mode . '", "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) ); $run->wait( static fn() => exit( 0 ) );' );
@@ -68,7 +68,7 @@ $since = microtime( true );
 echo $refused( $deaf );
 var_dump( microtime( true ) - $since < 60 );
 
-echo "who listens\n";
+echo "owner of the socket\n";
 [ $foreign ] = $listen( 'foreign', $fake, 65534 );
 echo $refused( $foreign );
 // The same listener is accepted when its user owns the state directory.
@@ -94,7 +94,7 @@ succeeded
 supervise
 0
 spawn
-it ends with its caller, unless it was detached
+a run ends with its caller, unless it was detached
 bool(true)
 bool(true)
 refused
@@ -105,7 +105,7 @@ wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket mus
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket (121 bytes, at most 107); set a shorter path in php.ini
 wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/deaf did not accept the connection within 5 seconds; check the service behind it
 bool(true)
-who listens
+owner of the socket
 wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service
 succeeded
 the self-test

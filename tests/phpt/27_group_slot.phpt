@@ -41,7 +41,7 @@ $in(
 		echo basename( $file ), " ", decoct( fileperms( $file ) & 0777 ), " ", fileowner( $file ) === fileowner( $state ) ? "ours" : "not ours", "\n";
 	}'
 );
-echo "a process that ended holds none\n";
+echo "an ended process holds no slot\n";
 $in( '$take( 1 ); $take( 1 );' );
 echo "all users together\n";
 $in( '$take( 1 ); $take( 2 ); $take( 3 ); $e = $take( 4 ); echo $e->getMessage(), "\n";', [ 'wp_codebox.max_runs' => '3' ] );
@@ -68,7 +68,7 @@ all-2 600 ours
 user-1-0 600 ours
 user-1-1 600 ours
 user-2-0 600 ours
-a process that ended holds none
+an ended process holds no slot
 no exception
 no exception
 all users together
