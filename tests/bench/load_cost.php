@@ -1,13 +1,13 @@
 <?php
 /**
- * What loading the extension costs a PHP process: `php -n -r ''` with and without it.
+ * Measures the cost of loading the extension in a PHP process: `php -n -r ''` with and without it.
  *
  * php tests/bench/load_cost.php [EXTENSION] [ROUNDS]
  *
- * EXTENSION is CODEBOX_SO when absent; measure a release build. Both commands run in
- * turns, so that noise hits both. The budget holds for CPU time: on a machine with other
- * work the wall clock mostly measures that work. Raw samples with machine, commit and
- * date go to tests/bench/results/. Fails when the median cost reaches 1 ms.
+ * EXTENSION defaults to CODEBOX_SO; measure a release build. The two commands alternate, so that
+ * noise affects both. The budget applies to CPU time: on a busy machine the wall-clock time
+ * mostly measures other processes. Raw samples with machine, commit and date are written to
+ * tests/bench/results/. The script fails when the median cost reaches 1 ms.
  *
  * @package WPCodebox
  */
@@ -23,13 +23,13 @@ if ( false === $extension ) {
 	exit( 1 );
 }
 
-/** CPU time of all children so far, milliseconds. */
+/** CPU time of all finished child processes, in milliseconds. */
 function children_cpu(): float {
 	$usage = getrusage( 1 );
 	return ( $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] ) * 1e3 + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e3;
 }
 
-/** @return array{wall_ms: float, cpu_ms: float} One process. */
+/** @return array{wall_ms: float, cpu_ms: float} Times of one process. */
 function sample( array $command ): array {
 	$null    = [ 'file', '/dev/null', 'r+' ];
 	$cpu     = children_cpu();
@@ -70,7 +70,7 @@ foreach ( [ 'wall_ms', 'cpu_ms' ] as $what ) {
 	$medians[ $what ] = [
 		'without' => median( $without_ms ),
 		'with'    => median( $with_ms ),
-		// Of the differences of neighbours, which drift of the machine does not reach.
+		// Median of the differences of adjacent samples, which cancels a slow drift of the machine.
 		'cost'    => round( median( array_map( static fn( float $a, float $b ): float => $b - $a, $without_ms, $with_ms ) ), 3 ),
 		'ratio'   => round( median( $with_ms ) / median( $without_ms ), 3 ),
 	];

@@ -1,5 +1,5 @@
 /**
- * Who sees the screen, and what is left when something is missing, the screen itself included.
+ * Access to the screen by capability, and the screen with an ability, the extension or its own files missing.
  */
 import { renameSync } from 'node:fs';
 import { holds, same, site, test, toggle, User } from './harness.mjs';
@@ -10,7 +10,7 @@ const PAGE = '/wp-admin/tools.php?page=wp-codebox';
 export default async function ( browser, admin ) {
 	const { page } = admin;
 
-	await test( 'access: an administrator sees it, an editor sees nothing', async () => {
+	await test( 'access: an administrator sees the screen, and an editor does not', async () => {
 		await page.goto( site.url + '/wp-admin/tools.php' );
 		same( 1, await menu( page ), 'in the menu of an administrator' );
 		await admin.open();
@@ -19,18 +19,18 @@ export default async function ( browser, admin ) {
 		await editor.page.goto( site.url + '/wp-admin/tools.php' );
 		same( 0, await menu( editor.page ), 'in the menu of an editor' );
 		const answer = await editor.page.goto( site.url + PAGE );
-		same( 403, answer.status(), 'the page, asked for directly' );
+		same( 403, answer.status(), 'status of the page by its address' );
 		same( 0, await editor.page.locator( '#wp-codebox-screen' ).count(), 'the screen of an editor' );
 		await editor.page.goto( site.url + '/wp-admin/' );
-		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST, asked by an editor' );
-		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'the same, asked by an administrator' );
+		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST for an editor' );
+		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'an ability over REST for an administrator' );
 		await editor.context.close();
 	} );
 
-	await test( 'access: whoever may only run gets no bundles; narrowed to nothing there is no page', async () => {
+	await test( 'access: a user who may only run sees no bundles, and a user without capabilities sees no page', async () => {
 		toggle( { narrow: [ 'wp_codebox_review', 'wp_codebox_apply' ] } );
 		await admin.open();
-		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a runner' );
+		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a user who may only run' );
 		await admin.go( '#/bundles' );
 		await page.locator( '.wp-codebox-error' ).waitFor();
 		toggle( { narrow: [ 'wp_codebox_run', 'wp_codebox_review', 'wp_codebox_apply' ] } );
@@ -41,7 +41,7 @@ export default async function ( browser, admin ) {
 		same( [ 'Runs', 'Bundles', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
 	} );
 
-	await test( 'access: the settings say what was saved and what was refused', async () => {
+	await test( 'access: the settings page reports saved and refused values', async () => {
 		await page.goto( site.url + '/wp-admin/options-general.php' );
 		await page.locator( '#adminmenu a', { hasText: /^Codebox$/ } ).last().click();
 		await page.getByRole( 'heading', { name: 'Limits' } ).waitFor();
@@ -58,7 +58,7 @@ export default async function ( browser, admin ) {
 		}
 	} );
 
-	await test( 'access: the filter takes the screen away, and nothing else', async () => {
+	await test( 'access: the filter removes only the screen', async () => {
 		for ( const answer of [ false, 1 ] ) {
 			toggle( { screen: answer } );
 			await page.goto( site.url + '/wp-admin/tools.php' );
@@ -69,7 +69,7 @@ export default async function ( browser, admin ) {
 		same( 1, await menu( page ), 'in the menu without the filter' );
 	} );
 
-	await test( 'access: without its directories everything else works', async () => {
+	await test( 'access: with the directories of the screen removed everything else works', async () => {
 		const root = site.path + '/wp-content/plugins/wp-codebox/';
 		const parts = [ [ 'includes/Screen', 'Screen' ], [ 'assets/screen', 'screen' ] ];
 		const away = ( [ part, name ] ) => renameSync( root + part, process.env.TMPDIR + '/away-' + name );
@@ -80,34 +80,34 @@ export default async function ( browser, admin ) {
 			same( 200, answer.status(), 'the tools page' );
 			same( 0, await menu( page ), 'in the menu' );
 			same( true, ( await admin.rest( 'list-artifacts' ) ).body.success, 'an ability over REST' );
-			holds( 'the site itself', ( await ( await fetch( site.url ) ).text() ).includes( '<html' ) );
+			holds( 'the home page of the site is served', ( await ( await fetch( site.url ) ).text() ).includes( '<html' ) );
 		} finally {
 			parts.forEach( back );
 		}
 		await admin.open();
-		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'and it comes back' );
+		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'the screen after its directories are restored' );
 	} );
 
-	await test( 'access: a missing ability is named, and what needs it is not offered', async () => {
+	await test( 'access: a missing ability is named, and the tabs that need it are hidden', async () => {
 		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
 		await admin.open( '' );
 		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
-		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first view there is' );
+		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first available view' );
 		await admin.go( '#/runs' );
 		await page.locator( '.wp-codebox-error' ).waitFor();
 		const words = await admin.words();
-		holds( `sentence and code: ${ words }`, words.includes( 'This site does not offer the ability wp-codebox/list-runs.' ) && words.includes( 'rest_ability_not_found' ) );
+		holds( `sentence and code are shown: ${ words }`, words.includes( 'This site does not offer the ability wp-codebox/list-runs.' ) && words.includes( 'rest_ability_not_found' ) );
 		await admin.accessible( 'an error' );
 		toggle();
 	} );
 
-	await test( 'access: without the extension the screen says how to get it', async () => {
+	await test( 'access: without the extension the screen tells how to install it', async () => {
 		const bare = await User.login( browser, 'admin', {}, process.env.BARE_URL );
 		await bare.open( '#/bundles' );
 		await bare.page.locator( '.wp-codebox-error' ).waitFor();
 		const words = await bare.words();
 		for ( const expected of [ 'The PHP extension wp_codebox is not loaded', 'wp_codebox.so', 'extension=wp_codebox.so', 'wp_codebox_extension_missing' ] ) {
-			holds( `it says: ${ expected }\n${ words }`, words.includes( expected ) );
+			holds( `the screen shows: ${ expected }\n${ words }`, words.includes( expected ) );
 		}
 		await bare.accessible( 'a missing extension' );
 		await bare.picture( 'extension-missing' );
@@ -115,7 +115,7 @@ export default async function ( browser, admin ) {
 		await bare.context.close();
 	} );
 
-	await test( 'access: from right to left', async () => {
+	await test( 'access: in a right-to-left language the screen is laid out from right to left', async () => {
 		toggle( { rtl: true } );
 		await admin.open( '#/new' );
 		same( 'rtl', await page.evaluate( () => document.documentElement.dir || document.body.dir || getComputedStyle( document.body ).direction ), 'direction' );

@@ -1,5 +1,5 @@
 /**
- * The block editor of a guest's WordPress, through a preview: what a visitor does there arrives.
+ * The block editor of a guest's WordPress through a preview: edits of a visitor are saved in the guest.
  */
 import { spawn } from 'node:child_process';
 import { holds, same, site, soon, test, User } from './harness.mjs';
@@ -10,10 +10,10 @@ update_option( 'permalink_structure', '/%postname%/' );
 update_option( 'show_avatars', 0 );
 flush_rewrite_rules( false );
 $user = wp_insert_user( array( 'user_login' => '${ LOGIN }', 'user_pass' => '${ site.password }', 'role' => 'administrator' ) );
-// The guide of the editor loads pictures from wordpress.org.
+// The welcome guide of the editor loads pictures from wordpress.org.
 update_user_meta( $user, $GLOBALS['wpdb']->get_blog_prefix() . 'persisted_preferences', array( 'core/edit-post' => array( 'welcomeGuide' => false ), '_modified' => gmdate( 'c' ) ) );
 `;
-// One pixel.
+// A PNG image of one pixel.
 const PNG = Buffer.from( 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64' );
 
 /** A run that holds its sandbox behind a preview. */
@@ -23,7 +23,7 @@ class Preview {
 		this.said = '';
 		this.run = spawn( RUNNER, [ 'run', '--wordpress', WORDPRESS, '--state', site.state, '--share', SHARE, '--launcher', LAUNCHER, '--php', PHP, '--site', 'preview', '--json',
 			'--preview-hold', '10m', '--mount', `${ site.path }/wp-content/plugins/sample:/wordpress/wp-content/plugins/sample`, '--command', 'wordpress.run-php', '--arg', `code=${ SETUP }` ], { stdio: [ 'ignore', 'ignore', 'pipe' ] } );
-		// A suite that breaks off leaves no run behind.
+		// Stops the run also when the suite aborts.
 		this.end = () => this.run.kill( 'SIGTERM' );
 		process.on( 'exit', this.end );
 		this.over = new Promise( ( resolve ) => this.run.on( 'close', resolve ) );
@@ -32,7 +32,7 @@ class Preview {
 		} );
 	}
 
-	/** Its origin, without the slash at its end. */
+	/** Origin of the preview, without a trailing slash. */
 	async origin() {
 		const found = () => /^preview (\S+)\/ until /m.exec( this.said );
 		await soon( 'the preview is open', () => null !== found() || null !== this.run.exitCode, 150000 );
@@ -47,7 +47,7 @@ class Preview {
 	}
 }
 
-/** The editor of a page, ready. */
+/** Opens a page in the block editor and waits until the editor is ready. */
 async function edit( page, address ) {
 	await page.goto( address );
 	await page.waitForFunction( () => window.wp?.data?.select( 'core/editor' )?.getCurrentPostId() && window.wp.blocks.getBlockType( 'core/image' ) );
@@ -56,7 +56,7 @@ async function edit( page, address ) {
 	return canvas;
 }
 
-/** Saves as the button does; what WordPress holds afterwards. */
+/** Saves the page like the save button and returns the page as WordPress stores it. */
 async function save( page, edits = {} ) {
 	return page.evaluate( async ( given ) => {
 		const { dispatch, select } = window.wp.data;
@@ -68,13 +68,13 @@ async function save( page, edits = {} ) {
 }
 
 export default async function ( browser ) {
-	await test( 'editor: write, trash, restore, upload through a preview', async () => {
+	await test( 'editor: a page can be written, trashed and restored and an image uploaded through a preview', async () => {
 		const preview = new Preview();
 		try {
 			const origin = await preview.origin();
 			const visitor = await User.login( browser, LOGIN, {}, origin );
 			const { page } = visitor;
-			// In every frame and on every page, unlike what a page keeps itself.
+			// Set in every frame and on every page; a setting stored in one page would be lost with it.
 			const refused = [];
 			page.on( 'console', ( message ) => {
 				if ( message.text().includes( 'Content Security Policy' ) ) {
@@ -98,7 +98,7 @@ export default async function ( browser ) {
 				await window.wp.data.dispatch( 'core/editor' ).trashPost();
 				return window.wp.data.select( 'core/editor' ).getCurrentPostAttribute( 'status' );
 			} );
-			same( 'trash', trashed, 'what the editor was answered' );
+			same( 'trash', trashed, 'status of the trashed page' );
 			await page.goto( origin + '/wp-admin/edit.php?post_status=trash&post_type=post' );
 			same( 'Trash (1)', await page.locator( '.subsubsub .trash a' ).innerText(), 'the view of the list' );
 			const row = page.locator( `#post-${ made.id }` );
@@ -115,22 +115,22 @@ export default async function ( browser ) {
 			} );
 			await soon( 'the upload has ended', async () => null !== ( await image() ).id );
 			const { id, url } = await image();
-			holds( `the address of the image: ${ url }`, url.startsWith( origin + '/wp-content/uploads/' ) && url.endsWith( '/one-pixel.png' ) );
+			holds( `the image is below the uploads of the preview: ${ url }`, url.startsWith( origin + '/wp-content/uploads/' ) && url.endsWith( '/one-pixel.png' ) );
 			same( true, ( await save( page ) ).saved, 'saved with the image' );
 			same( [ 200, PNG.length ], await page.evaluate( async ( address ) => {
 				const answer = await fetch( address );
 				return [ answer.status, ( await answer.arrayBuffer() ).byteLength ];
-			}, url ), 'the file' );
+			}, url ), 'status and size of the image file' );
 			await page.goto( origin + '/wp-admin/upload.php?mode=list' );
-			holds( 'the media library has it', ( await page.locator( `#post-${ id }` ).innerText() ).includes( 'one-pixel' ) );
+			holds( 'the media library lists the image', ( await page.locator( `#post-${ id }` ).innerText() ).includes( 'one-pixel' ) );
 
-			same( [], visitor.errors, 'errors of the pages' );
-			same( [], visitor.foreign, 'requests to elsewhere' );
-			same( [], refused, 'what the policy of the preview refused' );
+			same( [], visitor.errors, 'script errors on the pages' );
+			same( [], visitor.foreign, 'requests to other origins' );
+			same( [], refused, 'violations of the content security policy of the preview' );
 			await page.evaluate( () => {
 				new Image().src = 'https://elsewhere.example/a.png';
 			} );
-			await soon( 'a refusal would be seen', () => 1 === refused.length );
+			await soon( 'positive control: a violation is recorded', () => 1 === refused.length );
 			await visitor.context.close();
 		} finally {
 			await preview.close();

@@ -1,5 +1,5 @@
 /**
- * Content that wants to be more than text.
+ * Agent output, names and file contents with markup, control sequences and hidden characters.
  */
 import { writeFileSync } from 'node:fs';
 import { holds, plugin, read, same, site, soon, test } from './harness.mjs';
@@ -7,13 +7,13 @@ import { holds, plugin, read, same, site, soon, test } from './harness.mjs';
 const MARKUP = '</textarea><script>window.codeboxTripped=1</script><img src=x onerror="window.codeboxTripped=1"> \u202egnp.exe\u2066 \u001b[31mred\u001b[0m javascript:alert(1)';
 
 /**
- * The most that one task of a page took, in milliseconds of a processor: on a busy machine each
- * takes as long as others let it, by the clock.
+ * Returns the CPU time of the longest task of a page, in milliseconds. Wall-clock time would also count the
+ * time that other processes take on a busy machine.
  */
 function longestTask( trace ) {
 	const { traceEvents } = JSON.parse( trace.toString() );
 	const pages = new Set( traceEvents.filter( ( event ) => 'thread_name' === event.name && 'CrRendererMain' === event.args.name ).map( ( event ) => `${ event.pid } ${ event.tid }` ) );
-	// An event that was open when the tracing began or ended has no duration.
+	// An event that began before or ended after the trace has no duration.
 	return traceEvents.reduce( ( most, event ) => 'RunTask' === event.name && Number.isFinite( event.tdur ) && pages.has( `${ event.pid } ${ event.tid }` ) ? Math.max( most, Math.round( event.tdur / 1000 ) ) : most, 0 );
 }
 
@@ -21,23 +21,23 @@ export default async function ( browser, admin ) {
 	const { page } = admin;
 	let bundle = null;
 
-	await test( 'hostile: the tripwire and the policy can be tripped', async () => {
+	await test( 'hostile: the script detector and the content security policy both work (positive control)', async () => {
 		await admin.open();
 		await page.evaluate( () => {
 			document.getElementById( 'wp-codebox-screen' ).insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
 		} );
 		await soon( 'the policy reports an inline handler', () => page.evaluate( () => window.codeboxReports.some( ( report ) => 'script-src-attr' === report.directive ) ) );
-		holds( 'and markup from text', await page.evaluate( () => window.codeboxReports.some( ( report ) => 'require-trusted-types-for' === report.directive ) ) );
-		same( undefined, await page.evaluate( () => window.codeboxTripped ), 'the policy holds it back' );
-		// A page of the site without the policy: there the handler runs.
+		holds( 'the policy reports markup from text', await page.evaluate( () => window.codeboxReports.some( ( report ) => 'require-trusted-types-for' === report.directive ) ) );
+		same( undefined, await page.evaluate( () => window.codeboxTripped ), 'the policy blocks the handler' );
+		// On a page of the site without the policy the handler runs.
 		await page.goto( site.url + '/wp-admin/tools.php' );
 		await page.evaluate( () => {
 			document.body.insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
 		} );
-		await soon( 'without the policy it runs', () => page.evaluate( () => 'control' === window.codeboxTripped ) );
+		await soon( 'without the policy the handler runs', () => page.evaluate( () => 'control' === window.codeboxTripped ) );
 	} );
 
-	await test( 'hostile: goal and output of an agent', async () => {
+	await test( 'hostile: markup and control sequences in goal and agent output are shown as text', async () => {
 		await admin.open( '#/new' );
 		await page.getByLabel( 'Goal' ).fill( 'Goal ' + MARKUP );
 		await page.getByLabel( 'Slug' ).fill( 'sample' );
@@ -46,32 +46,32 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( /#\/runs\/run_/ );
 		const run = page.url().split( '#/runs/' )[ 1 ];
 		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
-		// The screen loads the output of a run that had ended before it looked afterwards.
-		await soon( 'the output is whole', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'The bundle is written.' ) );
+		// When the run ended before the screen asked for it, the screen loads the output with later requests.
+		await soon( 'the output is complete', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'The bundle is written.' ) );
 		const log = await admin.text( '.wp-codebox-log' );
 		for ( const expected of [ '<script>window.codeboxTripped=', '<img src=x onerror=', '</textarea></pre></div><svg onload=', '<a href="javascript:', 'red linked cleared', 'accessU+202E RLOnimdaU+2066 LRI', 'U+200B ZWSP', 'U+0007 BEL', 'U+0008 BS', 'U+E0041', 'not UTF-8: caf' ] ) {
-			holds( `as text: ${ expected }\n${ log }`, log.includes( expected ) );
+			holds( `shown as text: ${ expected }\n${ log }`, log.includes( expected ) );
 		}
 		holds( 'no terminal sequence is left', ! /\[31m|\[2J|]0;|]8;/.test( log ) );
-		holds( 'no character that turns others around is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).textContent ) ) );
-		holds( 'nor in its title', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u001b]/.test( document.title ) ) );
+		holds( 'no bidirectional control character is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).textContent ) ) );
+		holds( 'no control character is in the title', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u001b]/.test( document.title ) ) );
 		const heading = await admin.text( '.wp-codebox-view h2' );
 		holds( `the goal as text: ${ heading }`, heading.includes( '</textarea><script>' ) && heading.includes( 'U+202E RLO' ) );
-		same( 0, await page.locator( '#wp-codebox-screen :is(script,img,svg,iframe,textarea), #wp-codebox-screen a[href^=javascript]' ).count(), 'elements that came from text' );
+		same( 0, await page.locator( '#wp-codebox-screen :is(script,img,svg,iframe,textarea), #wp-codebox-screen a[href^=javascript]' ).count(), 'elements created from text' );
 		await admin.unharmed( 'output' );
 		await admin.accessible( 'hostile output' );
 		await admin.picture( 'hostile-run' );
 		bundle = { run };
 	} );
 
-	await test( 'hostile: names and contents of changed files', async () => {
+	await test( 'hostile: markup and hidden characters in names and contents of files are shown as text', async () => {
 		await admin.open( '#/bundles/' + bundle.run );
 		const files = page.locator( '.wp-codebox-files > li' );
 		const count = await files.count();
-		holds( `all files are there: ${ count }`, 9 === count );
+		holds( `all files are listed: ${ count }`, 9 === count );
 		const names = await page.locator( '.wp-codebox-file code' ).allInnerTexts();
 		holds( `a name with markup: ${ names }`, names.includes( "inc/<img src=x onerror=window.codeboxTripped='name'>.txt" ) );
-		holds( 'a name that turns itself around', names.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
+		holds( 'a name with bidirectional control characters', names.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
 		const place = '/wordpress/wp-content/plugins/sample/inc/';
 		same( [
 			`server-configuration:${ place }.user.ini`,
@@ -86,10 +86,10 @@ export default async function ( browser, admin ) {
 		const difference = ( name ) => page.locator( '.wp-codebox-files > li', { hasText: name } ).locator( '.wp-codebox-diff-added .wp-codebox-diff-text' );
 		const texts = ( await difference( 'inc/more.php' ).allInnerTexts() ).join( '\n' );
 		for ( const expected of [ "<script>window.codeboxTripped='diff-script'</script>", 'U+001B ESC[31mred', 'accessU+202E RLOnimdaU+2066 LRI', 'U+E0041', 'U+2028 LS', 'U+000D CR' ] ) {
-			holds( `exactly as it is: ${ expected }\n${ texts }`, texts.includes( expected ) );
+			holds( `shown unchanged: ${ expected }\n${ texts }`, texts.includes( expected ) );
 		}
 		const bytes = await page.locator( '.wp-codebox-files > li', { hasText: 'bytes.txt' } ).innerText();
-		holds( `a file that is not text is called so: ${ bytes }`, bytes.includes( 'This file is not text' ) && bytes.includes( 'GIT binary patch' ) );
+		holds( `a binary file is labelled: ${ bytes }`, bytes.includes( 'This file is not text' ) && bytes.includes( 'GIT binary patch' ) );
 		const long = page.locator( '.wp-codebox-files > li', { hasText: 'long.txt' } );
 		same( 1000, ( await long.locator( '.wp-codebox-diff-added td' ).last().evaluate( ( cell ) => cell.firstChild.textContent ) ).length, 'a long line is shown in parts' );
 		await long.getByRole( 'button', { name: 'Show more: 199,000 characters' } ).click();
@@ -97,30 +97,30 @@ export default async function ( browser, admin ) {
 		const many = page.locator( '.wp-codebox-files > li', { hasText: 'many.txt' } );
 		holds( 'many lines are shown in parts', ( await many.locator( 'tr' ).count() ) < 500 );
 		await many.getByRole( 'button', { name: /^Show more: 2\d,\d+ lines$/ } ).click();
-		await soon( 'and more on demand', async () => ( await many.locator( 'tr' ).count() ) > 700 );
-		holds( 'no character that turns others around is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).innerText ) ) );
+		await soon( 'more lines are shown on demand', async () => ( await many.locator( 'tr' ).count() ) > 700 );
+		holds( 'no bidirectional control character is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).innerText ) ) );
 		await admin.unharmed( 'differences' );
 		await admin.accessible( 'hostile differences' );
 		await admin.picture( 'hostile-bundle' );
 	} );
 
-	await test( 'hostile: a file with a hostile name can be approved, and exactly that', async () => {
+	await test( 'hostile: approving a file with a hostile name writes only that file', async () => {
 		await page.getByRole( 'checkbox', { name: 'inc/U+202E RLOphp.evilU+2066 LRI.txt' } ).check();
 		await admin.button( 'Approve and apply…' ).click();
 		const asked = await page.getByRole( 'dialog' ).innerText();
 		holds( `the dialog shows the real name: ${ asked }`, asked.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
 		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Approve and apply' } ).click();
 		await page.getByText( '1 file was handed to the site.' ).waitFor();
-		same( 'a turned name\n', read( 'inc/\u202ephp.evil\u2066.txt' ), 'on disk' );
-		holds( 'nothing else', read( 'inc/more.php' ).includes( "'moore'" ) );
+		same( 'a turned name\n', read( 'inc/\u202ephp.evil\u2066.txt' ), 'the approved file on disk' );
+		holds( 'the other file is unchanged', read( 'inc/more.php' ).includes( "'moore'" ) );
 	} );
 
-	await test( 'hostile: reasons, errors and addresses', async () => {
+	await test( 'hostile: markup in reasons, errors and addresses is shown as text', async () => {
 		await admin.button( 'Reject…' ).click();
 		await page.getByLabel( 'Reason' ).fill( 'Reason ' + MARKUP );
 		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Reject' } ).click();
 		await page.getByText( 'The change was rejected.' ).waitFor();
-		holds( 'the reason as text', ( await admin.text( '.wp-codebox-result' ) ).includes( '<img src=x onerror=' ) );
+		holds( 'the reason is shown as text', ( await admin.text( '.wp-codebox-result' ) ).includes( '<img src=x onerror=' ) );
 		await admin.unharmed( 'reason' );
 		await admin.go( '#/new' );
 		await page.getByLabel( 'Goal' ).fill( 'An agent nobody has' );
@@ -129,7 +129,7 @@ export default async function ( browser, admin ) {
 		await admin.button( 'Start the task' ).click();
 		await page.locator( '.wp-codebox-error' ).waitFor();
 		const words = await admin.text( '.wp-codebox-error' );
-		holds( `the error as text, with hints: ${ words }`, words.includes( '<img src=x' ) && words.includes( 'No task was started.' ) );
+		holds( `the error and its hints are shown as text: ${ words }`, words.includes( '<img src=x' ) && words.includes( 'No task was started.' ) );
 		await admin.unharmed( 'error' );
 		for ( const address of [ '#/runs/' + encodeURIComponent( '<img src=x onerror=window.codeboxTripped=1>' ), '#/bundles/' + encodeURIComponent( '"><script>window.codeboxTripped=1</script>' ), '#/__proto__', '#/constructor/x', '#/runs/%ff%', '#/runs/..%2f..%2fetc' ] ) {
 			await admin.go( address );
@@ -138,7 +138,7 @@ export default async function ( browser, admin ) {
 		}
 	} );
 
-	await test( 'hostile: five megabytes of output, and the page answers', async () => {
+	await test( 'hostile: the page stays responsive with five megabytes of agent output', async () => {
 		await admin.open();
 		const run = await admin.start( 'flood', { goal: 'Flood' } );
 		await admin.ended( run );
@@ -149,23 +149,23 @@ export default async function ( browser, admin ) {
 		const took = Date.now() - began;
 		const longest = longestTask( await browser.stopTracing() );
 		const nodes = await page.evaluate( () => document.querySelectorAll( '.wp-codebox-log *' ).length );
-		holds( `the page stays small: ${ nodes } elements`, nodes < 20000 );
-		holds( `nothing blocks it: ${ longest } ms`, longest > 0 && longest < 2500 );
-		holds( `it is there in ${ took } ms`, took < 100000 );
-		holds( 'what is not shown is said', /[\d,]+ earlier lines are not shown here/.test( await admin.words() ) );
+		holds( `the number of elements stays low: ${ nodes } elements`, nodes < 20000 );
+		holds( `no task blocks the page: ${ longest } ms`, longest > 0 && longest < 2500 );
+		holds( `the output is shown within ${ took } ms`, took < 100000 );
+		holds( 'the page tells how many lines are not shown', /[\d,]+ earlier lines are not shown here/.test( await admin.words() ) );
 		const click = Date.now();
 		await page.getByRole( 'link', { name: 'Bundles' } ).click();
 		await page.getByRole( 'heading', { name: 'Bundles', exact: true } ).waitFor();
-		holds( 'and can be left', Date.now() - click < 30000 );
+		holds( 'the page can be left quickly', Date.now() - click < 30000 );
 		console.log( `     5 MB of output: shown in ${ took } ms, longest task ${ longest } ms of a processor, ${ nodes } elements` );
 		await admin.unharmed( 'flood' );
 	} );
 
-	await test( 'hostile: while nobody looks, nobody asks', async () => {
+	await test( 'hostile: a hidden page sends no requests', async () => {
 		await admin.open();
 		const run = await admin.start( 'sleep', { goal: 'Unseen' } );
 		await admin.open( '#/runs/' + run );
-		await soon( 'it runs', async () => ( await admin.words() ).includes( 'going to sleep' ) );
+		await soon( 'the run is running', async () => ( await admin.words() ).includes( 'going to sleep' ) );
 		let asked = 0;
 		const count = ( request ) => {
 			asked += request.url().includes( 'list-run-events' ) ? 1 : 0;
@@ -175,14 +175,14 @@ export default async function ( browser, admin ) {
 			document.dispatchEvent( new Event( 'visibilitychange' ) );
 		}, hidden );
 		page.on( 'request', count );
-		await soon( 'while it is seen it asks', async () => asked > 0 );
+		await soon( 'a visible page sends requests', async () => asked > 0 );
 		await hide( true );
 		await page.waitForTimeout( 1000 );
 		asked = 0;
 		await page.waitForTimeout( 6000 );
 		same( 0, asked, 'requests of a hidden page' );
 		await hide( false );
-		await soon( 'it goes on when it is seen again', async () => asked > 0 );
+		await soon( 'a page that is visible again sends requests', async () => asked > 0 );
 		page.off( 'request', count );
 		await admin.ability( 'cancel-run', { run_id: run } );
 		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );

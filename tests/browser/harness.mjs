@@ -1,5 +1,5 @@
 /**
- * Cases, facts and browser windows of the suite.
+ * Test runner, assertions and browser windows of the suite.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,7 +11,7 @@ export const site = { url: process.env.SITE_URL, path: process.env.SITE_PATH, pa
 export const plugin = site.path + '/wp-content/plugins/sample';
 export const read = ( file ) => readFileSync( plugin + '/' + file, 'utf8' );
 
-/** Tells the site's test plugin what to do from the next request on; nothing by default. */
+/** Sets the options of the site's test plugin for the following requests; without an argument resets them. */
 export const toggle = ( settings = {} ) => writeFileSync( process.env.TMPDIR + '/toggles.json', JSON.stringify( settings ) );
 
 let passed = 0;
@@ -32,7 +32,7 @@ export function same( expected, actual, what = 'same' ) {
 	holds( `${ what }\n  expected ${ JSON.stringify( expected ) }\n  actual   ${ JSON.stringify( actual ) }`, JSON.stringify( expected ) === JSON.stringify( actual ) );
 }
 
-/** Waits until a fact holds. */
+/** Waits until a condition holds. */
 export async function soon( what, condition, milliseconds = 60000 ) {
 	const until = Date.now() + milliseconds;
 	for ( ;; ) {
@@ -46,26 +46,26 @@ export async function soon( what, condition, milliseconds = 60000 ) {
 	}
 }
 
-/** Lets the agent `fix` of this suite go on: in a sandbox or not, it is a process of this host and of this user. */
+/** Sends SIGUSR1 to the agent `fix` of this suite. The agent is a process of this host and of this user, also in a sandbox. */
 export async function wake() {
 	const wanted = `agent.php\0fix\0${ process.env.AGENT_TOKEN }\0`;
 	const waits = ( pid ) => {
 		try {
-			// SIGUSR1 is the tenth of the signals that it catches.
+			// SIGUSR1 is signal 10, so bit 9 of the mask of caught signals.
 			const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec( readFileSync( `/proc/${ pid }/status`, 'utf8' ) )[ 1 ];
 			return readFileSync( `/proc/${ pid }/cmdline`, 'utf8' ).endsWith( wanted ) && 0 !== ( parseInt( caught.slice( -4 ), 16 ) & 0x200 );
 		} catch {
 			return false;
 		}
 	};
-	await soon( 'the agent can be woken', async () => {
+	await soon( 'the agent catches SIGUSR1', async () => {
 		const found = readdirSync( '/proc' ).filter( ( name ) => /^\d+$/.test( name ) && waits( name ) );
 		found.forEach( ( pid ) => process.kill( Number( pid ), 'SIGUSR1' ) );
 		return 1 === found.length;
 	} );
 }
 
-/** One case. Each must check something; one that fails does not stop the others. */
+/** Runs one case. Each case must assert something; a failing case does not stop the others. */
 export async function test( name, body ) {
 	if ( only && ! name.includes( only ) ) {
 		return;
@@ -100,7 +100,7 @@ export async function launch() {
 const users = [];
 let opened = 0;
 
-/** Someone with a browser: logged in, with a tripwire on every page. */
+/** A logged-in user with a browser context that detects scripts started from data. */
 export class User {
 	static async login( browser, name, settings = {}, url = site.url ) {
 		const user = new User();
@@ -121,7 +121,7 @@ export class User {
 				user.foreign.push( request.url() );
 			}
 		} );
-		// What hostile text would set, and what the content security policy reports.
+		// Hostile scripts set `codeboxTripped`; violations of the content security policy are collected in `codeboxReports`.
 		await user.page.addInitScript( () => {
 			window.codeboxReports = [];
 			document.addEventListener( 'securitypolicyviolation', ( event ) => {
@@ -137,9 +137,9 @@ export class User {
 		return user;
 	}
 
-	/** Opens a view; waits until it is there. */
+	/** Opens a view and waits until it is shown. */
 	async open( view = '#/runs' ) {
-		// Another address each time: with only the part behind the # changed, nothing would be loaded.
+		// The address differs each time: a change of the fragment alone would not reload the page.
 		opened += 1;
 		await this.page.goto( `${ this.url }/wp-admin/tools.php?page=wp-codebox&opened=${ opened }${ view }` );
 		await this.settled();
@@ -158,7 +158,7 @@ export class User {
 		await this.page.waitForFunction( () => ! document.querySelector( '.wp-codebox-view > .wp-codebox-waiting' ) );
 	}
 
-	/** What a plain REST request of this user answers: status and body. */
+	/** Sends a plain REST request as this user; returns status and body. */
 	async rest( ability ) {
 		return this.page.evaluate( async ( name ) => {
 			const nonce = await ( await fetch( '/wp-admin/admin-ajax.php?action=rest-nonce' ) ).text();
@@ -167,18 +167,18 @@ export class User {
 		}, ability );
 	}
 
-	/** An ability over REST, as the page calls it. */
+	/** Calls an ability over REST like the page does. */
 	async ability( name, input ) {
 		return this.page.evaluate( async ( [ ability, given ] ) => window.wpCodebox.api.call( ability, given ), [ name, input ] );
 	}
 
-	/** Starts a task over REST; answers its run. */
+	/** Starts a task over REST; returns its run. */
 	async start( agent, more = {} ) {
 		const handle = await this.ability( 'run-agent-task', { goal: `Task for ${ agent }`, plugin: 'sample', agent, wait: false, ...more } );
 		return handle.run_id;
 	}
 
-	/** Waits until a run has ended; answers it. */
+	/** Waits until a run has ended; returns it. */
 	async ended( run ) {
 		let view;
 		await soon( `the run ${ run } ends`, async () => {
@@ -189,7 +189,7 @@ export class User {
 		return view;
 	}
 
-	/** A finished run of an agent, and its bundle. */
+	/** Runs an agent to its end; returns the run and its bundle. */
 	async bundle( agent, more = {} ) {
 		const run = await this.start( agent, more );
 		const view = await this.ended( run );
@@ -201,7 +201,7 @@ export class User {
 		return this.page.locator( selector ).first().innerText();
 	}
 
-	/** The page's words, without what only a script sees. */
+	/** Visible text of the screen. */
 	async words() {
 		return this.page.locator( '.wp-codebox-screen' ).innerText();
 	}
@@ -210,18 +210,18 @@ export class User {
 		return this.page.getByRole( 'button', { name, exact: true } );
 	}
 
-	/** Nothing has run that came from data. */
+	/** Checks that no script from data ran. */
 	async unharmed( what ) {
-		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: the tripwire` );
+		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: a script from data ran` );
 		const reports = await this.page.evaluate( () => window.codeboxReports );
-		same( [], reports.filter( ( report ) => report.source.includes( '/wp-codebox/' ) || 'script-src-attr' === report.directive && /codeboxTripped/.test( report.sample ) ), `${ what }: reports of the policy` );
+		same( [], reports.filter( ( report ) => report.source.includes( '/wp-codebox/' ) || 'script-src-attr' === report.directive && /codeboxTripped/.test( report.sample ) ), `${ what }: violations of the content security policy` );
 		same( [], this.errors, `${ what }: errors on the page` );
-		same( [], this.foreign, `${ what }: requests to elsewhere` );
+		same( [], this.foreign, `${ what }: requests to other origins` );
 	}
 
-	/** No serious or critical finding of axe in the screen. */
+	/** Checks that axe reports no serious or critical problem in the screen. */
 	async accessible( what ) {
-		// The policy of the page keeps injected scripts out; the debugger's own way in is not bound by it.
+		// The policy of the page blocks injected scripts; the debugger protocol is not subject to it.
 		await this.page.evaluate( axe );
 		const found = await this.page.evaluate( async () => {
 			const answer = await window.axe.run( '.wp-codebox-screen', { resultTypes: [ 'violations' ] } );
@@ -230,12 +230,12 @@ export class User {
 		same( [], found, `axe: ${ what }` );
 	}
 
-	/** A picture at both widths. */
+	/** Takes a screenshot at both widths. */
 	async picture( name ) {
 		for ( const width of [ 1280, 390 ] ) {
 			await this.page.setViewportSize( { width, height: 1280 === width ? 900 : 844 } );
 			const wide = await this.page.evaluate( () => document.querySelector( '.wp-codebox-screen' ).scrollWidth - document.querySelector( '.wp-codebox-screen' ).clientWidth );
-			holds( `${ name } at ${ width } px: nothing sticks out (${ wide } px)`, wide <= 1 );
+			holds( `${ name } at ${ width } px: no element is wider than the window (${ wide } px)`, wide <= 1 );
 			await this.page.screenshot( { path: `${ process.env.SCREENS }/${ name }-${ width }.png`, fullPage: true } );
 		}
 		await this.page.setViewportSize( { width: 1280, height: 900 } );

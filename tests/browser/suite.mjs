@@ -1,6 +1,6 @@
 /**
- * The admin screen in a browser: who sees it, the way from task to applied change, the other
- * decisions, hostile content. And the block editor of a guest behind a preview.
+ * Runs the cases of the admin screen in a browser: access, the way from task to applied change, other
+ * decisions and hostile content; then the block editor of a guest through a preview.
  */
 import { launch, summary, User } from './harness.mjs';
 import access from './cases-access.mjs';

@@ -1,6 +1,6 @@
 <?php
 /**
- * The PHP side of a run: starts what it is asked for and passes on each event as a line.
+ * The PHP process that starts a run: reads the request and prints each event as one line.
  */
 
 declare(strict_types=1);
@@ -13,7 +13,7 @@ while ( ob_get_level() > 0 ) {
 	ob_end_clean();
 }
 
-/** One line of the answer, at once. */
+/** Prints one line of the answer and flushes it. */
 function say( string $kind, mixed $value ): void {
 	echo json_encode( [ $kind => $value ], JSON_UNESCAPED_SLASHES | JSON_INVALID_UTF8_SUBSTITUTE ), "\n";
 	flush();

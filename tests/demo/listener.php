@@ -1,10 +1,10 @@
 <?php
 /**
- * A TCP listener on the host's loopback that counts its visitors.
+ * A TCP listener on the loopback interface of the host that counts connections.
  *
- * Usage: php listener.php PORT_FILE VISITS_FILE. The port is chosen by the kernel
- * and written to PORT_FILE; each visit adds one line to VISITS_FILE. It runs until
- * it is killed.
+ * Usage: php listener.php PORT_FILE VISITS_FILE. The kernel chooses the port, and the
+ * listener writes it to PORT_FILE; each connection adds one line to VISITS_FILE. The
+ * listener runs until it is killed.
  *
  * @package WPCodebox
  */
@@ -16,7 +16,7 @@ if ( false === $server ) {
 	exit( 1 );
 }
 file_put_contents( $argv[2], '' );
-// Written under another name first: whoever waits for the port never reads half of it.
+// Written to a temporary name and renamed, so that a process waiting for the port never reads a partial file.
 file_put_contents( $argv[1] . '.new', (string) parse_url( 'tcp://' . stream_socket_get_name( $server, false ), PHP_URL_PORT ) );
 rename( $argv[1] . '.new', $argv[1] );
 while ( true ) {

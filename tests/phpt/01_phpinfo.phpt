@@ -1,5 +1,5 @@
 --TEST--
-The module, its phpinfo section and its settings, which no script can change
+The module has a phpinfo section, and no script can change its settings
 --INI--
 wp_codebox.mount_roots=/srv/a:/srv/b
 --FILE--

@@ -12,7 +12,7 @@ $run      = static function ( string ...$arguments ): array {
 };
 $loaded = $run( '-d', 'extension=' . getenv( 'CODEBOX_SO' ), $describe );
 $stubbed = $run( $describe, $stub );
-// PHP gives a final class without a declared order of members; compare as sets.
+// PHP does not define an order of the members of a class, so they are compared as sets.
 sort( $loaded );
 sort( $stubbed );
 foreach ( array_diff( $loaded, $stubbed ) as $line ) {

@@ -1,5 +1,5 @@
 --TEST--
-Exceptions carry code, statuses, hints and data, and the place of the caller
+Exceptions carry code, statuses, hints, data, and file and line of the caller
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/nonexistent-state
@@ -42,7 +42,7 @@ try {
 	var_dump( get_class( $e->getPrevious() ) );
 }
 
-// The base class can be extended and made by hand; the kinds are final.
+// The base class can be extended and constructed; the subclasses are final.
 class Mine extends E {
 }
 $mine = new Mine( 'm', 7, new Exception( 'p' ) );

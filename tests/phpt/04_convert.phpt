@@ -1,11 +1,11 @@
 --TEST--
-PHP values to JSON and back: kinds, encodings, limits
+PHP values convert to JSON and back within limits; unsupported types and encodings are refused
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\{Artifacts, Redactor};
 
-// There and back.
+// Values that convert to JSON and back unchanged.
 $value = [
 	'null'   => null,
 	'bools'  => [ true, false ],
@@ -27,7 +27,7 @@ $one = [ 1 ];
 $ref = [ 'r' => &$one ];
 echo Artifacts::canonicalJson( $ref ), "\n";
 
-// Refused, with the place.
+// Values that are refused with their position.
 $refused = [
 	'not UTF-8'       => [ 'a' => [ 'b' => [ "\xff" ] ] ],
 	'key not UTF-8'   => [ 'a' => [ "\xff" => 1 ] ],
@@ -53,7 +53,7 @@ foreach ( $refused as $label => $value ) {
 	$e = caught( static fn() => Redactor::data( [ 'v' => $value ] ), $label );
 	echo '  ', $e?->getMessage(), "\n";
 }
-// Positive controls right below the limits.
+// Positive controls just below the limits.
 $fits = 1;
 for ( $i = 0; $i < 62; ++$i ) {
 	$fits = [ $fits ];
@@ -61,7 +61,7 @@ for ( $i = 0; $i < 62; ++$i ) {
 var_dump( Redactor::data( [ 'v' => $fits ] ) === [ 'v' => $fits ] );
 var_dump( count( Redactor::data( array_fill( 0, 400_000, 1 ) ) ) );
 
-// Wrong types are PHP's own errors.
+// Arguments of a wrong type raise PHP's own TypeError.
 foreach ( [ [ 'data', 5 ], [ 'data', null ], [ 'text', [] ], [ 'text', 5 ] ] as [ $method, $argument ] ) {
 	try {
 		Redactor::$method( $argument );

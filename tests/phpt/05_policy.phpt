@@ -1,5 +1,5 @@
 --TEST--
-Policy: defaults, all issues, command check, catalogue
+Policy returns defaults, reports every issue, checks commands and lists the catalogue
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

@@ -1,5 +1,5 @@
 --TEST--
-Redaction in text, in bytes and in nested data
+Redactor removes values from text, from bytes and from nested data
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

@@ -1,5 +1,5 @@
 --TEST--
-Version, digest, effective configuration; a setting that is no absolute path stops work, not information
+Extension reports version, digest and configuration; a setting that is no absolute path refuses runs only
 --INI--
 wp_codebox.state_dir=/srv/state
 wp_codebox.mount_roots=/srv/a::/srv/b
@@ -17,7 +17,7 @@ var_dump( $info['version'] === Extension::version(), $info['contract_digest'] ==
 echo implode( '|', $info['provider_keys'] ), "\n";
 var_dump( $info['state_dir'], $info['mount_roots'], $info['launcher'], $info['protocol'] );
 
-// The digest as its rule says, over the schemas of the source tree.
+// Computes the digest by its definition over the schemas of the source tree.
 $files = glob( getenv( 'CODEBOX_ROOT' ) . '/abilities/schemas/*.json' );
 usort( $files, static fn( $a, $b ) => strcmp( basename( $a ), basename( $b ) ) );
 $hash = hash_init( 'sha256' );

@@ -1,5 +1,5 @@
 --TEST--
-The self-test runs the runner with the configuration as flags; no answer is an error
+The self-test calls the runner with the configuration as flags, and a missing answer is an error
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state

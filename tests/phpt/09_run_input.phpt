@@ -1,5 +1,5 @@
 --TEST--
-Bad requests are refused in process: code, field, nothing quoted, nothing started
+A bad request is refused with code and field before a runner starts, and the error quotes no value
 --INI--
 wp_codebox.runner=/nonexistent/runner
 --FILE--
@@ -109,7 +109,7 @@ foreach ( $cases as $label => $with ) {
 }
 caught( static fn() => Run::start( [ 'a', 'list' ], [] ), 'list' );
 
-// A caller sets no field of the host, and a host none of the operator.
+// Fields of the host are refused in the task, and fields of the operator are refused in the host argument.
 foreach ( [ [ 'site', 0 ], [ 'allowed_roots', 0 ], [ 'secrets', 0 ], [ 'staged_files', 0 ], [ 'outer_sandbox', 0 ], [ 'outer_sandbox', 1 ], [ 'workflow', 1 ] ] as [ $field, $argument ] ) {
 	$arguments                        = request( 'g' );
 	$arguments[ $argument ][ $field ] = [ 'x' ];
@@ -117,11 +117,11 @@ foreach ( [ [ 'site', 0 ], [ 'allowed_roots', 0 ], [ 'secrets', 0 ], [ 'staged_f
 	echo '  ', $e->data['field'], "\n";
 }
 
-// Every issue with its field.
+// Each issue is reported with its field.
 $e = caught( static fn() => Run::start( ...request( 'g', [ 'checks' => [ ' ' ], 'limits' => [ 'cpu' => 1 ] ] ) ), 'two issues' );
 echo '  ', implode( ' ', array_column( $e->data['issues'], 'field' ) ), "\n";
 
-// Positive control: without a fault the request gets as far as the runner.
+// Positive control: a request without a fault reaches the runner.
 caught( static fn() => Run::start( ...request( 'g' ) ), 'fine' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
 caught( static fn() => Run::start( ...request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
@@ -144,7 +144,7 @@ caught(
 );
 caught( static fn() => Run::start( ...request( 'g', [ 'resolved_agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
 
-// validate() judges the same, but mounts and agent may be missing, and starts nothing.
+// validate() applies the same checks, except that mounts and agent may be missing, and starts no runner.
 var_dump( Run::validate( ...request( 'g' ) ) );
 var_dump( Run::validate( ...request( 'g', [ 'resolved_agent' => null, 'mounts' => null ] ) ) );
 caught( static fn() => Run::validate( ...request( '' ) ), 'validate' );

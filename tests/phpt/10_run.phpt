@@ -1,5 +1,5 @@
 --TEST--
-A run: what the runner is told, events in order, the result and what the outcome table adds
+A run passes its request to the runner and returns ordered events and the result with its outcome
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state
@@ -47,12 +47,12 @@ echo json_encode( $events ), "\n";
 echo json_encode( array_diff_key( $result, [ 'run_id' => 1, 'isolation' => 1, 'cost' => 1 ] ) ), "\n";
 var_dump( $result['run_id'] === $run->id() );
 
-// The same answer again, and nothing left to cancel.
+// A second wait() returns the same result, and cancel() after the end does nothing.
 var_dump( $run->wait() === $result );
 $run->cancel();
 var_dump( $run->wait() === $result );
 
-// Two runs have two ids; without a callback events are passed over; named arguments work.
+// Two runs have different ids; without a callback events are dropped; named arguments work.
 $other = Run::start( task: request( 'echo' )[0], host: request( 'echo' )[1] );
 var_dump( $other->id() !== $run->id(), $other->wait( onEvent: null )['outcome'] );
 

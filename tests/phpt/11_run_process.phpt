@@ -1,5 +1,5 @@
 --TEST--
-The runner inherits nothing: environment, descriptors, signals, session, directory; no zombie stays
+The runner inherits no environment, descriptors, signals, session or directory and leaves no zombie
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -7,7 +7,7 @@ wp_codebox.runner={PWD}/fixtures/fake-runner
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
-// Everything a web server's worker could leak: an environment variable, an open file, a
+// Things that a web server worker could leak: an environment variable, an open file, a
 // listener, ignored and blocked signals.
 putenv( 'LEAKED=1' );
 $file     = fopen( __FILE__, 'r' );
@@ -16,7 +16,7 @@ pcntl_signal( SIGWINCH, SIG_IGN );
 pcntl_sigprocmask( SIG_BLOCK, [ SIGUSR2 ] );
 $bit = static fn( string $mask, int $signal ): bool => (bool) ( hexdec( substr( $mask, -8 ) ) >> ( $signal - 1 ) & 1 );
 
-/** Facts about a child that PHP itself starts: the positive control. */
+/** Facts about a child process that PHP itself starts: the positive control. */
 function control(): array {
 	$code    = 'preg_match( "/^SigBlk:\s*(\w+)$.*^SigIgn:\s*(\w+)$/ms", file_get_contents( "/proc/self/status" ), $m );'
 		. 'echo json_encode( [ "env" => getenv( "LEAKED" ), "fds" => array_map( static fn( $f ) => (string) @readlink( "/proc/self/fd/$f" ), scandir( "/proc/self/fd" ) ), "blocked" => $m[1], "ignored" => $m[2] ] );';
@@ -38,7 +38,7 @@ $run->wait(
 var_dump( $facts['env'], $facts['argv'] === [ 'spawn' ], $facts['cwd'] );
 $fds = $facts['fds'];
 var_dump( $fds['fd0'], $fds['fd1'], $fds['fd2'], str_starts_with( $fds['fd3'], 'socket:' ) );
-// What is left are the files the fake runner opened itself: its script, and copies of its socket.
+// The remaining descriptors are files that the fake runner opened: its script, and copies of its socket.
 $foreign = array_filter(
 	array_slice( $fds, 4 ),
 	static fn( string $link ): bool => ! str_ends_with( $link, '/fake-runner' ) && $link !== $fds['fd3'] && ! str_starts_with( $link, '/proc/' ) && '' !== $link
@@ -49,7 +49,7 @@ $session = (int) explode( ' ', file_get_contents( '/proc/self/stat' ) )[5];
 var_dump( $facts['session'] !== $session, $facts['session'] > 1 );
 var_dump( zombies() );
 
-// With its own standard streams closed a process gives descriptors 0 to 2 to whatever opens next.
+// When a process has closed its standard streams, the next opened files get descriptors 0 to 2.
 $written = marker();
 in_child(
 	'fclose( STDIN ); fclose( STDOUT ); fclose( STDERR );

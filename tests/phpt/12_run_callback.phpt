@@ -1,5 +1,5 @@
 --TEST--
-The callback: false, throw, exit, fatal error, time limit, re-entry, fiber; each ends the run as it should
+A callback that returns false, throws, exits, fails, times out, re-enters or suspends is handled
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -12,7 +12,7 @@ function started( string $goal, ?string &$marker = null ): Run {
 	return Run::start( ...request( $goal, [ 'provenance' => [ 'marker' => $marker ] ] ) );
 }
 
-echo "false: cancelled, salvaged, no further calls\n";
+echo "returns false: the run is cancelled, its changes are recovered, no further calls\n";
 $calls  = 0;
 $run    = started( 'until-told', $marker );
 $result = $run->wait(
@@ -32,7 +32,7 @@ $run->wait(
 );
 var_dump( $calls );
 
-echo "throw: unchanged, the runner sees the end\n";
+echo "throws: the same exception leaves wait(), the runner reads end of file\n";
 $run = started( 'until-told', $marker );
 try {
 	$run->wait(
@@ -65,7 +65,7 @@ $run->wait(
 	}
 );
 
-echo "a callable that takes too much\n";
+echo "a callable with too many parameters\n";
 $run = started( 'until-told', $marker );
 try {
 	$run->wait( static fn( $a, $b ) => true );
@@ -111,7 +111,7 @@ unset( $fiber );
 gc_collect_cycles();
 var_dump( file_says( $marker, 'eof' ) );
 
-// The runner must see the end while the process still lives: asked in a shutdown function.
+// The runner must read end of file while the process still lives, so a shutdown function checks it.
 $in_callback = static function ( string $label, string $body, string $before = '' ): void {
 	[ $status, $output, $errors ] = in_child(
 		$before . 'register_shutdown_function( static function () use ( &$marker ) { echo json_encode( file_says( $marker, "eof" ) ); } );
@@ -128,14 +128,14 @@ $in_callback( 'time limit', 'while ( true ) { }', 'set_time_limit( 1 );' );
 $in_callback( 'uncaught', 'throw new Exception( "x" );' );
 ?>
 --EXPECT--
-false: cancelled, salvaged, no further calls
+returns false: the run is cancelled, its changes are recovered, no further calls
 int(3)
 string(9) "cancelled"
 int(130)
 bool(true)
 null, 0 and '' are not false
 int(4)
-throw: unchanged, the runner sees the end
+throws: the same exception leaves wait(), the runner reads end of file
 string(4) "mine"
 int(9)
 string(19) "12_run_callback.php"
@@ -148,7 +148,7 @@ cancel without waiting, then wait
 string(9) "cancelled"
 wait within wait
 InvalidInputException wp_codebox_input_invalid
-a callable that takes too much
+a callable with too many parameters
 bool(true)
 Invalid value given for argument `onEvent`.
 bool(true)

@@ -1,5 +1,5 @@
 --TEST--
-A runner that is missing, dies, or speaks something else
+A runner that is missing, dies or sends an invalid protocol is an exception
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -22,7 +22,7 @@ foreach ( [ 'dies', 'dies-within-a-frame', 'fails-late', 'not-json', 'no-frame',
 	};
 	$first  = caught( $wait, $goal );
 	if ( 'dies' === $goal ) {
-		// What it said before is not lost, the run is named, and asking again gives the same answer.
+		// Events before the death are delivered, the exception names the run, and a second wait() throws the same.
 		var_dump( $events, str_contains( $first->getMessage(), $run->id() ), $first->data['run_id'] === $run->id() );
 		caught( $wait, 'again' );
 		$run->cancel();
@@ -32,7 +32,7 @@ foreach ( [ '/nonexistent/runner', '/etc/passwd', '/bin/true', '/bin/false' ] as
 	[ , $output ] = in_child( 'caught( static fn() => WPCodebox\Native\Run::start( ...request( "echo" ) ) ); echo zombies(), "\n";', [ 'wp_codebox.runner' => $runner ] );
 	echo "$runner: $output";
 }
-// A request that is longer than a frame: each part is within the limits of conversion.
+// A request that is longer than a frame although each part is within the limits of conversion.
 $e = caught( static fn() => Run::start( ...request( 'echo', [ 'provenance' => [ 'x' => str_repeat( "\u{1}", 4 * 1024 * 1024 ) ] ] ) ) );
 echo $e->getMessage(), "\n";
 // Positive control.

@@ -1,5 +1,5 @@
 --TEST--
-The handle: no copies, cancelled when dropped, not by a forked child; signals interrupt waiting
+Dropping a run handle cancels the run, except in a forked child; signals interrupt waiting
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -75,9 +75,9 @@ try {
 	var_dump( $e->getMessage(), $alarms, microtime( true ) - $before < 15.0, file_says( $marker, 'eof' ) );
 }
 
-echo "also while starting\n";
+echo "a signal handler may also throw while the run starts\n";
 $marker = marker();
-// Not before the runner waits as well.
+// Interrupts only when the runner waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
@@ -86,7 +86,7 @@ try {
 	var_dump( $e->getMessage(), file_says( $marker, 'waiting' ), file_says( $marker, 'eof' ) );
 }
 
-echo "a process that ignores the end of children\n";
+echo "a process that ignores SIGCHLD\n";
 pcntl_signal( SIGCHLD, SIG_IGN );
 var_dump( Run::start( ...request( 'echo' ) )->wait()['outcome'] );
 pcntl_signal( SIGCHLD, SIG_DFL );
@@ -130,11 +130,11 @@ string(6) "enough"
 int(2)
 bool(true)
 bool(true)
-also while starting
+a signal handler may also throw while the run starts
 string(6) "enough"
 bool(true)
 bool(true)
-a process that ignores the end of children
+a process that ignores SIGCHLD
 string(9) "succeeded"
 int(0)
 many runs leave no memory and no descriptor

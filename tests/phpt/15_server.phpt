@@ -1,5 +1,5 @@
 --TEST--
-In a process that serves many requests: a run left open ends with its request, and no socket of the server reaches a runner
+In a PHP server a run left open ends with its request, and no server socket reaches a runner
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
@@ -10,7 +10,7 @@ $server = proc_open(
 	$pipes
 );
 register_shutdown_function( static fn() => proc_terminate( $server, SIGKILL ) );
-// It says where it listens.
+// The server prints its address.
 preg_match( '~\(http://([\d.:]+)\) started~', (string) fgets( $pipes[2] ), $said );
 $where = $said[1];
 $get = static function ( string $query ) use ( $where ): string {
@@ -33,7 +33,7 @@ $sockets = json_decode( $get( 'do=sockets' ), true );
 var_dump( $sockets['server'] >= 2, $sockets['shared'] );
 var_dump( $get( 'do=run' ) );
 
-// It is still the same process, and it holds no ended child.
+// The same process answers, and it has no unreaped child.
 var_dump( $get( 'do=pid' ) === $pid, zombies( (int) $pid ) );
 ?>
 --EXPECT--

@@ -1,5 +1,5 @@
 --TEST--
-Bundles: canonical JSON, digest, verification of good and tampered ones
+Artifacts computes canonical JSON and digests, and tells valid from tampered bundles
 --INI--
 wp_codebox.state_dir=/nonexistent-state
 --FILE--
@@ -27,7 +27,7 @@ caught( static fn() => Artifacts::contentDigest( '/nonexistent' ) );
 
 $good = Artifacts::verify( $directory );
 echo json_encode( array_diff_key( $good, [ 'bundleDirectory' => 1, 'manifest' => 1, 'manifest_sha256' => 1 ] ), JSON_UNESCAPED_SLASHES ), "\n";
-// The path, whatever way the caller spelt it.
+// The resolved path, for each spelling of the argument.
 var_dump( $good['bundleDirectory'] === realpath( $directory ), Artifacts::verify( "$directory/../" . basename( $directory ) )['bundleDirectory'] === realpath( $directory ) );
 var_dump( $good['manifest_sha256'] === hash_file( 'sha256', "$directory/manifest.json" ), $good['manifest']['id'] === $id );
 

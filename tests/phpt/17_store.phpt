@@ -1,15 +1,15 @@
 --TEST--
-A site's bundles and audit log: list, get, diff, preflight, discard, audit; the state directory must be ours
+Artifacts reads and changes bundles and audit log of a site, if the state directory belongs to the user
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
 require __DIR__ . '/fixtures/bundle.php';
 
-// The settings are fixed at start, so the work happens in processes of its own.
+// Settings cannot change after the start of PHP, so the work is done in child processes.
 $state = sys_get_temp_dir() . '/wpcb-state-' . getmypid();
 mkdir( $state, 0700 );
 register_shutdown_function( static fn() => remove( $state ) );
-// As root the directory belongs to another user, as it does for a site.
+// When root runs the test, another user owns the directory, as on a real site.
 $root = 0 === fileowner( $state );
 $root && chown( $state, 65534 ) && chgrp( $state, 65534 );
 clearstatcache();
@@ -30,7 +30,7 @@ echo $in(
 	'$bundle = "$state/sites/site-1/artifacts/" . RUN;
 	mkdir( $bundle, 0755, true );
 	$id = write_bundle( $bundle, RUN );
-	// The count comes from the review, which this bundle does not have.
+	// The count comes from the review file, which this bundle does not have.
 	foreach ( Artifacts::list( "site-1" ) as $row ) {
 		echo implode( " ", array_keys( $row ) ), "\n";
 		var_dump( $row["artifact_id"] === $id, $row["run_id"] === RUN, $row["directory"] === $bundle, $row["changed_files"], $row["valid_manifest"] );
@@ -52,7 +52,7 @@ echo $in(
 	var_dump( str_contains( PATCH, $part ), substr_count( $part, "diff --git" ) );
 	caught( static fn() => Artifacts::diff( "site-1", RUN, [ "/workspace/demo/c.txt" ] ) );
 
-	// Unsigned is good enough to look at, not to apply.
+	// An unsigned bundle can be read and not applied.
 	$ask = static fn( array $with ) => Artifacts::preflight( "site-1", RUN, $with + [ "approved_files" => [ "/workspace/demo/a.txt" ] ] );
 	caught( static fn() => $ask( [] ) );
 	caught( static fn() => $ask( [ "manifest_sha256" => "short" ] ) );
@@ -62,7 +62,7 @@ echo $in(
 	caught( static fn() => $ask( [] ) );
 	caught( static fn() => Artifacts::diff( "site-1", RUN ) );
 
-	// A second bundle with the same id: the id is ambiguous, the run id is not.
+	// A second bundle with the same artifact id: the artifact id is ambiguous, the run id is not.
 	$other = str_replace( "run_a", "run_b", $bundle );
 	mkdir( $other );
 	write_bundle( $other, "run_b" . substr( RUN, 5 ) );
@@ -119,7 +119,7 @@ echo $in(
 	var_dump( $log["chain"]["valid"], $log["chain"]["broken_at"] );'
 );
 
-echo "a state directory that is not ours\n";
+echo "a state directory of another user\n";
 $list = 'caught( static fn() => Artifacts::list( "site-1" ) );';
 echo $in( $list, "$state/none" );
 chmod( $state, 0770 );
@@ -196,7 +196,7 @@ bool(false)
 bool(true)
 bool(false)
 int(1)
-a state directory that is not ours
+a state directory of another user
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid

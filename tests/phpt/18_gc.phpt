@@ -1,5 +1,5 @@
 --TEST--
-A collection runs the runner for one site; its refusal is an exception with its code
+Garbage collection calls the runner for one site, and a refusal is an exception with its code
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state

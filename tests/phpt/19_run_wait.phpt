@@ -1,5 +1,5 @@
 --TEST--
-Waiting in steps: no event is lost or comes twice, the time is kept, and a wait costs next to nothing
+Waiting in steps delivers each event once, keeps its timeout and uses almost no CPU time
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -7,7 +7,7 @@ wp_codebox.runner={PWD}/fixtures/fake-runner
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
-/** Waits in steps until the end; answers the events' numbers, the steps and the result. */
+/** Waits in steps until the end; returns the numbers of the events, the steps and the result. */
 function in_steps( Run $run, int $timeout ): array {
 	$numbers = [];
 	$steps   = 0;
@@ -22,7 +22,7 @@ function in_steps( Run $run, int $timeout ): array {
 	} while ( null === $result );
 	return [ $numbers, $steps, $result['outcome'] ];
 }
-/** Milliseconds of the quickest of five waits without an end: a machine that stands still makes any one of them late. */
+/** Returns the shortest of five waits that time out, in milliseconds: a paused machine can delay any single one. */
 function quickest( callable $wait ): float {
 	$quickest = INF;
 	for ( $i = 0; $i < 5; ++$i ) {
@@ -38,14 +38,14 @@ foreach ( [ 1, 7, 25, 0 ] as $timeout ) {
 	echo $timeout, ': ', $numbers === range( 0, 1999 ) ? 'each once, in order' : 'WRONG', ', ', $steps > 1 ? 'several steps' : "$steps steps", ", $outcome\n";
 }
 
-echo "the time is kept while nothing happens\n";
+echo "the timeout is kept without events\n";
 $run   = Run::start( ...request( 'quiet-until-told' ) );
 $took = quickest( static fn() => $run->wait( null, 300 ) );
 var_dump( $took >= 299, $took < 600 );
 $took = quickest( static fn() => $run->wait( null, 0 ) );
 var_dump( $took >= 0, $took < 50 );
 
-echo "and while too much happens\n";
+echo "the timeout is kept with many events\n";
 $run    = Run::start( ...request( 'floods' ) );
 $events = 0;
 $count  = static function () use ( &$events ): void {
@@ -78,14 +78,14 @@ while ( null === ( $result = $run->wait( static function () use ( &$calls ) { re
 }
 var_dump( $result['outcome'] );
 
-echo "no time\n";
+echo "negative, zero and huge timeouts\n";
 $run = Run::start( ...request( 'until-told' ) );
 echo caught( static fn() => $run->wait( null, -1 ) )->getMessage(), "\n";
 var_dump( $run->wait( null, 0 ) );
 $run->cancel();
 var_dump( $run->wait( null, PHP_INT_MAX )['outcome'] );
 
-echo "eight at once\n";
+echo "eight runs at once\n";
 $usage = static function (): float {
 	$usage = getrusage();
 	return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e6;
@@ -113,7 +113,7 @@ while ( $runs ) {
 		}
 	}
 }
-// A process that was late finds all of it there, and divides by nothing.
+// A delayed process finds all events at once; the minimum of one second avoids a division by zero.
 $share = ( $usage() - $used ) / max( 1.0, microtime( true ) - $since );
 var_dump( array_unique( $ended ), array_unique( array_map( 'json_encode', $seen ) ), $share < 0.1 ? 'idle' : $share );
 ?>
@@ -122,12 +122,12 @@ var_dump( array_unique( $ended ), array_unique( array_map( 'json_encode', $seen 
 7: each once, in order, several steps, succeeded
 25: each once, in order, several steps, succeeded
 0: each once, in order, several steps, succeeded
-the time is kept while nothing happens
+the timeout is kept without events
 bool(true)
 bool(true)
 bool(true)
 bool(true)
-and while too much happens
+the timeout is kept with many events
 bool(true)
 bool(true)
 bool(true)
@@ -142,12 +142,12 @@ UnavailableException wp_codebox_sandbox_start_failed
 UnavailableException wp_codebox_sandbox_start_failed
 a callback that returns false, in a step
 string(9) "cancelled"
-no time
+negative, zero and huge timeouts
 InvalidInputException wp_codebox_input_invalid
 timeoutMs must be a whole number from 0, or null to wait for the end
 NULL
 string(9) "cancelled"
-eight at once
+eight runs at once
 array(1) {
   [0]=>
   string(9) "succeeded"

@@ -1,5 +1,5 @@
 --TEST--
-A detached run survives whatever ends its caller; an attached one does not
+A detached run survives the end of its caller, and an attached run does not
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.max_runs=3
@@ -14,7 +14,7 @@ function started( ?string &$marker, array $with = [] ): Run {
 }
 const DETACHED = [ 'mode' => 'detached' ];
 
-echo "the request says it\n";
+echo "the mode in the request\n";
 $asked = static function ( array $with ): array {
 	Run::start( ...request( 'echo', $with ) )->wait(
 		static function ( array $event ) use ( &$request ): void {
@@ -24,7 +24,7 @@ $asked = static function ( array $with ): array {
 	return [ $request['mode'], $request['max_runs'] ];
 };
 echo json_encode( [ $asked( [] ), $asked( [ 'mode' => 'attached' ] ), $asked( DETACHED ) ] ), "\n";
-// Fewer than the host allows, never more.
+// A task can lower the run limit of the host and cannot raise it.
 echo json_encode( [ $asked( [ 'max_runs' => 2 ] )[1], $asked( [ 'max_runs' => 99 ] )[1] ] ), "\n";
 echo caught( static fn() => Run::start( ...request( 'echo', [ 'max_runs' => 0 ] ) ) )->getMessage(), "\n";
 foreach ( [ 'loose', '', 1, [ 'detached' ] ] as $mode ) {
@@ -47,7 +47,7 @@ var_dump( $run->wait( null, 20 ) );
 unset( $run );
 var_dump( file_says( $marker, 'detach' ), file_says( $marker, 'went on' ), count( file( $marker ) ) );
 
-echo "still waits, is cancelled by hand and by its callback\n";
+echo "a detached run can be waited for and cancelled by method and callback\n";
 $run = started( $marker, DETACHED );
 $run->cancel();
 var_dump( $run->wait()['outcome'] );
@@ -57,7 +57,7 @@ $run->detach();
 var_dump( $run->wait( static fn() => false )['outcome'], file_says( $marker, 'cancel' ) );
 var_dump( $run->wait()['outcome'] );
 
-echo "an exception leaves the wait, the run goes on, and so does the next wait\n";
+echo "an exception ends the wait, not the run, and the next wait works\n";
 $run  = started( $marker, DETACHED );
 $last = -1;
 $at   = static function ( array $event ) use ( &$last ): void {
@@ -81,10 +81,10 @@ var_dump( $last > 5 );
 $run->cancel();
 var_dump( $run->wait()['outcome'] );
 
-echo "what a caller was not told of does not go on\n";
+echo "a start that is interrupted cancels the run\n";
 $marker = marker();
 pcntl_async_signals( true );
-// Not before the runner waits as well.
+// Interrupts only when the runner waits too, which its marker file shows.
 pcntl_signal( SIGALRM, static fn() => is_file( $marker ) ? throw new RuntimeException( 'enough' ) : pcntl_alarm( 1 ) );
 pcntl_alarm( 1 );
 try {
@@ -93,7 +93,7 @@ try {
 	var_dump( $e->getMessage(), file_says( $marker, 'cancel' ) );
 }
 
-echo "a runner that hangs up\n";
+echo "a runner that closes the connection\n";
 $run = Run::start( ...request( 'dies', DETACHED ) );
 echo caught( static fn() => $run->wait() )->getMessage() === 'the runner of ' . $run->id() . ' hung up before the run came to an end; Runs::get() says whether it goes on' ? 'ok' : 'WRONG', "\n";
 
@@ -113,7 +113,7 @@ var_dump( pcntl_wexitstatus( $status ) );
 unset( $run );
 var_dump( file_says( $marker, 'ended' ) );
 
-// Each way a caller can end, attached and detached; the fake runner says what it made of it.
+// Each way in which a caller can end, attached and detached; the fake runner records what it read.
 $ends = static function ( string $label, string $body, string $before = '' ): void {
 	$said = [];
 	foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {
@@ -134,7 +134,7 @@ $ends( 'uncaught', 'throw new Exception( "x" );' );
 $ends( 'SIGKILL', 'shell_exec( "kill -9 " . getmypid() );' );
 ?>
 --EXPECT--
-the request says it
+the mode in the request
 [["attached",3],["attached",3],["detached",3]]
 [2,3]
 InvalidInputException wp_codebox_input_invalid
@@ -155,19 +155,19 @@ NULL
 bool(true)
 bool(true)
 int(3)
-still waits, is cancelled by hand and by its callback
+a detached run can be waited for and cancelled by method and callback
 string(9) "cancelled"
 string(9) "cancelled"
 bool(true)
 string(9) "cancelled"
-an exception leaves the wait, the run goes on, and so does the next wait
+an exception ends the wait, not the run, and the next wait works
 mine 5
 bool(true)
 string(9) "cancelled"
-what a caller was not told of does not go on
+a start that is interrupted cancels the run
 string(6) "enough"
 bool(true)
-a runner that hangs up
+a runner that closes the connection
 UnavailableException wp_codebox_runner_unavailable
 ok
 a forked child

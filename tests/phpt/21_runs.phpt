@@ -1,5 +1,5 @@
 --TEST--
-Runs of a site: the runner is asked with these arguments, and its refusals are exceptions with their codes
+Runs calls the runner with the expected arguments, and refusals are exceptions with their codes
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir=/srv/state
@@ -19,7 +19,7 @@ $said( Runs::events( 'site-1', 'run_0f', 17, 1000 ) );
 $said( Runs::cancel( 'site-1', 'run_0f' ) );
 var_dump( Runs::get( 'site-1', 'run_0f' )['facts']['env'] );
 
-echo "what it came to\n";
+echo "outcomes\n";
 foreach ( [ 'succeeded', 'partial', 'timed_out', 'cancelled', 'error', 'nothing' ] as $outcome ) {
 	$run = Runs::get( 'site-1', "run_ended_$outcome" );
 	echo $outcome, ' ', json_encode( [ $run['session_status'], $run['success'], $run['exit_status'] ] ), "\n";
@@ -35,7 +35,7 @@ foreach ( [ 'get', 'events', 'cancel' ] as $verb ) {
 	caught( static fn() => Runs::$verb( 'site-1', 'run_a' ), $verb );
 }
 
-echo "refused here\n";
+echo "refused by the extension\n";
 foreach ( [ '', '--help', '../run_0f', "run_0f\0", 'run_ 0', str_repeat( 'a', 65 ) ] as $reference ) {
 	caught( static fn() => Runs::get( 'site-1', $reference ) );
 }
@@ -63,7 +63,7 @@ wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 
 wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 --after=17 --limit=1000 run_0f
 wp-codebox/run-cancellation/v1 <- runs cancel --json --state /srv/state --site=site-1 --form=view run_0f
 string(0) ""
-what it came to
+outcomes
 succeeded ["completed",true,0]
 partial ["completed",false,3]
 timed_out ["failed",false,124]
@@ -80,7 +80,7 @@ events: NotFoundException wp_codebox_run_not_found
 events: ConflictException wp_codebox_run_ambiguous
 cancel: NotFoundException wp_codebox_run_not_found
 cancel: ConflictException wp_codebox_run_ambiguous
-refused here
+refused by the extension
 NotFoundException wp_codebox_run_not_found
 NotFoundException wp_codebox_run_not_found
 NotFoundException wp_codebox_run_not_found

@@ -1,5 +1,5 @@
 --TEST--
-A runner behind a socket: used when set, checked, and never replaced by a spawned one
+A runner socket is used and checked when it is set, and no runner is spawned in its place
 --SKIPIF--
 <?php 0 === (int) trim( shell_exec( 'id -u' ) ) || die( 'skip only root can listen as somebody else' );
 --FILE--
@@ -12,23 +12,23 @@ chmod( $directory, 0777 );
 $state = "$directory/state";
 mkdir( $state, 0700 );
 register_shutdown_function( static fn() => shell_exec( 'rm -rf ' . escapeshellarg( $directory ) ) );
-/** Starts the listener and waits until it listens. */
+/** Starts the listener and waits until it accepts connections. */
 $listen = static function ( string $name, string $runner, int $user = 0 ) use ( $directory ): array {
 	$path = "$directory/$name";
 	$null = [ 'file', '/dev/null', 'r+' ];
-	// The system's configuration: it brings posix.
+	// Uses the php.ini of the system, which loads the posix extension.
 	$command = array_merge( [ PHP_BINARY, __DIR__ . '/fixtures/listener.php', $path, $runner ], 0 === $user ? [] : [ (string) $user ] );
 	$process = proc_open( $command, [ $null, [ 'pipe', 'w' ], $null ], $pipes, null, [] );
 	fgets( $pipes[1] );
 	register_shutdown_function( static fn() => is_resource( $process ) && proc_terminate( $process, 9 ) );
 	return [ $path, $process ];
 };
-// Where every user may run it.
+// A copy in a directory that every user can read.
 $fake = "$directory/fake-runner";
 copy( __DIR__ . '/fixtures/fake-runner', $fake );
 chmod( $fake, 0755 );
 $start = '$run = WPCodebox\Native\Run::start( ...request( "echo" ) ); echo $run->wait()["outcome"], "\n";';
-/** What a child prints that starts a run through the socket. The spawned runner would succeed. */
+/** Returns the output of a child that starts a run through the socket. The spawned runner would succeed. */
 $through = static function ( string $socket, string $code, array $settings = [] ) use ( $state ): string {
 	return in_child( $code, $settings + [ 'wp_codebox.runner_socket' => $socket, 'wp_codebox.state_dir' => $state ] )[1];
 };
@@ -41,7 +41,7 @@ echo $through( $good, $start . $argv . 'echo zombies(), "\n";' );
 // Positive control: without the setting a runner is spawned.
 echo $through( '', $argv );
 
-echo "it ends with its caller, unless it was detached\n";
+echo "a run ends with its caller, unless it was detached\n";
 foreach ( [ 'attached' => 'ended', 'detached' => 'went on' ] as $mode => $expected ) {
 	$marker = marker();
 	$through( $good, '$run = WPCodebox\Native\Run::start( ...request( "survives", [ "mode" => "' . $mode . '", "provenance" => [ "marker" => ' . var_export( $marker, true ) . ' ] ] ) ); $run->wait( static fn() => exit( 0 ) );' );
@@ -59,7 +59,7 @@ echo $refused( "$directory/file" );
 echo $refused( 'relative' );
 echo $refused( '/' . str_repeat( 'x', 120 ) );
 [ $deaf ] = $listen( 'deaf', 'deaf' );
-// Its queue takes these; the next one waits in vain, but not for ever.
+// These connections fill the listen queue; the next connection must time out.
 $queue = [];
 while ( ( $one = @stream_socket_client( "unix://$deaf", $code, $message, 0.2 ) ) && count( $queue ) < 64 ) {
 	$queue[] = $one;
@@ -68,10 +68,10 @@ $since = microtime( true );
 echo $refused( $deaf );
 var_dump( microtime( true ) - $since < 60 );
 
-echo "who listens\n";
+echo "owner of the socket\n";
 [ $foreign ] = $listen( 'foreign', $fake, 65534 );
 echo $refused( $foreign );
-// The same listener, when the state directory is its user's.
+// The same listener is accepted when its user owns the state directory.
 chown( $state, 65534 );
 echo $through( $foreign, $start );
 
@@ -94,7 +94,7 @@ succeeded
 supervise
 0
 spawn
-it ends with its caller, unless it was detached
+a run ends with its caller, unless it was detached
 bool(true)
 bool(true)
 refused
@@ -105,7 +105,7 @@ wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket mus
 wp_codebox_config_invalid wp_codebox.runner_socket: wp_codebox.runner_socket is too long for a socket (121 bytes, at most 107); set a shorter path in php.ini
 wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/deaf did not accept the connection within 5 seconds; check the service behind it
 bool(true)
-who listens
+owner of the socket
 wp_codebox_runner_unavailable wp_codebox.runner_socket: DIR/foreign belongs to user 65534, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service
 succeeded
 the self-test

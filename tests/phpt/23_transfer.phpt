@@ -1,5 +1,5 @@
 --TEST--
-Bundles on their way: export, archive, import from directory, manifest, archive and bytes; files; hostile and foreign sources
+Bundles can be exported and imported from every source, and hostile sources are refused
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';

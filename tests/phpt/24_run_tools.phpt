@@ -1,5 +1,5 @@
 --TEST--
-Parent tools: the function answers, its answer gets the address of the request, and what is no result fails
+A parent tool answers with the id of its request, and an invalid result is a failure
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -7,7 +7,7 @@ wp_codebox.runner={PWD}/fixtures/fake-runner
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
-/** Waits with a function for tools; prints what the runner got. */
+/** Waits with a tool function; prints the answers that the runner received. */
 function answered( ?callable $tool ): void {
 	$show = static function ( array $event ): void {
 		$result = $event['data']['answered'];
@@ -16,7 +16,7 @@ function answered( ?callable $tool ): void {
 	echo Run::start( ...request( 'tools' ) )->wait( $show, null, $tool )['outcome'], "\n";
 }
 
-echo "answers, whatever address they give\n";
+echo "answers with another request id or tool name\n";
 answered(
 	static fn( array $request ): array => [
 		'status'     => 'succeeded',
@@ -26,10 +26,10 @@ answered(
 	]
 );
 
-echo "nobody there\n";
+echo "no tool function\n";
 answered( null );
 
-echo "no results\n";
+echo "invalid results\n";
 $answers = [ null, [ 'status' => 'great' ], [ 'status' => 'succeeded', 'output' => new stdClass() ] ];
 answered(
 	static function () use ( &$answers ) {
@@ -40,7 +40,7 @@ answered(
 echo "denied\n";
 answered( static fn(): array => [ 'status' => 'denied', 'error' => [ 'code' => 'no', 'message' => 'No.' ] ] );
 
-echo "throw: unchanged, the run is cancelled\n";
+echo "throws: the same exception leaves wait(), the run is cancelled\n";
 $marker = marker();
 try {
 	Run::start( ...request( 'tools', [ 'provenance' => [ 'marker' => $marker ] ] ) )->wait(
@@ -54,7 +54,7 @@ try {
 	var_dump( $e->getMessage(), file_says( $marker, 'eof' ) );
 }
 
-echo "a time that is up, then the rest\n";
+echo "a wait that timed out, then another wait\n";
 $run   = Run::start( ...request( 'tools' ) );
 $calls = 0;
 $tool  = static function () use ( &$calls ): array {
@@ -67,17 +67,17 @@ while ( null === ( $result = $run->wait( null, 0, $tool ) ) ) {
 var_dump( $calls, $result['outcome'] );
 ?>
 --EXPECT--
-answers, whatever address they give
+answers with another request id or tool name
   one wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
   two wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
   three wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
 succeeded
-nobody there
+no tool function
   one wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
   two wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
   three wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
 succeeded
-no results
+invalid results
   one wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
   two wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
   three wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
@@ -87,9 +87,9 @@ denied
   two wp-codebox/parent-tool-result/v1 host.read denied no null
   three wp-codebox/parent-tool-result/v1 host.read denied no null
 succeeded
-throw: unchanged, the run is cancelled
+throws: the same exception leaves wait(), the run is cancelled
 string(4) "mine"
 bool(true)
-a time that is up, then the rest
+a wait that timed out, then another wait
 int(3)
 string(9) "succeeded"

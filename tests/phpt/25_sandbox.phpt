@@ -1,5 +1,5 @@
 --TEST--
-A held sandbox is asked over its socket: one line there, replies back, refusals with their codes
+A held sandbox gets one request line over its socket and returns replies, or refusals with their codes
 --INI--
 wp_codebox.runner={PWD}/fixtures/fake-runner
 wp_codebox.state_dir={PWD}/state-25
@@ -8,7 +8,7 @@ wp_codebox.state_dir={PWD}/state-25
 require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Sandbox;
 
-// Longer than the address of a socket may be.
+// Longer than a Unix socket address may be.
 $id  = 'run_held' . str_repeat( '0', 50 );
 $run = __DIR__ . "/state-25/sites/site-1/runs/$id";
 mkdir( $run, 0700, true );
@@ -23,12 +23,12 @@ $answer = Sandbox::ask( 'site-1', $id, [ 'type' => 'status' ], [ 'actor' => 'cli
 echo $answer['asked']['actor'], "\n";
 
 echo json_encode( Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'cat', '-' ], 'env' => [] ], [ 'stdin' => 'words' ] ) ), "\n";
-// More than both directions of the socket hold: a client that sends all of it before it reads waits for ever.
+// More than both socket buffers hold: a client that sends everything before it reads would block for ever.
 $words = str_repeat( "fifteen letters\n", 1 << 18 );
-$patience = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
-$end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $patience );
+$options = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
+$end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $options );
 var_dump( $end['stdout'] === $words, isset( $end['output_truncated'] ) );
-$end = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'head' ] ], $patience );
+$end = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'head' ] ], $options );
 var_dump( $end['code'], strlen( $end['stdout'] ) );
 $heard = [];
 $end   = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'ls' ] ], [], static function ( array $piece ) use ( &$heard ): void {

@@ -1,5 +1,5 @@
 --TEST--
-Batch and Fanout: the plan, who may start, what it comes to
+Batch and Fanout check the plan, decide which task may start, and aggregate the results
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
@@ -9,7 +9,7 @@ use WPCodebox\Native\Fanout;
 $worker = static fn( string $id, array $more = [] ): array => $more + [ 'id' => $id, 'goal' => "Do $id" ];
 $read   = static fn( array $workers, array $more = [] ): Fanout => Fanout::read( $more + [ 'workers' => $workers ], 8, 'new' );
 
-echo "a plan is wrong as a whole\n";
+echo "invalid plans\n";
 foreach ( [ [], [ $worker( 'a' ), $worker( 'a' ) ], [ $worker( '7' ) ], [ 'a' ], [ [ 'id' => 'a' ] ], [ $worker( 'a', [ 'dependsOn' => [ 'a' ] ] ) ] ] as $workers ) {
 	caught( static fn() => $read( $workers ) );
 }
@@ -18,7 +18,7 @@ foreach ( [ 1, 8, 9, 0, -1, '2', 1.5, null ] as $concurrency ) {
 }
 caught( static fn() => Fanout::read( [ 'workers' => [ $worker( 'a' ) ], 'concurrency' => 2 ], -1, 'new' ), 'most' );
 
-echo "values that are no JSON\n";
+echo "values that cannot be JSON\n";
 $loop         = $worker( 'a' );
 $loop['self'] = &$loop;
 caught( static fn() => $read( [ $loop ] ) );
@@ -77,7 +77,7 @@ foreach ( [ -1, 4, PHP_INT_MAX, PHP_INT_MIN ] as $index ) {
 echo json_encode( [ $batch->settle( 0, [ 'outcome' => 'no_op' ] ), $batch->stopped(), $batch->settle( 1, [] ), $batch->stopped() ] ), "\n";
 echo json_encode( $batch->answer(), JSON_UNESCAPED_SLASHES ), "\n";
 
-echo "objects that were not read\n";
+echo "objects that were not created by read()\n";
 foreach ( [ static fn() => new Fanout(), static fn() => ( clone $batch )->size(), static fn() => unserialize( 'O:22:"WPCodebox\\Native\\Batch":0:{}' )->size(), static fn() => unserialize( serialize( $plan ) )->ids() ] as $trick ) {
 	try {
 		$trick();
@@ -88,7 +88,7 @@ foreach ( [ static fn() => new Fanout(), static fn() => ( clone $batch )->size()
 }
 ?>
 --EXPECT--
-a plan is wrong as a whole
+invalid plans
 InvalidInputException wp_codebox_fanout_workers_missing
 InvalidInputException wp_codebox_fanout_worker_id_duplicate
 InvalidInputException wp_codebox_fanout_worker_id_invalid
@@ -104,7 +104,7 @@ InvalidInputException wp_codebox_fanout_worker_dependency_invalid
 1.5: InvalidInputException wp_codebox_fanout_concurrency_invalid
 NULL: no exception
 most: InvalidInputException wp_codebox_fanout_concurrency_invalid
-values that are no JSON
+values that cannot be JSON
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
@@ -143,7 +143,7 @@ InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 [{"index":0,"task":"mend","success":true,"status":"completed"},null,{"index":1,"task":"","success":false,"status":"failed"},{"success":false,"status":"skipped","exit_code":1,"error":{"code":"batch-stopped","message":"A task before it was not good, and the batch stops then."}}]
 {"success":false,"schema":"wp-codebox/agent-task-batch/v1","exit_code":3,"execution":"sequential-isolated-sandboxes","session":{"schema":"wp-codebox/sandbox-session/v1","id":"new","status":"failed","persistence":"external-orchestrator"},"tasks":["mend","","","last"],"total":2,"completed":1,"failed":1,"skipped":0,"cancelled":0,"timed_out":0}
-objects that were not read
+objects that were not created by read()
 Error: Call to private WPCodebox\Native\Fanout::__construct() from global scope
 Error: Trying to clone an uncloneable object of class WPCodebox\Native\Batch
 Exception: Unserialization of 'WPCodebox\Native\Batch' is not allowed

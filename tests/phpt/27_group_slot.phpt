@@ -1,15 +1,15 @@
 --TEST--
-GroupSlot: a user's open groups, and those of all users, are bounded; a slot is free again with its object
+GroupSlot limits the open groups per user and in total, and frees a slot with its object
 --FILE--
 <?php
 require __DIR__ . '/fixtures/lib.php';
 require __DIR__ . '/fixtures/bundle.php';
 
-// The settings are fixed at start, so the work happens in processes of its own.
+// Settings cannot change after the start of PHP, so the work is done in child processes.
 $state = sys_get_temp_dir() . '/wpcb-slots-' . getmypid();
 mkdir( $state, 0700 );
 register_shutdown_function( static fn() => remove( $state ) );
-// As root the directory belongs to another user, as it does for a site.
+// When root runs the test, another user owns the directory, as on a real site.
 0 === fileowner( $state ) && chown( $state, 65534 ) && chgrp( $state, 65534 );
 
 $in = static function ( string $code, array $settings = [] ) use ( $state ): void {
@@ -41,7 +41,7 @@ $in(
 		echo basename( $file ), " ", decoct( fileperms( $file ) & 0777 ), " ", fileowner( $file ) === fileowner( $state ) ? "ours" : "not ours", "\n";
 	}'
 );
-echo "a process that ended holds none\n";
+echo "an ended process holds no slot\n";
 $in( '$take( 1 ); $take( 1 );' );
 echo "all users together\n";
 $in( '$take( 1 ); $take( 2 ); $take( 3 ); $e = $take( 4 ); echo $e->getMessage(), "\n";', [ 'wp_codebox.max_runs' => '3' ] );
@@ -68,7 +68,7 @@ all-2 600 ours
 user-1-0 600 ours
 user-1-1 600 ours
 user-2-0 600 ours
-a process that ended holds none
+an ended process holds no slot
 no exception
 no exception
 all users together

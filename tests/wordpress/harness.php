@@ -1,8 +1,8 @@
 <?php
 /**
- * A small test runner that works inside a loaded WordPress.
+ * A small test runner inside a loaded WordPress.
  *
- * Each file of `cases/` answers a closure that gets the runner and registers tests. A test
+ * Each file of `cases/` returns a closure that gets the runner and runs its tests. A test
  * fails by throwing; every test must assert something.
  *
  * @package WPCodebox
@@ -70,7 +70,7 @@ final class Harness {
 		}
 	}
 
-	/** A WP_Error with this code and status. */
+	/** Asserts that a value is a WP_Error with this code and status. */
 	public function error( string $code, int $status, mixed $actual ): void {
 		++$this->asserted;
 		if ( ! is_wp_error( $actual ) ) {
@@ -79,7 +79,7 @@ final class Harness {
 		$this->same( [ $code, $status ], [ $actual->get_error_code(), $actual->get_error_data()['status'] ?? null ], $actual->get_error_message() );
 	}
 
-	/** Something that is no WP_Error. */
+	/** Asserts that a value is no WP_Error and returns it. */
 	public function ok( mixed $actual ): array {
 		++$this->asserted;
 		if ( is_wp_error( $actual ) ) {
@@ -89,8 +89,8 @@ final class Harness {
 	}
 
 	/**
-	 * Runs WP-CLI on the test site; answers exit status, STDOUT and STDERR. With `meanwhile`
-	 * in the options that is called with the process id once STDERR or STDOUT holds the text `after`.
+	 * Runs WP-CLI on the test site; returns exit status, STDOUT and STDERR. The option `meanwhile`
+	 * is called with the process id once STDERR or STDOUT contains the text of the option `after`.
 	 */
 	public function wp( array $arguments, array $environment = [], array $options = [] ): array {
 		$command = array_merge(
@@ -122,7 +122,7 @@ final class Harness {
 			}
 		}
 		$code = proc_close( $process );
-		// Once its status was asked for, only that knows how it ended.
+		// The first proc_get_status() after the end reaps the process, and only its result has the exit status.
 		if ( isset( $state ) && ! $state['running'] ) {
 			$code = $state['exitcode'];
 		}
@@ -132,8 +132,8 @@ final class Harness {
 	}
 
 	/**
-	 * The process of the agent `told <token>`, once it can be woken: in a sandbox or not, it is a process
-	 * of this host. Until then nobody but the end of its time ends it, however slow this machine is.
+	 * Waits for the agent `told <token>` to catch its signal; returns its process id. Also in a sandbox it is
+	 * a process of this host. Before the signal only the deadline of its run ends it, also on a slow machine.
 	 */
 	public function waiting( string $token ): int {
 		set_error_handler( static fn(): bool => true );
@@ -143,7 +143,7 @@ final class Harness {
 					if ( ! str_ends_with( (string) file_get_contents( "$process/cmdline" ), "agent.php\0told\0$token\0" ) ) {
 						continue;
 					}
-					// The signals that it catches: SIGUSR1 is the tenth.
+					// SIGUSR1 is signal 10, so bit 9 of the mask of caught signals.
 					if ( preg_match( '/^SigCgt:\s*[0-9a-f]+([0-9a-f]{4})$/m', (string) file_get_contents( "$process/status" ), $caught ) && hexdec( $caught[1] ) & 0x200 ) {
 						return (int) basename( $process );
 					}
@@ -155,7 +155,7 @@ final class Harness {
 		throw new Failed( "no agent waits for $token" );
 	}
 
-	/** Lets the agent `told <token>` go on. */
+	/** Sends SIGUSR1 to the agent `told <token>`, which then continues. */
 	public function wake( string $token ): void {
 		$this->true( posix_kill( $this->waiting( $token ), SIGUSR1 ), "the agent $token cannot be woken" );
 	}
@@ -179,7 +179,7 @@ final class Harness {
 		return wp_get_ability( 'wp-codebox/' . $name )->execute( $input );
 	}
 
-	/** The files of the sample plugin as they ship, and a run of the test's agent on them. */
+	/** Restores the files of the sample plugin and runs the test agent on them; returns the run. */
 	public function made( string $what = 'fix', array $more = [] ): array {
 		foreach ( [ 'sample.php', 'inc/more.php' ] as $file ) {
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $file, WP_PLUGIN_DIR . '/sample/' . $file );
@@ -189,7 +189,7 @@ final class Harness {
 		return $this->ok( $this->ability( 'run-agent-task', $more + [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php ' . $what ] ) );
 	}
 
-	/** Runs a test with these example host plugins, in this order, instead of the usual one. */
+	/** Runs a body with these example host plugins, in this order, instead of the default one. */
 	public function hosts( array $plugins, callable $body ): mixed {
 		global $wp_filter;
 		$hooks = array_flip( [ 'wp_codebox_apply_approved_artifact', 'wp_codebox_stage_pending_apply_artifact', 'wp_codebox_review_artifact_decision' ] );
@@ -212,7 +212,7 @@ final class Harness {
 		}
 	}
 
-	/** Runs a test with a filter. */
+	/** Runs a body with a filter. */
 	public function filtered( string $hook, callable $filter, callable $body, int $accepted = 3 ): mixed {
 		add_filter( $hook, $filter, 20, $accepted );
 		try {
@@ -222,12 +222,12 @@ final class Harness {
 		}
 	}
 
-	/** The newest audit records of this site, oldest first. */
+	/** Returns the newest audit records of this site, oldest first. */
 	public function audited( int $count = 1 ): array {
 		return \WPCodebox\Native\Artifacts::auditRecords( ( new \WPCodebox\Host\Site( new \WPCodebox\Host\InstalledCode() ) )->id(), -$count, $count )['records'];
 	}
 
-	/** Changes the patch of a bundle behind everybody's back. */
+	/** Changes the patch in a stored bundle, so that its verification fails. */
 	public function tamper( array $made ): void {
 		file_put_contents( $made['paths']['patch'], str_replace( 'hello', 'hacked', (string) file_get_contents( $made['paths']['patch'] ) ) );
 	}

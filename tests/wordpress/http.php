@@ -1,6 +1,6 @@
 <?php
 /**
- * The test site and a scripted model over real HTTP, on loopback, for as long as a test takes.
+ * Serves the test site and a scripted model over real HTTP on loopback during a test.
  *
  * @package WPCodebox
  */
@@ -14,18 +14,18 @@ final class Http {
 	/** Key of the scripted model. */
 	public const KEY = 'example-key-0123456789abcdef';
 
-	/** Processes that were started. */
+	/** Started processes. */
 	private array $processes = [];
 
 	/** @param Harness $t Runner. */
 	public function __construct( private readonly Harness $t ) {}
 
-	/** The site under PHP's own server; answers its port. */
+	/** Serves the site with PHP's built-in server; returns its port. */
 	public function site( array $environment = [ 'WP_ENVIRONMENT_TYPE' => 'local' ] ): int {
 		return $this->serve( $this->t->php_flags, [ '-t', rtrim( ABSPATH, '/' ) ], $environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ] );
 	}
 
-	/** The model server of the tests with these scripts; answers address and log file. */
+	/** Starts the model server of the tests with these scripts; returns its address and log file. */
 	public function model( array $scripts ): array {
 		$directory = getenv( 'TEST_WORK' ) . '/model-' . bin2hex( random_bytes( 4 ) );
 		mkdir( $directory . '/scripts', 0755, true );
@@ -37,12 +37,12 @@ final class Http {
 		return [ 'http://localhost:' . trim( (string) file_get_contents( "$directory/port" ) ), "$directory/log" ];
 	}
 
-	/** A provider that answers with what it was sent, or misbehaves as its path says; answers its address. */
+	/** Starts a provider that returns the received request or misbehaves as its path says; returns its address. */
 	public function provider(): string {
 		return 'http://localhost:' . $this->serve( [ '-n' ], [ getenv( 'TEST_FIXTURES' ) . '/provider.php' ], [] );
 	}
 
-	/** One request to an ability; answers status and document. */
+	/** Sends one request to an ability; returns status and document. */
 	public function ability( int $port, string $name, array $input, array $options = [] ): array {
 		$headers = [ 'Host: localhost', 'Content-Type: application/json', 'Connection: close' ];
 		if ( isset( $options['password'] ) ) {
@@ -64,7 +64,7 @@ final class Http {
 		return [ (int) ( $status[1] ?? 0 ), json_decode( $body, true ) ?? [ 'text' => $body ] ];
 	}
 
-	/** Cookie and nonce of a session of a user, as headers. */
+	/** Returns cookie and nonce of a new session of a user, as headers. */
 	public function session( int $user ): array {
 		$until                       = time() + 600;
 		$token                       = \WP_Session_Tokens::get_instance( $user )->create( $until );
@@ -77,7 +77,7 @@ final class Http {
 		return [ 'Cookie: ' . LOGGED_IN_COOKIE . '=' . rawurlencode( $cookie ), 'X-WP-Nonce: ' . $nonce ];
 	}
 
-	/** Ends what was started. */
+	/** Stops the started processes. */
 	public function close(): void {
 		foreach ( $this->processes as $process ) {
 			proc_terminate( $process, 15 );
@@ -86,7 +86,7 @@ final class Http {
 		$this->processes = [];
 	}
 
-	/** PHP's own server; answers its port. The kernel chooses it: one that was free before could be somebody else's by then. */
+	/** Starts PHP's built-in server; returns its port, which the kernel chooses: another process could take a port picked in advance. */
 	private function serve( array $flags, array $more, array $environment ): int {
 		$log  = getenv( 'TEST_WORK' ) . '/served-' . bin2hex( random_bytes( 4 ) ) . '.log';
 		$port = 0;
@@ -101,7 +101,7 @@ final class Http {
 		return $port;
 	}
 
-	/** What the servers said. */
+	/** Returns the output of the servers. */
 	public function said(): string {
 		return implode( '', array_map( 'file_get_contents', glob( getenv( 'TEST_WORK' ) . '/served*.log' ) ) );
 	}

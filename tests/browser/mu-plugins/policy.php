@@ -1,8 +1,8 @@
 <?php
 /**
- * A strict content security policy on the admin screen, as a host might have it: scripts only
- * from the site or with the nonce of this answer. WordPress prints some scripts of its own
- * without one; what they lose is core's. Sinks that turn text into markup or code are reported.
+ * A strict content security policy on the admin screen, as a host might set it: scripts only
+ * from the site or with the nonce of this response. WordPress core prints some scripts without
+ * a nonce, and these are blocked. Sinks that turn text into markup or code are reported.
  */
 
 declare(strict_types=1);
@@ -11,7 +11,7 @@ if ( ! is_admin() || 'wp-codebox' !== ( $_GET['page'] ?? '' ) ) {
 	return;
 }
 $nonce = bin2hex( random_bytes( 12 ) );
-// After core's own header of the same name, and beside it.
+// Sent after core's header of the same name and in addition to it.
 add_action(
 	'admin_init',
 	static function () use ( $nonce ): void {

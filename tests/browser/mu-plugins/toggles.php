@@ -1,11 +1,11 @@
 <?php
 /**
- * Lets the suite change the site from one request to the next.
+ * Lets the suite change the behavior of the site between two requests.
  */
 
 declare(strict_types=1);
 
-// It moves the cursor 200 ms after the page came, also while a test fills the other field.
+// The script of the login page moves the focus 200 ms after loading, also while a test fills the other field.
 add_filter( 'enable_login_autofocus', '__return_false' );
 
 $codebox_toggles = (array) json_decode( (string) @file_get_contents( getenv( 'TMPDIR' ) . '/toggles.json' ), true );

@@ -1,6 +1,6 @@
 <?php
 /**
- * The ability surface: what is registered, and who may use it.
+ * Registered abilities, their schemas and the users who may call them.
  */
 
 declare(strict_types=1);
@@ -47,12 +47,12 @@ return static function ( Harness $t ): void {
 				$t->same( true, $meta['show_in_rest'] );
 				$t->same( false, $ability->get_input_schema()['additionalProperties'] );
 				$t->same( [], $ability->get_input_schema()['default'] );
-				$t->true( '' !== $ability->get_label() && '' !== $ability->get_description() && [] !== $ability->get_output_schema(), 'something is empty' );
+				$t->true( '' !== $ability->get_label() && '' !== $ability->get_description() && [] !== $ability->get_output_schema(), 'label, description or output schema is empty' );
 			}
 		}
 	);
 	$t->test(
-		'lists take page and per_page, logs after and per_page',
+		'list abilities take page and per_page; log abilities take after and per_page',
 		static function () use ( $t, $annotations ): void {
 			$found = [];
 			foreach ( array_keys( $annotations ) as $name ) {
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( array_keys( $annotations ) as $name ) {
 		$t->test(
-			"$name: administrator may, editor and anonymous may not",
+			"$name is allowed for an administrator and denied for an editor and an anonymous visitor",
 			static function () use ( $t, $name ): void {
 				$ability = wp_get_ability( $name );
 				foreach ( [ 'administrator' => true, 'editor' => false, 'nobody' => false ] as $role => $expected ) {
@@ -108,7 +108,7 @@ return static function ( Harness $t ): void {
 		'execute-browser-provider-request' => [ 'operation' => 'wp_codebox_browser_provider_operation_required', 'request' => 'wp_codebox_browser_provider_request_required', 'inherit' => 'wp_codebox_browser_provider_connector_required' ],
 	];
 	$t->test(
-		'schemas name the fields an ability needs, and one that is missing has its own code',
+		'schemas list the required fields, and a missing required field returns its own error code',
 		static function () use ( $t, $annotations, $required ): void {
 			$made   = $t->made();
 			$values = [
@@ -145,7 +145,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what is wrong besides a missing field, or is another plugin\'s refusal, stays core\'s error',
+		'other invalid input gets the error of WordPress core, and the error of another plugin passes through',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$t->same( 'ability_invalid_input', $t->ability( 'get-artifact', [ 'no_such_field' => 1 ] )->get_error_code() );
@@ -156,11 +156,11 @@ return static function ( Harness $t ): void {
 			remove_filter( 'wp_ability_validate_input', $other, 1 );
 			$t->same( 'other_plugin', $refused->get_error_code() );
 			$theirs = new WP_Error( 'ability_invalid_input', 'no' );
-			$t->same( $theirs, apply_filters( 'wp_ability_validate_input', $theirs, [], 'core/get-site-info' ), 'an ability that is not ours' );
+			$t->same( $theirs, apply_filters( 'wp_ability_validate_input', $theirs, [], 'core/get-site-info' ), 'an error of an ability of another plugin changed' );
 		}
 	);
 	$t->test(
-		'the filter can narrow and cannot widen',
+		'the capability filter can deny access and cannot grant it',
 		static function () use ( $t ): void {
 			$seen   = [];
 			$answer = static function ( mixed $return ) use ( &$seen ): Closure {
@@ -176,7 +176,7 @@ return static function ( Harness $t ): void {
 				$t->as( 'administrator' );
 				$t->same( $expected, $run->check_permissions( [] ), var_export( $return, true ) );
 				$t->as( 'editor' );
-				$t->same( false, $run->check_permissions( [] ), 'an editor was let in' );
+				$t->same( false, $run->check_permissions( [] ), 'an editor was allowed' );
 				remove_filter( 'wp_codebox_can_run_agent_task', $filter, 10 );
 			}
 			$t->same( [ true, 'wp_codebox_run', 1 ], $seen[0] );
@@ -184,7 +184,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'core maps the capabilities, so a site can grant them one by one',
+		'a site can grant single capabilities through the map_meta_cap filter',
 		static function () use ( $t ): void {
 			$editor = get_user_by( 'login', 'editor' );
 			$grant  = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
@@ -196,24 +196,24 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a role that holds a capability may use it only where the site maps it to itself',
+		'a role with a plugin capability may use it only when map_meta_cap maps the capability to itself',
 		static function () use ( $t ): void {
 			$may = static fn(): array => array_map( static fn( string $name ): bool => wp_get_ability( 'wp-codebox/' . $name )->check_permissions( [] ), [ 'list-artifacts', 'run-agent-task', 'apply-approved-artifact' ] );
 			$map = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ $cap ] : $caps;
 			get_role( 'editor' )->add_cap( 'wp_codebox_review' );
 			clean_user_cache( get_user_by( 'login', 'editor' ) );
 			$t->as( 'editor' );
-			$t->same( [ false, false, false ], $may(), 'the role alone counts for nothing' );
+			$t->same( [ false, false, false ], $may(), 'the capability of the role alone allows nothing' );
 			add_filter( 'map_meta_cap', $map, 20, 2 );
 			$t->same( [ true, false, false ], $may() );
 			get_role( 'editor' )->remove_cap( 'wp_codebox_review' );
 			clean_user_cache( get_user_by( 'login', 'editor' ) );
 			$t->as( 'nobody' );
 			$t->as( 'editor' );
-			$t->same( [ false, false, false ], $may(), 'the mapping alone counts for nothing' );
+			$t->same( [ false, false, false ], $may(), 'the map_meta_cap mapping alone allows nothing' );
 			$has = static fn( array $all ): array => [ 'wp_codebox_review' => true ] + $all;
 			add_filter( 'user_has_cap', $has );
-			$t->same( [ true, false, false ], $may(), 'user_has_cap works as well' );
+			$t->same( [ true, false, false ], $may(), 'user_has_cap can grant the mapped capability' );
 			remove_filter( 'user_has_cap', $has );
 			remove_filter( 'map_meta_cap', $map, 20 );
 		}

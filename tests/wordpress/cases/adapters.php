@@ -1,6 +1,6 @@
 <?php
 /**
- * What happens when the host plugin is missing, wrong or breaks off.
+ * Applies with a missing, invalid or throwing apply adapter.
  */
 
 declare(strict_types=1);
@@ -29,7 +29,7 @@ return static function ( Harness $t ): void {
 		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
 	};
 	$last = static fn(): array => Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), -1 )['records'][0];
-	// Calls apply with another adapter than the example host plugin.
+	// Applies a change with the given adapter instead of the example host plugin.
 	$with = static function ( ?callable $adapter ) use ( $t, $run, $file ): mixed {
 		global $wp_filter;
 		$kept = $wp_filter['wp_codebox_apply_approved_artifact'];
@@ -44,14 +44,14 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'no adapter: closed, and audited',
+		'an apply without an adapter is refused and written to the audit log',
 		static function () use ( $t, $with, $last ): void {
 			$t->error( 'wp_codebox_apply_adapter_missing', 501, $with( null ) );
 			$t->same( [ 'apply', 'failure', 'wp_codebox_apply_adapter_missing', 'admin' ], [ $last()['event'], $last()['status'], $last()['error']['code'], $last()['requester']['login'] ] );
 		}
 	);
 	$t->test(
-		'a site that forbids changes of its files is asked before any adapter',
+		'a site that disallows file modifications refuses an apply before any adapter is called',
 		static function () use ( $t, $with, $run, $good, $last, $file ): void {
 			$asked   = [];
 			$called  = 0;
@@ -85,11 +85,11 @@ return static function ( Harness $t ): void {
 				$t->same( $status, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', "--exec=define( $constant );" ] )[0], $constant );
 			}
 			$open = "--exec=define( 'DISALLOW_FILE_EDIT', true ); WP_CLI::add_wp_hook( 'file_mod_allowed', static fn( bool \$allowed, string \$context ): bool => \$allowed || 'wp_codebox_apply' === \$context, 10, 2 );";
-			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', $open ] )[0], 'an adapter that writes elsewhere opens it' );
+			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', $open ] )[0], 'file_mod_allowed can allow an apply despite DISALLOW_FILE_EDIT' );
 		}
 	);
 	$t->test(
-		'an adapter that answers well (positive control)',
+		'a valid adapter result is returned and recorded as a success (positive control)',
 		static function () use ( $t, $with, $good, $last ): void {
 			$t->same( $good, $t->ok( $with( static fn(): array => $good ) )['result'] );
 			$t->same( [ 'apply', 'success', 'test' ], [ $last()['event'], $last()['status'], $last()['adapter'] ] );
@@ -97,7 +97,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter that answers badly',
+		'an invalid adapter result is refused and recorded as a failure',
 		static function () use ( $t, $with, $good, $last ): void {
 			foreach ( [ true, 'done', [], [ 'audit_reference' => '' ] + $good, [ 'applied_files' => [ '/etc/passwd' ] ] + $good ] as $bad ) {
 				$t->error( 'wp_codebox_apply_result_invalid', 502, $with( static fn(): mixed => $bad ) );
@@ -106,32 +106,32 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter\'s own error passes through with its status',
+		'an error returned by an adapter passes through with its code and status',
 		static function () use ( $t, $with, $last ): void {
 			$t->error( 'host_says_no', 423, $with( static fn(): WP_Error => new WP_Error( 'host_says_no', 'Locked.', [ 'status' => 423 ] ) ) );
 			$t->same( 'host_says_no', $last()['error']['code'] );
 		}
 	);
 	$t->test(
-		'an adapter that throws',
+		'an adapter that throws is refused as an invalid result, without the text of the exception',
 		static function () use ( $t, $with, $last ): void {
 			$log    = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
 			$answer = $with( static fn() => throw new LogicException( 'secret path' ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer );
-			$t->true( ! str_contains( $answer->get_error_message() . json_encode( $answer->get_error_data() ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( $answer->get_error_message() . json_encode( $answer->get_error_data() ), 'secret path' ), 'the text of the exception is in the answer' );
 			$t->same( 'failure', $last()['status'] );
 		}
 	);
 	$t->test(
-		'an adapter that says failed makes the answer a failure',
+		'an adapter result with status failed makes the apply a failure',
 		static function () use ( $t, $with, $good, $last ): void {
 			$answer = $t->ok( $with( static fn(): array => [ 'status' => 'failed', 'applied_files' => [] ] + $good ) );
 			$t->same( [ false, 'failure' ], [ $answer['success'], $last()['status'] ] );
 		}
 	);
 	$t->test(
-		'the example host plugin refuses what it does not know',
+		'the example host plugin refuses unknown targets, altered patches and patches that do not fit',
 		static function () use ( $t, $run, $file ): void {
 			$made    = $run();
 			$payload = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] ) )['payload'];

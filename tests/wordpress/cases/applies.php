@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 	$lines  = static fn(): int => count( Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), 0, 1000 )['records'] );
 
 	$t->test(
-		'preflight shows what an apply would hand over and writes nothing',
+		'preflight returns the payload of an apply and writes nothing',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made   = $run();
 			$before = $lines();
@@ -38,11 +38,11 @@ return static function ( Harness $t ): void {
 			$t->same( hash( 'sha256', $flight['payload']['patch'] ), $flight['patch_sha256'] );
 			$t->same( [ $target . 'sample.php' ], array_column( $flight['changed_files'], 'path' ) );
 			$t->contains( "'helo'", (string) file_get_contents( $plugin . 'sample.php' ) );
-			$t->same( $before, $lines(), 'a preflight is no decision' );
+			$t->same( $before, $lines(), 'a preflight writes no audit record' );
 		}
 	);
 	$t->test(
-		'one of two files is applied, and both steps are in the audit log',
+		'applying one of two files changes only that file and writes two audit records',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made   = $run();
 			$seen   = null;
@@ -67,23 +67,23 @@ return static function ( Harness $t ): void {
 			$t->same( [ true, 'admin' ], [ $seen['approver_claimed'], $seen['requester']['login'] ] );
 			$t->same( [ [ 'Jo Reviewer', true ], [ 'Jo Reviewer', true ] ], array_map( static fn( array $line ): array => [ $line['approver'], $line['approver_claimed'] ], $t->audited( 2 ) ) );
 			$t->same( "approver,who\n\"Jo Reviewer (claimed)\",admin\n", $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=csv', '--fields=approver,who' ] )[1] );
-			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'the payload contains a path of the host' );
 			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
 		}
 	);
 	$t->test(
-		'the rest of a bundle can be applied later, the same file not twice',
+		'files not applied yet can be applied later, and an applied file conflicts',
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] ) );
-			$t->same( [ 'admin', false ], [ $t->audited()[0]['approver']['login'], $t->audited()[0]['approver_claimed'] ], 'without an approver it is who asks' );
+			$t->same( [ 'admin', false ], [ $t->audited()[0]['approver']['login'], $t->audited()[0]['approver_claimed'] ], 'without an approver the current user is recorded' );
 			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php', $target . 'inc/more.php' ] ] ) );
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'inc/more.php' ] ] ) );
 			$t->contains( "'more'", (string) file_get_contents( $plugin . 'inc/more.php' ) );
 		}
 	);
 	$t->test(
-		'refusals: files, id, review, target; each in the audit log',
+		'an apply with wrong files, id, manifest digest or target is refused and written to the audit log',
 		static function () use ( $t, $run, $target, $plugin, $lines ): void {
 			$made  = $run();
 			$id    = $made['run']['run_id'];
@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the change of a plugin that is gone conflicts',
+		'an apply conflicts when the plugin it changes is no longer installed',
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			rename( rtrim( $plugin, '/' ), WP_PLUGIN_DIR . '/../sample-away' );
@@ -144,14 +144,14 @@ return static function ( Harness $t ): void {
 			$flight = $t->ok( $t->ability( 'apply-artifact-preflight', $in ) );
 			$patch  = $flight['payload']['patch'] ?? base64_decode( $flight['payload']['patch_base64'] );
 			$t->same( $flight['patch_sha256'], hash( 'sha256', $patch ) );
-			$t->true( false !== json_encode( $flight ), 'the preflight is no JSON' );
+			$t->true( false !== json_encode( $flight ), 'the preflight cannot be encoded as JSON' );
 			$t->ok( $t->ability( 'apply-approved-artifact', $in ) );
 			$t->same( "caf\xe9\n", (string) file_get_contents( $plugin . 'latin1.txt' ) );
 			unlink( $plugin . 'latin1.txt' );
 		}
 	);
 	$t->test(
-		'a change made elsewhere needs a directory inside what the caller may touch',
+		'a change of code that is not installed needs an apply target that the caller may write',
 		static function () use ( $t, $reset ): void {
 			$reset();
 			$theme = get_theme_root() . '/twentytwentyfive';
@@ -164,7 +164,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ ABSPATH, '/', WP_CONTENT_DIR, getenv( 'TEST_WORK' ) . '/outside' ] as $denied ) {
 				$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $denied ] ] ) );
 			}
-			// The operator is not bound to plugins and themes, but to the deny list.
+			// The operator may use directories outside plugins and themes, but none of the deny list.
 			$copy = getenv( 'TEST_WORK' ) . '/target-copy';
 			wp_mkdir_p( $copy . '/inc' );
 			foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
@@ -174,7 +174,7 @@ return static function ( Harness $t ): void {
 				[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $out ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] );
 				$t->same( $status, $code, $err );
 			}
-			// What it was made from is no installed code, so only the operator may send it there.
+			// The source of the change is no installed code, so only the operator may name another target.
 			foreach ( [ [ 'directory' => $theme ], [ 'directory' => WP_PLUGIN_DIR . '/sample' ], [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] as $named ) {
 				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => $named ] ) );
 			}
@@ -183,7 +183,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a reviewed change goes to the code that it was made from',
+		'a user can apply a change only to the code it was made from',
 		static function () use ( $t, $reset, $plugin ): void {
 			$reset();
 			$t->as( 'administrator' );
@@ -192,7 +192,7 @@ return static function ( Harness $t ): void {
 				'approved_files' => [ $mount['target'] . '/latin1.txt' ],
 			];
 			$into = static fn( string $directory ): array => [ 'apply_target' => [ 'directory' => $directory ] ];
-			// An added file fits anywhere, and the caller claims that it was made from another plugin.
+			// An added file applies in any directory, and the metadata claims another plugin as its origin.
 			$in = $run( [ 'target' => '/workspace/code', 'metadata' => [ 'origin' => [ 'kind' => 'plugin', 'slug' => 'host-plugin' ], 'note' => 'kept' ] ] );
 			foreach ( [ 'apply-artifact-preflight', 'apply-approved-artifact', 'stage-artifact-apply' ] as $name ) {
 				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( $name, $in + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
@@ -202,7 +202,7 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'review-artifact', $in + [ 'action' => 'approve' ] + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
 			$t->same( false, file_exists( WP_PLUGIN_DIR . '/host-plugin/latin1.txt' ) );
 
-			// Mounted in the place of another plugin, and this plugin in its own.
+			// The sample mounted at the path of another plugin, and at the path of WP Codebox itself.
 			$other = $run( [ 'target' => '/wordpress/wp-content/plugins/host-plugin' ] );
 			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $other ) );
 			$own = $run( [ 'target' => '/wordpress/wp-content/plugins/wp-codebox' ] );
@@ -213,7 +213,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ [ '/workspace/code' => realpath( WP_PLUGIN_DIR . '/sample' ) ], false ], [ $flight['targets'], $flight['payload']['target_differs'] ] );
 			[ , $shown ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $in['artifact_id'], '--all', '--apply-target=' . wp_json_encode( [ 'directory' => WP_PLUGIN_DIR . '/host-plugin' ] ), '--format=json' ] );
 			$shown = json_decode( $shown, true );
-			$t->same( [ true, 64 ], [ $shown['payload']['target_differs'], strlen( $shown['approval'] ) ], 'the operator may, by name' );
+			$t->same( [ true, 64 ], [ $shown['payload']['target_differs'], strlen( $shown['approval'] ) ], 'the operator may name another target' );
 			$t->error( 'wp_codebox_artifact_changed', 409, $t->ability( 'apply-approved-artifact', [ 'approval' => $shown['approval'] ] + $right ) );
 			$done = $t->ok( $t->ability( 'review-artifact', [ 'action' => 'approve', 'approval' => $flight['approval'] ] + $right ) );
 			$t->same( [ $flight['targets'], $flight['targets'] ], [ $done['decision']['targets'], $t->audited()[0]['targets'] ] );

@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a bundle is listed, read and verified, by either id or a prefix',
+		'a bundle can be listed, read by run id or prefix, and verified',
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			$id   = $made['run']['run_id'];
@@ -35,19 +35,19 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'pages',
+		'list-artifacts returns different bundles on different pages',
 		static function () use ( $t, $run ): void {
 			$run();
 			$run();
 			$one = $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 1 ] ) );
 			$two = $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 1, 'page' => 2 ] ) );
 			$t->same( [ 1, 1 ], [ count( $one['artifacts'] ), count( $two['artifacts'] ) ] );
-			$t->true( $one['artifacts'][0]['run_id'] !== $two['artifacts'][0]['run_id'] && $one['total'] >= 2, 'the pages are the same' );
+			$t->true( $one['artifacts'][0]['run_id'] !== $two['artifacts'][0]['run_id'] && $one['total'] >= 2, 'both pages list the same bundle' );
 			$t->same( [], $t->ok( $t->ability( 'list-artifacts', [ 'page' => 100000 ] ) )['artifacts'] );
 		}
 	);
 	$t->test(
-		'two equal changes share an artifact id, and the id alone is refused',
+		'two bundles with equal changes share an artifact id, and a request by that id is ambiguous',
 		static function () use ( $t, $run ): void {
 			[ $a, $b ] = [ $run(), $run() ];
 			$t->same( $a['artifact_id'], $b['artifact_id'] );
@@ -56,7 +56,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'get-artifact', 'inspect-artifact', 'discard-artifact' ] as $name ) {
 		$t->test(
-			"$name: no id, and an unknown id",
+			"$name without an id or with an unknown id is refused",
 			static function () use ( $t, $name ): void {
 				$t->as( 'administrator' );
 				foreach ( [ null, [], [ 'artifact_id' => '' ], [ 'artifact_id' => ' ' ] ] as $input ) {
@@ -69,7 +69,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'a tampered bundle is shown as tampered, and can be discarded',
+		'a tampered bundle fails verification and can be discarded',
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			$id   = [ 'artifact_id' => $made['run']['run_id'] ];
@@ -88,7 +88,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $run ): void {
 			$made = $run();
 			file_put_contents( $made['artifacts'] . '/manifest.json', '{' );
-			// Without a date it stands last, and other cases leave many.
+			// A bundle without a date is listed last, and other cases leave many bundles.
 			$rows = [];
 			for ( $page = 1; ! isset( $rows[ $made['run']['run_id'] ] ) && $page < 100; $page++ ) {
 				$rows = array_column( $t->ok( $t->ability( 'list-artifacts', [ 'page' => $page ] ) )['artifacts'], null, 'run_id' );

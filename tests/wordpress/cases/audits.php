@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'audit: newest without a cursor, and pages with one',
+		'audit: the list returns the newest records without a cursor and pages with one',
 		static function () use ( $t, $list ): void {
 			$made = $t->made( 'nothing' );
 			for ( $i = 0; $i < 3; $i++ ) {
@@ -36,7 +36,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: every record is what the schema says, holds no patch, and names who asked',
+		'audit: every record matches its schema, and no record contains a patch',
 		static function () use ( $t, $list ): void {
 			$t->as( 'administrator' );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
@@ -49,7 +49,7 @@ return static function ( Harness $t ): void {
 			}
 			$t->true( ! str_contains( (string) json_encode( $page ), 'diff --git' ), 'the log holds a patch' );
 			if ( count( $page['records'] ) > 100 ) {
-				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'an event never happened' );
+				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'no record has this event' );
 			}
 		}
 	);
@@ -78,11 +78,11 @@ return static function ( Harness $t ): void {
 			$t->contains( 'Deutsch: The run cannot be repeated here; missing: Deutsch: the mount ', $translated[0] );
 			$t->contains( '(Deutsch: The directory named for ', $translated[0] );
 			$t->same( $english[0], $translated[1] );
-			$t->same( $english, $failed(), 'nothing of the other language is left' );
+			$t->same( $english, $failed(), 'the translated text is in a later answer' );
 		}
 	);
 	$t->test(
-		'audit: a page is small unless the whole records are asked for',
+		'audit: the list omits large fields unless full records are requested',
 		static function () use ( $t, $list ): void {
 			$made  = $t->made();
 			$paths = array_column( $made['changed_files'], 'path' );
@@ -92,7 +92,7 @@ return static function ( Harness $t ): void {
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'approve', 'approved_files' => $paths ] ) );
 			$small = $t->ok( $list() );
 			$t->same( 20, count( $small['records'] ) );
-			$t->true( $small['total'] >= 25 && $small['chain']['valid'], 'the whole chain is checked' );
+			$t->true( $small['total'] >= 25 && $small['chain']['valid'], 'the hash chain was not checked completely' );
 			$full  = $t->ok( $list( [ 'full' => true ] ) );
 			$large = [];
 			foreach ( $full['records'] as $index => $record ) {
@@ -101,14 +101,14 @@ return static function ( Harness $t ): void {
 				$t->same( [ count( $paths ), $record['hash'] ], [ $small['records'][ $index ]['approved_count'] ?? null, $small['records'][ $index ]['hash'] ] );
 				$t->same( [], array_intersect( [ 'approved_files', 'targets', 'result', 'mounts' ], array_keys( $small['records'][ $index ] ) ) );
 			}
-			$t->same( [], array_diff( [ 'approved_files', 'targets', 'result' ], $large ), 'large fields that no record had' );
-			$t->same( $small, $t->ok( $list( [ 'after' => $small['records'][0]['seq'] - 1 ] ) ), 'the same page by its cursor' );
+			$t->same( [], array_diff( [ 'approved_files', 'targets', 'result' ], $large ), 'no full record has these large fields' );
+			$t->same( $small, $t->ok( $list( [ 'after' => $small['records'][0]['seq'] - 1 ] ) ), 'a request by cursor returns another page' );
 			$rows = static fn( string ...$flags ): array => json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=json', ...$flags ] )[1], true )['records'];
 			$t->same( [ $small['records'][19], $full['records'][19] ], [ ...$rows(), ...$rows( '--full' ) ] );
 		}
 	);
 	$t->test(
-		'audit: a broken chain is said, in the answer, in words and by the exit status',
+		'audit: a broken hash chain is reported in the answer, on STDERR and by exit status 1',
 		static function () use ( $t, $list, $log ): void {
 			$made = $t->made( 'nothing' );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'reason' => 'as it was' ] ) );
@@ -135,15 +135,15 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'audit: records removed from the end show, also when the log and its anchor are removed together',
+		'audit: removed trailing records are detected, also when log and anchor file are removed together',
 		static function () use ( $t, $list, $log ): void {
-			// As on a site whose first records these are.
+			// Without the anchor option, as on a site without earlier records.
 			delete_option( 'wp_codebox_audit_anchor' );
 			$made = $t->made( 'nothing' );
 			for ( $i = 0; $i < 2; $i++ ) {
 				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
 			}
-			$t->same( [ true, false ], [ [] !== get_option( 'wp_codebox_audit_anchor', [] ), isset( wp_load_alloptions( true )['wp_codebox_audit_anchor'] ) ], 'the option is there and not loaded with every page' );
+			$t->same( [ true, false ], [ [] !== get_option( 'wp_codebox_audit_anchor', [] ), isset( wp_load_alloptions( true )['wp_codebox_audit_anchor'] ) ], 'the anchor option exists and is not autoloaded' );
 			$path   = $log();
 			$anchor = dirname( $path, 3 ) . '/anchors/' . basename( dirname( $path ) ) . '.json';
 			$good   = (string) file_get_contents( $path );
@@ -171,11 +171,11 @@ return static function ( Harness $t ): void {
 				rename( "$path.aside", $path );
 				rename( "$anchor.aside", $anchor );
 			}
-			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'the files are back' );
+			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'the restored files verify' );
 		}
 	);
 	$t->test(
-		'audit: the commands',
+		'audit: the WP-CLI commands page through records, check flags and enforce capabilities',
 		static function () use ( $t ): void {
 			$made = $t->made( 'nothing' );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );

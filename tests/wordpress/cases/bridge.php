@@ -1,6 +1,6 @@
 <?php
 /**
- * The built-in bridge: what its policy must be, which addresses it takes, what travels and what comes back.
+ * The built-in bridge: its policy, allowed addresses, sent requests and returned responses.
  */
 
 declare(strict_types=1);
@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 		],
 		'test-provider'
 	);
-	/** Code of the failure, or what was answered. */
+	/** Returns the code of the failure, or the answer. */
 	$code = static function ( callable $body ): mixed {
 		try {
 			return $body();
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 			return str_replace( 'wp_codebox_browser_provider_bridge_', '', $failure->error_code );
 		}
 	};
-	/** One request through ability, filter and bridge. */
+	/** Sends one request through ability, filter and bridge. */
 	$send = static function ( mixed $policy, array $request, array $more = [] ) use ( $t, $key ): mixed {
 		$t->as( 'administrator' );
 		$resolvers = static fn(): array => [
@@ -65,14 +65,14 @@ return static function ( Harness $t ): void {
 			'credential' => 'TEST_AI_KEY',
 		],
 	];
-	/** What the provider says that it was sent. */
+	/** Returns the request as the provider received it. */
 	$sent = static function ( mixed $answer ) use ( $t ): array {
 		$t->same( [ true, 200 ], [ $t->ok( $answer )['success'], $answer['response']['http']['status'] ], (string) json_encode( $answer ) );
 		return json_decode( $answer['response']['http']['body'], true );
 	};
 
 	$t->test(
-		'an address is allowed below a base address in every spelling, and nowhere else in any',
+		'an address is accepted in every spelling below a base address and refused in every spelling elsewhere',
 		static function () use ( $t, $read, $code ): void {
 			foreach ( [
 				'https://api.example.org/v1'                    => 'https://api.example.org/v1',
@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a policy that is not whole lets nothing through',
+		'a bridge policy that is incomplete or invalid refuses every request',
 		static function () use ( $t, $read, $code, $send ): void {
 			foreach ( [
 				[ 'base_url_missing', [ 'allowed_base_urls' => [] ] ],
@@ -131,7 +131,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the credential is put in here, what the sandbox sends as one is dropped, and what comes back is clean',
+		'the bridge adds the credential, drops authentication headers of the sandbox and redacts the response',
 		static function () use ( $t, $http, $send, $with, $sent, $key ): void {
 			$base = $http->provider();
 			try {
@@ -159,23 +159,23 @@ return static function ( Harness $t ): void {
 				$seen   = $sent( $answer );
 				$t->same( [ 'PUT', '/v1/chat?x=1', '{"max_tokens":5,"empty":{},"f":1.0}', 'application/json', '2023-06-01', '5', parse_url( $base, PHP_URL_HOST ) . ':' . parse_url( $base, PHP_URL_PORT ) ], [ $seen['method'], $seen['uri'], $seen['body'], $seen['headers']['CONTENT_TYPE'], $seen['headers']['HTTP_ANTHROPIC_VERSION'], $seen['headers']['HTTP_X_NUMBER'], $seen['headers']['HTTP_HOST'] ] );
 				$t->true( ! str_contains( (string) json_encode( $seen ), 'forged' ) && ! isset( $seen['headers']['HTTP_X_FORWARDED_FOR'] ), 'a header of the sandbox travelled: ' . json_encode( $seen ) );
-				$t->same( 'WP-Codebox/' . \WPCodebox\VERSION, $seen['headers']['HTTP_USER_AGENT'], 'nothing of this site' );
-				// The provider echoed the key; it was sent, and it is not in the answer.
+				$t->same( 'WP-Codebox/' . \WPCodebox\VERSION, $seen['headers']['HTTP_USER_AGENT'], 'the user agent names the site' );
+				// The provider echoes the key: the key was sent, and the answer has a placeholder.
 				$t->same( '[redacted]', $seen['headers']['HTTP_AUTHORIZATION'] ?? null );
 				$t->same( [ '[redacted]', '[redacted]', 3, '[redacted]' ], [ $answer['response']['http']['headers']['set-cookie'], $answer['response']['http']['headers']['x-auth-token'], $seen['usage']['total_tokens'], $seen['token'] ] );
-				$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited( 2 ) ] ), $key ) && ! str_contains( (string) json_encode( $answer ), 'secret-of' ), 'a secret came back' );
+				$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited( 2 ) ] ), $key ) && ! str_contains( (string) json_encode( $answer ), 'secret-of' ), 'the answer contains a secret' );
 				$t->same( [ 'localhost', true ], [ $answer['audit']['adapter']['uri_host'], in_array( 'Authorization', $answer['audit']['adapter']['dropped_headers'], true ) ] );
-				// Positive control: that the key was sent is seen by a header whose name is no secret's.
+				// Positive control: a header without a secret name shows that the key was sent.
 				$header = [ 'authentication' => [ 'type' => 'header', 'header' => 'X-Plain', 'credential' => 'TEST_AI_KEY' ] ];
 				$t->same( '[REDACTED:configured-secret-value]', $sent( $send( $with( $base, $header ), [ 'path' => 'x', 'method' => 'GET' ] ) )['headers']['HTTP_X_PLAIN'] );
-				$t->true( ! isset( $sent( $send( $with( $base, [ 'authentication' => [ 'type' => 'none' ] ] ), [ 'path' => 'x' ] ) )['headers']['HTTP_AUTHORIZATION'] ), 'none is none' );
+				$t->true( ! isset( $sent( $send( $with( $base, [ 'authentication' => [ 'type' => 'none' ] ] ), [ 'path' => 'x' ] ) )['headers']['HTTP_AUTHORIZATION'] ), 'the authentication type none adds no header' );
 			} finally {
 				$http->close();
 			}
 		}
 	);
 	$t->test(
-		'redirects, packed, large, slow and unreadable answers are not passed on',
+		'redirected, compressed, oversized, slow and undecodable responses are not passed on',
 		static function () use ( $t, $http, $send, $with, $sent ): void {
 			$base = $http->provider();
 			try {
@@ -187,7 +187,7 @@ return static function ( Harness $t ): void {
 				$t->error( 'wp_codebox_browser_provider_adapter_invalid_response', 502, $send( $with( $base ), [ 'path' => 'bytes' ] ) );
 				$began = microtime( true );
 				$t->error( 'wp_codebox_browser_provider_bridge_exception', 502, $send( $with( $base, [ 'timeout' => 1 ] ), [ 'path' => 'slow' ] ) );
-				$t->true( microtime( true ) - $began < 30, 'the time did not hold' );
+				$t->true( microtime( true ) - $began < 30, 'the timeout did not end the request' );
 				$http->close();
 				$t->error( 'wp_codebox_browser_provider_bridge_exception', 502, $send( $with( $base ), [ 'path' => 'x' ] ) );
 				$base = $http->provider();
@@ -198,7 +198,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'only what the operation, methods and addresses of the bridge are is sent at all',
+		'a request with an unsupported operation, method, address or authentication is not sent',
 		static function () use ( $t, $send, $with ): void {
 			$calls = [];
 			$catch = static function ( mixed $none, array $arguments, string $url ) use ( &$calls ): array {
@@ -229,11 +229,11 @@ return static function ( Harness $t ): void {
 					] as [ $expected, $status, $request, $more, $given ] ) {
 						$t->error( 'wp_codebox_browser_' . $expected, $status, $send( $given, $request, $more ) );
 					}
-					$t->same( [], $calls, 'something was sent' );
+					$t->same( [], $calls, 'a refused request was sent' );
 					$t->ok( $send( $policy, [ 'path' => 'x', 'method' => 'get' ] ) );
 					[ $url, $arguments ] = $calls[0];
 					$t->same( [ 'https://api.example.org/v1/x', 'GET', 0, true, false, true ], [ $url, $arguments['method'], $arguments['redirection'], $arguments['reject_unsafe_urls'], $arguments['decompress'], $arguments['sslverify'] ] );
-					// A base that the site names by number may be a private one, a name may not lead there.
+					// A base address given as an IP address may be private; a host name must not resolve to a private address.
 					$t->ok( $send( $with( 'https://10.0.0.1' ), [ 'path' => 'x' ] ) );
 					$t->same( false, $calls[1][1]['reject_unsafe_urls'] );
 				}
@@ -241,7 +241,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the site\'s own authentication may change address and headers, and is judged again',
+		'authentication code of the site may change address and headers, and the result is checked again',
 		static function () use ( $t, $http, $send, $with, $sent, $key ): void {
 			$base = $http->provider();
 			$own  = static fn( callable $how ): array => [ 'authenticate_request' => $how ] + $with( $base );
@@ -282,7 +282,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an adapter of a plugin comes before the bridge, and outside of a request the bridge has no value',
+		'an adapter of a plugin runs before the bridge, and outside a request the bridge has no credential',
 		static function () use ( $t, $send, $with, $key ): void {
 			$first = static fn(): array => [ 'mine' => true ];
 			add_filter( 'wp_codebox_browser_provider_request', $first, 5 );
@@ -303,7 +303,7 @@ return static function ( Harness $t ): void {
 			);
 			remove_filter( 'wp_codebox_browser_provider_bridge_policy', $given );
 			$t->error( 'wp_codebox_browser_provider_bridge_authentication_strategy_invalid', 500, $error );
-			$t->true( BridgeUrl::parse( 'https://api.example.org' )?->is_below( BridgeUrl::parse( 'https://api.example.org/' ) ), 'a base without a path' );
+			$t->true( BridgeUrl::parse( 'https://api.example.org' )?->is_below( BridgeUrl::parse( 'https://api.example.org/' ) ), 'a base address without a path' );
 		}
 	);
 };

@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 	$path  = '/wordpress/wp-content/plugins/sample/';
 
 	$t->test(
-		'list',
+		'artifacts list: formats, fields, pages and exit statuses',
 		static function () use ( $t, $run ): void {
 			$id = $run();
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=json', '--fields=run_id,outcome,changed_files' ] );
@@ -40,7 +40,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'get and inspect',
+		'artifacts get and inspect: output and exit statuses, also for a bundle that does not verify',
 		static function () use ( $t, $run, $path ): void {
 			$id = $run();
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'get', substr( $id, 0, 12 ), '--format=csv' ] );
@@ -69,7 +69,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'diff is the patch byte for byte, and git applies it',
+		'artifacts diff prints the patch byte for byte, and git can apply it',
 		static function () use ( $t, $run, $path ): void {
 			$id             = $run( 'latin1' );
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id ] );
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 			[ , $full ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id, "--files={$path}sample.php" ] );
 			$t->same( $full, $some );
 			$t->contains( "+\treturn 'hello';", $some );
-			$t->true( ! str_contains( $some, 'more.php' ), 'a file too many' );
+			$t->true( ! str_contains( $some, 'more.php' ), 'the patch contains a file that was not requested' );
 			$copy = getenv( 'TEST_WORK' ) . '/copy-' . $id;
 			wp_mkdir_p( $copy );
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', $copy . '/sample.php' );
@@ -91,7 +91,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'preflight, apply of one file, apply of the rest',
+		'artifacts preflight-apply writes nothing, and apply can apply the files in two steps',
 		static function () use ( $t, $run, $path ): void {
 			$id = $run();
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--approved-files=sample.php', '--format=csv', '--fields=path' ] );
@@ -111,7 +111,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'apply refuses',
+		'artifacts apply refuses wrong flags, a user without capability and a site without adapter',
 		static function () use ( $t, $run ): void {
 			$id = $run();
 			foreach ( [
@@ -138,7 +138,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'discard',
+		'artifacts discard deletes the bundle and refuses a user without capability',
 		static function () use ( $t, $run ): void {
 			$id = $run();
 			$t->same( 126, $t->wp( [ 'codebox', 'artifacts', 'discard', $id, '--user=editor' ] )[0] );

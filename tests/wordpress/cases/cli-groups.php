@@ -19,7 +19,7 @@ return static function ( Harness $t ): void {
 	$call  = static fn( string $verb, array $list, string ...$more ): array => [ 'codebox', "run-agent-task-$verb", '--' . ( 'batch' === $verb ? 'tasks' : 'workers' ) . '=' . $json( $list ), '--plugin=sample', ...$more ];
 
 	$t->test(
-		'batch: lines with the task, rows, exit statuses',
+		'batch: STDERR labels each line with its task, and the exit status follows the outcomes',
 		static function () use ( $t, $fresh, $call, $do ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( $call( 'batch', [ $do( 'fix' ), $do( 'style' ), 7 ], '--format=csv', '--fields=index,status,outcome' ) );
@@ -36,7 +36,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: lines with the worker, conflicts in words, exit statuses',
+		'fan-out: STDERR labels each line with its worker and describes conflicts, which give exit status 3',
 		static function () use ( $t, $fresh, $call, $do ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( $call( 'fanout', [ [ 'id' => 'one' ] + $do( 'fix' ), [ 'id' => 'two' ] + $do( 'fix' ) ], '--concurrency=2', '--format=csv', '--fields=worker_id,status' ) );
@@ -50,7 +50,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'batch', 'fanout' ] as $verb ) {
 		$t->test(
-			"$verb: Ctrl-C cancels all of it and exits with 130",
+			"$verb: Ctrl-C cancels all runs and exits with 130",
 			static function () use ( $t, $fresh, $call, $do, $verb ): void {
 				$fresh();
 				[ $code, $out, $err ] = $t->wp(
@@ -68,7 +68,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'what is refused, and --user',
+		'batch and fan-out refuse invalid input, and a user without capability given by --user',
 		static function () use ( $t, $call, $do ): void {
 			foreach ( [
 				[ $call( 'batch', [] ), 1, 'wp_codebox_tasks_missing' ],

@@ -9,7 +9,7 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'commands',
+		'wp codebox commands lists the command ids and refuses a user without capability',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--porcelain' ] );
 			$ids            = explode( "\n", rtrim( $out ) );
@@ -23,7 +23,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'policy show',
+		'wp codebox policy show prints the default policy, also with other commands',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'policy', 'show', '--format=json' ] );
 			$policy         = json_decode( $out, true );
@@ -32,7 +32,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'policy validate',
+		'wp codebox policy validate accepts a valid policy and refuses an unenforceable or invalid one',
 		static function () use ( $t ): void {
 			$good = $t->wp( [ 'codebox', 'policy', 'show', '--porcelain' ] )[1];
 			$file = getenv( 'TEST_WORK' ) . '/policy.json';
@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'doctor',
+		'wp codebox doctor reports the isolation level and the status of its checks',
 		static function () use ( $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ] );
 			$document             = json_decode( $out, true );
@@ -67,11 +67,11 @@ return static function ( Harness $t ): void {
 			[ , $out, $err ] = $t->wp( [ 'codebox', 'doctor' ] );
 			$t->contains( 'The extension is version 0.1.0 and fits the plugin.', $out );
 			$t->contains( 'Isolation level: full.', $err );
-			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is no status' );
+			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is neither ok nor warning' );
 		}
 	);
 	$t->test(
-		'gc',
+		'wp codebox gc prints a document that matches its schema and refuses an invalid age',
 		static function () use ( $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=2h', '--dry-run', '--format=json' ] );
 			$document             = json_decode( $out, true );

@@ -18,7 +18,7 @@ return static function ( Harness $t ): void {
 	$start = static fn( string $what, string ...$more ): array => $t->wp( array_merge( [ 'codebox', 'run-agent-task', "Do $what", '--plugin=sample', "--agent-command=php agent.php $what", '--detach' ], $more ) );
 	$id    = static fn( string $what, string ...$more ): string => trim( $start( $what, '--porcelain', ...$more )[1] );
 	$runs  = static fn( string ...$arguments ): array => $t->wp( [ 'codebox', 'runs', ...$arguments ] );
-	// Follows a run that goes on only when its follower has heard of it.
+	// Follows a run whose agent continues only after the follower printed its first line.
 	$follow = static fn( string $token, string $run, string ...$more ): array => $t->wp(
 		[ 'codebox', 'runs', 'events', $run, '--follow', ...$more ],
 		[],
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	$plain  = static fn( string $text ): string => (string) preg_replace( [ '/run_[0-9a-f]{32}/', '/[0-9-]{10}T[0-9:.]+Z/' ], [ 'RUN', 'TIME' ], $text );
 
 	$t->test(
-		'--detach says how to go on',
+		'--detach prints the commands that follow, show and cancel the run',
 		static function () use ( $t, $fresh, $start, $runs, $follow, $plain ): void {
 			$fresh();
 			$token                = bin2hex( random_bytes( 4 ) );
@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--detach in every format; wait false in the input is the same',
+		'--detach prints the run id in every format, and wait false in the input does the same',
 		static function () use ( $t, $fresh, $start, $runs ): void {
 			$fresh();
 			$t->same( 1, preg_match( '/^run_[0-9a-f]{32}\n$/', $start( 'nothing', '--porcelain' )[1] ) );
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--follow exits like the run, and get does not',
+		'--follow exits with the status of the run, and runs get exits with 0',
 		static function () use ( $t, $fresh, $id, $runs ): void {
 			$fresh();
 			$failed = $id( 'fix-and-fail' );
@@ -87,7 +87,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'--follow --format=json is one event a line, each once',
+		'--follow --format=json prints each event once, one event a line',
 		static function () use ( $t, $fresh, $id, $runs, $follow ): void {
 			$fresh();
 			$token                = bin2hex( random_bytes( 4 ) );
@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'Ctrl-C while following leaves the run alone and says so; cancel ends it',
+		'Ctrl-C while following does not end the run, and runs cancel does',
 		static function () use ( $t, $fresh, $id, $runs ): void {
 			$fresh();
 			$run              = $id( 'sleep' );
@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'list: formats and what is refused',
+		'runs list: formats, refused flags and permission',
 		static function () use ( $t, $runs ): void {
 			$t->idle();
 			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a full site: exit status 125',
+		'run-agent-task on a site at its run limit exits with 125',
 		static function () use ( $t, $fresh, $fake, $id, $runs ): void {
 			$fresh();
 			$run  = $id( 'sleep' );

@@ -13,7 +13,7 @@ return static function ( Harness $t ): void {
 	$cli  = static fn( array $arguments, array $options = [] ): array => $t->wp( array_merge( [ 'codebox', 'artifacts' ], $arguments ), [], $options );
 
 	$t->test(
-		'cli: review',
+		'cli: artifacts review rejects, approves and requests changes, and refuses invalid decisions',
 		static function () use ( $t, $cli, $text, $path ): void {
 			$id = $t->made()['run']['run_id'];
 			[ $code, $out, $err ] = $cli( [ 'review', $id, '--action=reject', '--reason=No.', '--format=csv', '--fields=action,adapter,status' ] );
@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: stage-apply',
+		'cli: artifacts stage-apply needs a store of pending actions and writes no file',
 		static function () use ( $t, $cli, $text ): void {
 			$made = $t->made();
 			$id   = $made['run']['run_id'];
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: export, discard, import, reimport',
+		'cli: an exported bundle can be discarded, imported again and reimported over a damaged copy',
 		static function () use ( $t, $cli ): void {
 			$made = $t->made();
 			$id   = $made['run']['run_id'];
@@ -72,14 +72,14 @@ return static function ( Harness $t ): void {
 			$t->same( '0600', substr( sprintf( '%o', fileperms( $file ) ), -4 ) );
 			[ $code, $bytes ] = $cli( [ 'export', $id, '--output=-' ] );
 			$t->same( [ 0, hash_file( 'sha256', $file ) ], [ $code, hash( 'sha256', $bytes ) ] );
-			$t->same( 1, $cli( [ 'export', $id, '--output=' . $file ] )[0], 'a file that exists is kept' );
+			$t->same( 1, $cli( [ 'export', $id, '--output=' . $file ] )[0], 'an existing file is not overwritten' );
 			$t->same( [ 0, true ], [ $cli( [ 'export', $id ], [ 'cwd' => getenv( 'TEST_WORK' ) ] )[0], is_file( getenv( 'TEST_WORK' ) . "/$id.tar" ) ] );
 			foreach ( [ WP_CONTENT_DIR . '/uploads/x.tar', ABSPATH . 'x.tar', WP_PLUGIN_DIR . '/sample/x.tar' ] as $inside ) {
 				wp_mkdir_p( dirname( $inside ) );
 				[ $code, , $err ] = $cli( [ 'export', $id, '--output=' . $inside ] );
 				$t->same( [ 126, false ], [ $code, file_exists( $inside ) ], $err );
 			}
-			$t->same( 126, $cli( [ 'export', $id, '--output=' . $file . '2', '--user=admin' ] )[0], 'a user writes nowhere' );
+			$t->same( 126, $cli( [ 'export', $id, '--output=' . $file . '2', '--user=admin' ] )[0], 'a user cannot write an export file' );
 			$t->same( 0, $cli( [ 'discard', $id, '--yes' ] )[0] );
 			[ $code, $out, $err ] = $cli( [ 'import', '-', '--format=csv', '--fields=status,trusted' ], [ 'stdin' => $bytes ] );
 			$t->same( [ 0, "status,trusted\ncreated,true\n" ], [ $code, $out ], $err );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cli: replay',
+		'cli: artifacts replay exits with 0 when the results match and with 3 when they differ',
 		static function () use ( $t, $cli ): void {
 			$id = $t->made()['run']['run_id'];
 			[ $code, $out, $err ] = $cli( [ 'replay', $id, '--format=json' ] );

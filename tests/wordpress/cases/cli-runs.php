@@ -16,7 +16,7 @@ return static function ( Harness $t ): void {
 	$fixtures = getenv( 'TEST_FIXTURES' );
 	$agent    = "php $fixtures/agent.php";
 	$task     = static fn( string $what, string ...$more ): array => array_merge( [ 'codebox', 'run-agent-task', 'Fix it', '--plugin=sample', "--agent-command=$agent $what" ], $more );
-	// What differs from run to run.
+	// Replaces ids, times and sizes, which differ between runs, by placeholders.
 	$plain    = static fn( string $text ): string => (string) preg_replace(
 		[ '/run_[0-9a-f]{32}/', '/artifact-bundle-sha256-[0-9a-f]{64}/', '/[0-9.,]+ (ms|s) wall, [0-9.,]+ (ms|s) CPU, [0-9.,]+ MiB peak/', '/^(Isolation: ).*$/m', '/^(Outcome: +[a-z_]+\. ).*$/m' ],
 		[ 'RUN', 'ARTIFACT', 'COST', '$1…', '$1…' ],
@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'what a first-time user sees',
+		'run-agent-task reports outcome, files, checks, cost and the commands to run next',
 		static function () use ( $t, $task, $fresh, $plain, $fixtures ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( $task( 'fix', "--check=php $fixtures/check.php" ) );
@@ -62,12 +62,12 @@ return static function ( Harness $t ): void {
 			] as $line ) {
 				$t->contains( $line, $err );
 			}
-			$t->true( ! str_contains( $err, "\e" ), 'the agent drives the terminal' );
+			$t->true( ! str_contains( $err, "\e" ), 'the output contains an escape character' );
 			$t->contains( "'helo'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
 		}
 	);
 	$t->test(
-		'outcomes and exit statuses',
+		'each run outcome has its exit status',
 		static function () use ( $t, $task, $fresh, $fixtures ): void {
 			$fresh();
 			foreach ( [
@@ -85,21 +85,21 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a run that is not good does not offer to apply all of it',
+		'the report of a failed run does not suggest to apply all files',
 		static function () use ( $t, $task, $fresh ): void {
 			$fresh();
 			[ $code, $out ] = $t->wp( $task( 'fix-and-fail' ) );
 			$t->same( 1, $code );
 			$t->contains( '(wp_codebox_run_failed)', $out );
 			$t->contains( ' --approved-files=/wordpress/wp-content/plugins/sample/inc/more.php', $out );
-			$t->true( ! str_contains( $out, '--all' ), 'it does' );
+			$t->true( ! str_contains( $out, '--all' ), 'the report suggests --all' );
 			[ , $out ] = $t->wp( $task( 'nothing' ) );
 			$t->contains( 'Files:     none changed', $out );
-			$t->true( ! str_contains( $out, 'Next:' ), 'there is nothing to do next' );
+			$t->true( ! str_contains( $out, 'Next:' ), 'the report suggests next commands' );
 		}
 	);
 	$t->test(
-		'formats: STDOUT is data only',
+		'every output format prints only data on STDOUT',
 		static function () use ( $t, $task, $fresh ): void {
 			$fresh();
 			$t->same( 1, preg_match( '/^run_[0-9a-f]{32}\n$/', $t->wp( $task( 'fix', '--porcelain' ) )[1] ) );
@@ -115,7 +115,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the plugin that contains the current directory',
+		'run-agent-task mounts the plugin that contains the current directory',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', "--agent-command=$agent fix", '--format=csv', '--fields=path' ], [], [ 'cwd' => WP_PLUGIN_DIR . '/sample/inc' ] );
@@ -127,7 +127,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'input from a file, JSON and flags, flags last',
+		'task input is merged from file, JSON and flags, and flags take precedence',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			$file = getenv( 'TEST_WORK' ) . '/task.json';
@@ -140,7 +140,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'mounts as flags',
+		'--mount takes a source, a target and a mode, and several mounts in one flag',
 		static function () use ( $t, $fresh, $agent, $fixtures ): void {
 			$fresh();
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$fixtures/sample", "--agent-command=$agent fix", '--format=csv', '--fields=path' ] );
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( '1' !== getenv( 'WP_CODEBOX_FAKE' ) ) {
 		$t->test(
-			'the agent gets a placeholder for a secret, and nobody the value',
+			'the agent gets a placeholder for a secret, and no output contains the value',
 			static function () use ( $t, $fresh ): void {
 				$fresh();
 				putenv( 'TEST_KEY=sesame-open-12345678' );
@@ -166,27 +166,27 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$bad = [
-		'goal missing'               => [ [ '--plugin=sample', '--agent-command=true' ], 1, 'wp_codebox_task_missing' ],
-		'goal twice'                 => [ [ 'x', '--goal=y', '--plugin=sample' ], 1, 'wp_codebox_input_invalid' ],
-		'a repeated flag'            => [ [ 'x', '--plugin=sample', '--check=a', '--check=b', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'a list that is no list'     => [ [ 'x', '--plugin=sample', '--check=[1]', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'an unknown field'           => [ [ 'x', '--plugin=sample', '--input-json={"bin":"/bin/sh"}', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'a file that is not there'   => [ [ 'x', '--input-file=/nowhere.json' ], 1, 'wp_codebox_input_invalid' ],
-		'no duration'                => [ [ 'x', '--plugin=sample', '--timeout=soon', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'no exit code'               => [ [ 'x', '--plugin=sample', '--agent-success-codes=a', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'too few processes'          => [ [ 'x', '--plugin=sample', '--processes=1', '--agent-command=true' ], 1, 'wp_codebox_limit_invalid' ],
-		'raw code'                   => [ [ 'x', '--plugin=sample', '--input-json={"code":"echo 1;"}', '--agent-command=true' ], 1, 'wp_codebox_raw_code_forbidden' ],
-		'history'                    => [ [ 'x', '--plugin=sample', '--git=history', '--agent-command=true' ], 1, 'wp_codebox_git_unavailable' ],
-		'an unknown repository'      => [ [ 'x', '--plugin=sample', '--git=clone', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
-		'network allow'              => [ [ 'x', '--plugin=sample', '--network=allow', '--agent-command=true' ], 126, 'wp_codebox_policy_unenforceable' ],
-		'mount of the site'          => [ [ 'x', '--mount=' . ABSPATH, '--agent-command=true' ], 126, 'wp_codebox_mount_denied' ],
-		'mount that is not there'    => [ [ 'x', '--mount=/nowhere/at/all', '--agent-command=true' ], 1, 'wp_codebox_mount_source_invalid' ],
-		'no agent'                   => [ [ 'x', '--plugin=sample' ], 1, 'wp_codebox_agent_missing' ],
-		'the configuration as agent' => [ [ 'x', '--plugin=sample', '--agent-command=php ' . ABSPATH . 'wp-config.php' ], 126, 'wp_codebox_mount_denied' ],
+		'no goal'                           => [ [ '--plugin=sample', '--agent-command=true' ], 1, 'wp_codebox_task_missing' ],
+		'two goals'                         => [ [ 'x', '--goal=y', '--plugin=sample' ], 1, 'wp_codebox_input_invalid' ],
+		'a repeated flag'                   => [ [ 'x', '--plugin=sample', '--check=a', '--check=b', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'a list with an invalid entry'      => [ [ 'x', '--plugin=sample', '--check=[1]', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'an unknown field'                  => [ [ 'x', '--plugin=sample', '--input-json={"bin":"/bin/sh"}', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'an input file that does not exist' => [ [ 'x', '--input-file=/nowhere.json' ], 1, 'wp_codebox_input_invalid' ],
+		'a timeout that is no duration'     => [ [ 'x', '--plugin=sample', '--timeout=soon', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'a success code that is no number'  => [ [ 'x', '--plugin=sample', '--agent-success-codes=a', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'a process limit that is too low'   => [ [ 'x', '--plugin=sample', '--processes=1', '--agent-command=true' ], 1, 'wp_codebox_limit_invalid' ],
+		'raw PHP code'                      => [ [ 'x', '--plugin=sample', '--input-json={"code":"echo 1;"}', '--agent-command=true' ], 1, 'wp_codebox_raw_code_forbidden' ],
+		'git history outside a work tree'   => [ [ 'x', '--plugin=sample', '--git=history', '--agent-command=true' ], 1, 'wp_codebox_git_unavailable' ],
+		'an unknown value of --git'         => [ [ 'x', '--plugin=sample', '--git=clone', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'an unrestricted network'           => [ [ 'x', '--plugin=sample', '--network=allow', '--agent-command=true' ], 126, 'wp_codebox_policy_unenforceable' ],
+		'a mount of the site'               => [ [ 'x', '--mount=' . ABSPATH, '--agent-command=true' ], 126, 'wp_codebox_mount_denied' ],
+		'a mount that does not exist'       => [ [ 'x', '--mount=/nowhere/at/all', '--agent-command=true' ], 1, 'wp_codebox_mount_source_invalid' ],
+		'no agent'                          => [ [ 'x', '--plugin=sample' ], 1, 'wp_codebox_agent_missing' ],
+		'wp-config.php as agent program'    => [ [ 'x', '--plugin=sample', '--agent-command=php ' . ABSPATH . 'wp-config.php' ], 126, 'wp_codebox_mount_denied' ],
 	];
 	foreach ( $bad as $name => [ $arguments, $status, $expected ] ) {
 		$t->test(
-			"refused: $name",
+			"a task is refused: $name",
 			static function () use ( $t, $arguments, $status, $expected ): void {
 				[ $code, $out, $err ] = $t->wp( array_merge( [ 'codebox', 'run-agent-task' ], $arguments ) );
 				$t->same( [ $status, '' ], [ $code, $out ], $err );
@@ -203,7 +203,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'secrets of the host are not staged, programs are',
+		'host programs named in a command are staged, and files with secrets are refused',
 		static function () use ( $t, $fresh, $agent ): void {
 			$fresh();
 			$home = getenv( 'TEST_WORK' ) . '/home';
@@ -215,7 +215,7 @@ return static function ( Harness $t ): void {
 				$t->contains( '(wp_codebox_mount_denied)', $err );
 			}
 			symlink( "$home/.env", "$home/innocent.php" );
-			$t->same( 126, $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command=$agent nothing $home/innocent.php" ] )[0], 'a link to a secret' );
+			$t->same( 126, $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command=$agent nothing $home/innocent.php" ] )[0], 'a symbolic link to a secret was staged' );
 			file_put_contents( "$home/it's a list.txt", 'x' );
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command=$agent nothing \"$home/it's a list.txt\"" ] );
 			$t->same( 0, $code, $err );

@@ -1,7 +1,7 @@
 <?php
 /**
- * Components, runtime tasks and bundles of agents: from a task to the request, and for real
- * where the extension is.
+ * Components, runtime tasks and agent bundles: from the task to the request, and in real runs
+ * when the extension is loaded.
  */
 
 declare(strict_types=1);
@@ -69,13 +69,13 @@ return static function ( Harness $t ): void {
 	];
 
 	$t->test(
-		'a component contract becomes a component',
+		'a component contract becomes a component of the request',
 		static function () use ( $t, $fields, $contract, $root ): void {
 			$t->same( [], array_diff_key( $fields( [] ), [ 'provenance' => 1 ] ) );
 			$made = $fields( [ 'component_contracts' => [ $contract + [ 'provenance' => [ 'repository' => 'https://example.org/worker' ] ] ] ] );
 			$t->same( [ $root . '/worker', 'plugin', true, true, 'worker/note' ], [ $made['components'][0]['source'], $made['components'][0]['load_as'], $made['components'][0]['activate'], $made['components'][0]['required'], $made['components'][0]['readiness_probe']['name'] ] );
 			$t->same( [ 'worker' => [ 'repository' => 'https://example.org/worker' ] ], $made['provenance']['components'] );
-			// Left to itself it is a must-use plugin, named after its directory, and the run goes on without it.
+			// By default a component is an optional must-use plugin named after its directory.
 			$t->same(
 				[
 					[
@@ -93,7 +93,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'contracts of the site come first and a task replaces them by slug',
+		'component contracts of the site come first, and a task replaces them by slug',
 		static function () use ( $t, $fields, $contract ): void {
 			$site = [
 				[
@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 			try {
 				$t->same( [ [ 'host-plugin', 'plugin' ], [ 'worker', 'mu-plugin' ] ], array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'] ], $fields( [] )['components'] ) );
 				$t->same( [ [ 'host-plugin', 'plugin' ], [ 'worker', 'plugin' ] ], array_map( static fn( array $row ): array => [ $row['slug'], $row['load_as'] ], $fields( [ 'component_contracts' => [ $contract ] ] )['components'] ) );
-				// A task that works on the plugin has it as its mount, not as a component.
+				// A plugin that the task mounts is not added as a component.
 				$t->same( [ 'worker' ], array_column( $fields( [ 'plugin' => 'host-plugin' ] )['components'], 'slug' ) );
 				$added = $t->filtered( 'wp_codebox_component_contracts', static fn( array $rows ): array => array_slice( $rows, 0, 1 ), static fn(): array => $fields( [] )['components'], 1 );
 				$t->same( [ 'host-plugin' ], array_column( $added, 'slug' ) );
@@ -117,7 +117,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a path that is not there is an error, never dropped',
+		'a component path that does not exist is an error and never ignored',
 		static function () use ( $t, $fields, $refused, $root ): void {
 			foreach ( [ [ 'component_contracts' => [ [ 'slug' => 'a', 'path' => $root . '/none' ] ] ], [ 'component_contracts' => [ [ 'slug' => 'a', 'path' => 'worker' ] ] ], [ 'component_contracts' => [ [ 'slug' => 'not-installed' ] ] ], [ 'provider_plugin_paths' => [ $root . '/none' ] ], [ 'provider_plugin_paths' => [ 'not-installed' ] ], [ 'provider_plugin_paths' => [ $root . '/worker/worker.php' ] ] ] as $input ) {
 				$sentence = $refused( 'wp_codebox_component_path_missing', static fn() => $fields( $input ) );
@@ -128,7 +128,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an ability names installed plugins only, and learns nothing of other paths',
+		'an ability call can name installed plugins only, and every other path gets the same error',
 		static function () use ( $t, $fields, $refused, $root ): void {
 			$by_path = static fn( string $path ): array => [ 'component_contracts' => [ [ 'slug' => 'a', 'path' => $path ] ] ];
 			$there   = $refused( 'wp_codebox_mount_denied', static fn() => $fields( $by_path( $root . '/worker' ), Authority::User ) );
@@ -140,7 +140,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'bundles of agents go on as they are',
+		'agent bundles are passed to the extension unchanged',
 		static function () use ( $t, $fields ): void {
 			$bundles = [
 				[
@@ -156,7 +156,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'one thing does the work',
+		'a task with both a runtime task and an agent command is refused',
 		static function () use ( $t, $services ): void {
 			$t->as( 'administrator' );
 			$base = [
@@ -172,7 +172,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'flags of the command line',
+		'component flags of WP-CLI become fields of the request, and invalid JSON is refused',
 		static function () use ( $t, $root ): void {
 			$log   = getenv( 'TEST_WORK' ) . '/request-components.json';
 			$flags = static fn( string ...$flags ): array => \WPCodebox\Cli\ComponentFlags::fields( array_combine( array_map( static fn( string $flag ): string => explode( '=', $flag, 2 )[0], $flags ), array_map( static fn( string $flag ): string => explode( '=', $flag, 2 )[1], $flags ) ) );
@@ -203,7 +203,7 @@ return static function ( Harness $t ): void {
 		return;
 	}
 	$t->test(
-		'an ability of a component works on a plugin of this site',
+		'an ability of a component changes files of a plugin of this site inside the sandbox',
 		static function () use ( $t, $root ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Note it', '--plugin=sample', '--component=' . $root . '/worker', '--runtime-task={"ability":"worker/note","input":{"text":"from the guest"}}', '--check=grep -q guest note.txt', '--format=json' ] );
 			$t->same( 0, $code, $err );
@@ -214,7 +214,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an ability that no component registers',
+		'a runtime task that names an ability no component registers is refused',
 		static function () use ( $t, $root ): void {
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Note it', '--plugin=sample', '--component=' . $root . '/worker', '--runtime-task=worker/other' ] );
 			$t->same( 1, $code );
@@ -223,7 +223,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a required component that throws, and the same one made optional',
+		'a required component that throws stops the run, and an optional one does not',
 		static function () use ( $t, $root ): void {
 			wp_mkdir_p( $root . '/thrower' );
 			file_put_contents( $root . '/thrower/thrower.php', "<?php\n/* Plugin Name: Thrower */\nthrow new RuntimeException( 'no such table' );\n" );

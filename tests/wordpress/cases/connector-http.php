@@ -1,6 +1,6 @@
 <?php
 /**
- * Connector requests over real HTTP: who is let in, and a whole request to a scripted model and back.
+ * Connector requests over real HTTP: authorization, and a complete request to a scripted model.
  */
 
 declare(strict_types=1);
@@ -11,7 +11,7 @@ use WPCodebox\Tests\Http;
 
 return static function ( Harness $t ): void {
 	require_once dirname( __DIR__ ) . '/http.php';
-	// Only the servers have the example plugin.
+	// Only the HTTP servers load the example plugin.
 	$content = WP_CONTENT_DIR . '/mu-plugins/host-connector.php';
 	$http    = new Http( $t );
 	$input   = [
@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		);
 		return $id;
 	};
-	/** A new application password: id, and what is typed. */
+	/** Creates an application password; returns its id and its plain text. */
 	$password = static function ( int $user, string $name ): array {
 		[ $typed, $item ] = WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] );
 		return [ $item['uuid'], $typed ];
@@ -48,7 +48,7 @@ return static function ( Harness $t ): void {
 		update_site_option( Settings::TRUSTED_CALLERS, $grants );
 		$t->same( $grants, get_site_option( Settings::TRUSTED_CALLERS ), 'the grants were not stored' );
 	};
-	/** A body that runs with the site and the model up. */
+	/** Runs the test while the site and the scripted model are served. */
 	$served   = static function ( callable $body ) use ( $http, $content ): Closure {
 		return static function () use ( $body, $http, $content ): void {
 			copy( getenv( 'TEST_ROOT' ) . '/tests/fixtures/host-connector/host-connector.php', $content );
@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'only an application password that was granted this scope is let in, besides who may run tasks',
+		'only users who may run tasks and application passwords granted this scope get through',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$ask                     = static fn( string $user, ?string $typed, array $more = [] ): array => $http->ability( $port, 'browser-connector-request', $input + $more, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
 			$one                     = $member( 'orchestrator' );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 			[ $status, $answer ] = $ask( 'orchestrator', $typed, $claims );
 			$t->same( [ 200, true, 'completed' ], [ $status, $answer['success'] ?? null, $answer['status'] ?? null ], (string) json_encode( $answer ) );
 			$t->same( [ $granted, 'trusted-orchestrator', 'trusted-caller-grant', true ], [ $answer['audit']['authorization']['caller'], $answer['audit']['authorization']['method'], $answer['audit']['authorization']['reason'], $answer['audit']['authorization']['authorized'] ] );
-			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the payload need not say anything of its caller' );
+			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the authorization field is optional' );
 			foreach ( [
 				'another password of the same user'    => [ 'orchestrator', $typed_none, 403 ],
 				'another user who names the granted'   => [ 'bystander', $typed_two, 403 ],
@@ -112,15 +112,15 @@ return static function ( Harness $t ): void {
 			] as $what => [ $user, $secret, $expected ] ) {
 				$t->same( $expected, $ask( $user, $secret, $claims )[0], $what );
 			}
-			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_none ] )[0], 'the older ability has the same scope' );
-			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'and is open with it' );
+			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_none ] )[0], 'the older ability needs the same scope' );
+			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'the scope opens the older ability' );
 			$t->same( 403, $http->ability( $port, 'run-agent-task', [ 'goal' => 'x' ], [ 'user' => 'orchestrator', 'password' => $typed ] )[0], 'the grant opens nothing else' );
 			[ $status, $answer ] = $ask( 'admin', $typed_admin );
 			$t->same( [ 200, 'capability', 'user:1' ], [ $status, $answer['audit']['authorization']['method'] ?? null, $answer['audit']['authorization']['caller'] ?? null ] );
 		} )
 	);
 	$t->test(
-		'a cookie with a nonce is no application password, nor is one that was revoked or that the site does not take',
+		'a grant does not count for cookie sessions, revoked passwords or disabled application passwords',
 		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$one                 = $member( 'orchestrator' );
 			[ $granted, $typed ] = $password( $one, 'granted' );
@@ -136,7 +136,7 @@ return static function ( Harness $t ): void {
 			$t->same( 403, $ask( $basic + [ 'headers' => $session ], $port ), 'cookie, nonce and the password: core takes the cookie' );
 			$t->same( 200, $ask( [ 'headers' => $http->session( 1 ) ], $port ), 'positive control: the cookie of an administrator' );
 			$t->same( 401, $ask( [ 'headers' => [ $http->session( 1 )[0] ] ], $port ), 'a cookie without its nonce' );
-			// Without TLS and outside of a local environment core takes no application password.
+			// Without TLS core accepts application passwords only in a local environment.
 			$t->same( 401, $ask( $basic, $http->site( [ 'WP_ENVIRONMENT_TYPE' => 'production' ] ) ), 'application passwords are off' );
 			$t->same( 200, $ask( $basic, $port ), 'positive control' );
 			WP_Application_Passwords::delete_application_password( $one, $granted );
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'a request goes to the model with the key of this site, and the key does not come back',
+		'a request reaches the model with the key of this site, and no answer or log contains the key',
 		$served( static function ( int $port, string $base, string $log ) use ( $t, $http, $input, $password ): void {
 			[ , $typed ] = $password( 1, 'admin' );
 			$admin       = [
@@ -159,7 +159,7 @@ return static function ( Harness $t ): void {
 			[ $status, $answer ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
 			$t->same( 200, $status, (string) json_encode( $answer ) );
 			$t->same( 'Hello from the model', $answer['response']['choices'][0]['message']['content'] ?? $answer );
-			$t->true( is_int( $answer['response']['usage']['total_tokens'] ?? null ), 'the count of tokens was taken out' );
+			$t->true( is_int( $answer['response']['usage']['total_tokens'] ?? null ), 'the token count was redacted' );
 			$t->same( [ [ 'name' => 'EXAMPLE_AI_API_KEY', 'status' => 'available' ] ], $answer['credentials'] );
 			[ $status, $legacy ] = $http->ability(
 				$port,
@@ -178,8 +178,8 @@ return static function ( Harness $t ): void {
 			$t->same( [ 200, true, 200 ], [ $status, $legacy['success'] ?? null, $legacy['response']['http']['status'] ?? null ], (string) json_encode( $legacy ) );
 			$t->contains( 'Hello from the model', $legacy['response']['http']['body'] );
 			$rows = array_map( static fn( string $line ): array => json_decode( $line, true ), array_filter( explode( "\n", (string) file_get_contents( $log ) ) ) );
-			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'what the model was sent' );
-			// The model says the key aloud.
+			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'digests of the keys that the model received' );
+			// The model returns the key in its error message.
 			update_option( 'host_connector_base_url', "$base/echo/x/v1" );
 			[ , $failed ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
 			$t->same( [ 'failed-closed', 'host_connector_refused' ], [ $failed['status'] ?? null, $failed['error']['code'] ?? null ], (string) json_encode( $failed ) );
@@ -191,7 +191,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), $http->said(), is_file( getenv( 'TEST_WORK' ) . '/debug.log' ) ? (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) : '' ] as $text ) {
 				$t->true( ! str_contains( $text, Http::KEY ), 'the key is in: ' . substr( $text, 0, 300 ) );
 			}
-			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the log does not say it' );
+			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the audit log lacks the requests' );
 		} )
 	);
 };

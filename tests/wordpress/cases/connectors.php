@@ -1,6 +1,6 @@
 <?php
 /**
- * Connector requests and provider requests: what is refused, what the host's code gets, what comes back.
+ * Connector and provider requests: refusals, input of the handlers and redaction of their answers.
  */
 
 declare(strict_types=1);
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a connector request that names no connector, no operation or too much is refused by its code',
+		'a connector request without connector or operation, or with too large a payload, is refused',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$with(
 				$spec( $key ),
@@ -70,7 +70,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'whatever is not as it should be fails closed, and the handler is not asked',
+		'an unresolved, unavailable or mismatched connector fails closed before the handler is called',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$asked   = 0;
 			$handler = static function () use ( &$asked ): array {
@@ -102,12 +102,12 @@ return static function ( Harness $t ): void {
 					$answer = $one( ...$row );
 					ini_set( 'error_log', (string) $log );
 					$failed( 'wp_codebox_browser_connector_' . $code, $answer );
-					$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited() ], JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES ), 'Ector' ), 'a value got out' );
+					$t->true( ! str_contains( (string) json_encode( [ $answer, $t->audited() ], JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES ), 'Ector' ), 'the answer or audit log contains a credential value' );
 					$t->same( [ 'connector-request', 'failure', 'wp_codebox_browser_connector_' . $code ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 				}
 			}
 			$t->true( ! str_contains( (string) file_get_contents( getenv( 'TEST_WORK' ) . '/expected.log' ), 'Ector' ), 'the text of an exception is in the log' );
-			$t->same( 0, $asked, 'the handler was asked' );
+			$t->same( 0, $asked, 'the handler was called' );
 			foreach ( [ [ $spec( $key ) ], [ $spec( '12345678a' ) ], [ $spec( $key ), [ 'provider' => 'test-provider' ] ], [ $spec( $key, [ 'model' => 'bound' ] ), [ 'model' => 'bound' ] ], [ $spec( $key ), [ 'model' => 'any' ] ] ] as $row ) {
 				$t->same( 'completed', $one( ...$row )['status'] );
 			}
@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a credential that the site denies this user is not handed out',
+		'a credential that the site denies to this user is not passed to the handler',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$deny = static fn( bool $allowed, string $kind, string $name ): bool => 'test-ai' !== $name;
 			$run  = static fn(): array => $with( $spec( $key ), [ $canon => static fn(): array => [ 'fine' => true ] ], static fn(): array => $t->ok( $t->ability( 'browser-connector-request', $ask ) ) );
@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the handler gets the credentials and all of the request, the caller neither value nor source',
+		'the handler gets the credentials and the whole request; the caller gets neither value nor source',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$seen   = null;
 			$input  = $ask + [
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 			$t->same( true, rest_validate_value_from_schema( $request, $schema( 'browser-connector-request' ), 'request' ) );
 			$t->same( true, rest_validate_value_from_schema( $answer['audit']['authorization'], $schema( 'trusted-orchestrator-authorization' ), 'authorization' ) );
 			$t->same( [ 'user:1', 'browser-connector:request', true, 'capability-held', [ 'caller' => 'somebody', 'scope' => 'artifact:write' ] ], array_map( static fn( string $field ): mixed => $answer['audit']['authorization'][ $field ], [ 'caller', 'scope', 'authorized', 'reason', 'claimed' ] ) );
-			$t->same( '{"ok":{}}', json_encode( $answer['response'] ), 'an empty object became a list' );
+			$t->same( '{"ok":{}}', json_encode( $answer['response'] ), 'an empty object was encoded as a list' );
 			$t->same( [ [ 'TEST_AI_KEY' ], 'available', [ [ 'name' => 'TEST_AI_KEY', 'status' => 'available' ] ] ], [ $answer['audit']['credential_names'], $answer['audit']['credential_status'], $answer['credentials'] ] );
 			$rows = $t->audited( 2 );
 			$t->same( [ 'started', 'success' ], array_column( $rows, 'status' ) );
@@ -162,7 +162,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that was handed out comes back in no spelling and from no place',
+		'a credential value is removed from answers, errors and audit log in every encoding',
 		static function () use ( $t, $ask, $legacy, $with, $spec, $key, $canon, $old ): void {
 			$leak    = new class( $key ) implements JsonSerializable {
 				public function __construct( private string $value ) {}
@@ -188,13 +188,13 @@ return static function ( Harness $t ): void {
 				$look( $with( $spec( $key ), [ $old => $give ], static fn(): mixed => $t->ability( 'execute-browser-provider-request', $legacy ) ), $answer );
 				$t->same( 1, $seen, 'positive control: the handler had it' );
 			}
-			// Positive control: what is no secret comes back as it is.
+			// Positive control: an answer without secrets is returned unchanged.
 			$good = [ 'text' => 'Ector is a name', 'list' => [ 1, 2.5, true, null, 'é' ] ];
 			$t->same( $good, $with( $spec( $key ), [ $canon => static fn(): array => $good ], static fn(): array => $t->ok( $t->ability( 'browser-connector-request', $ask ) ) )['response'] );
 		}
 	);
 	$t->test(
-		'a handler that throws or answers rubbish fails closed, and the log has the place and no text',
+		'a handler that throws or returns an invalid response fails closed, and only its location is logged',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon, $failed ): void {
 			$deep = [];
 			for ( $i = 0; $i < 80; ++$i ) {
@@ -216,7 +216,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'names of secrets are told from the words of every model API',
+		'redaction covers names of secret fields and headers and spares usual fields of model APIs',
 		static function () use ( $t ): void {
 			$kept = [
 				'max_tokens'        => 100,
@@ -249,7 +249,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'code of this site needs no grant, and the answer says that it was such',
+		'PHP code of this site needs no grant, and the answer marks its request as site-code',
 		static function () use ( $t, $ask, $with, $spec, $key, $canon ): void {
 			$run = static fn( string $role ): array => $with(
 				$spec( $key ),
@@ -266,7 +266,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the older way: every refusal has its code, and without an adapter there is no answer',
+		'provider request: every refusal has its code, and a request without an adapter is refused',
 		static function () use ( $t, $legacy, $with, $spec, $key, $old ): void {
 			$asked   = 0;
 			$adapter = static function () use ( &$asked ): array {
@@ -287,7 +287,7 @@ return static function ( Harness $t ): void {
 			] as [ $code, $status, $more, $given ] ) {
 				$t->error( 'wp_codebox_' . $code, $status, $run( $more + $legacy, $given ) );
 			}
-			$t->same( 0, $asked, 'an adapter was asked' );
+			$t->same( 0, $asked, 'an adapter was called' );
 			$t->error( 'wp_codebox_browser_provider_adapter_missing', 501, $with( $spec( $key ), [], static fn(): mixed => $t->ability( 'execute-browser-provider-request', $legacy ) ) );
 			$t->same( [ 'provider-request', 'failure' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'] ] );
 			$t->same( [ true, [ 'fine' => true ] ], [ $t->ok( $run( $legacy, $spec( $key ) ) )['success'], $t->ok( $run( $legacy, $spec( $key ) ) )['response'] ] );
@@ -295,7 +295,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the older way: adapters get a redacted request and no credential, and rubbish is no answer',
+		'provider request: the adapter gets a redacted request without credentials, and its answer is checked',
 		static function () use ( $t, $legacy, $with, $spec, $key, $old ): void {
 			$seen  = null;
 			$input = [
@@ -323,8 +323,8 @@ return static function ( Harness $t ): void {
 			$t->same( true, rest_validate_value_from_schema( $request, $schema, 'request' ) );
 			$t->same( [ 7, 'k', '[redacted]', '[redacted]', '[redacted]' ], [ $request['request']['max_tokens'], $request['request']['key'], $request['request']['headers']['Authorization'], $request['request']['options']['apiKey'], $request['context']['orchestrator']['token'] ] );
 			$t->same( [ 'user:1', 'browser-connector:request', 's', 'j' ], [ $request['context']['caller'], $request['context']['authorization_scope'], $request['context']['session_id'], $request['context']['job_id'] ] );
-			$t->true( ! str_contains( serialize( $request ), 'Ector' ), 'the adapter got a value' );
-			$t->same( 'Bearer caller', $raw['request']['headers']['Authorization'], 'the input is as it came' );
+			$t->true( ! str_contains( serialize( $request ), 'Ector' ), 'the adapter got a credential value' );
+			$t->same( 'Bearer caller', $raw['request']['headers']['Authorization'], 'the raw input is unchanged' );
 			$t->same( [ 'choices' ], $done['audit']['response']['fields'] );
 			$t->true( ! str_contains( (string) json_encode( $t->audited( 2 ) ), 'Bearer caller' ), 'the request is in the log' );
 			$log = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
@@ -340,7 +340,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that the extension could not find again is not one to be handed out',
+		'credential values that redaction cannot recognize are not handed out',
 		static function () use ( $t ): void {
 			$t->same( [ 'A', 'B' ], Redaction::unprotected( [ 'A' => 'short', 'B' => '123456789', 'C' => 'long enough' ] ) );
 			$t->true( ! str_contains( Redactor::text( 'x long enough x', [ 'long enough' ] ), 'long enough' ), 'positive control' );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Keys: where they are from, who may use them, and that their values are nowhere but in the request.
+ * Keys of models and connectors: sources, permissions, and values that appear only in the request.
  */
 
 declare(strict_types=1);
@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 		WP_Connector_Registry::get_instance()->register( 'acme', [ 'name' => 'Acme', 'description' => 'x', 'type' => 'ai_provider', 'plugin' => [ 'is_active' => '__return_true' ], 'authentication' => [ 'method' => 'api_key', 'setting_name' => 'connectors_ai_acme_api_key', 'constant_name' => 'ACME_CONSTANT_KEY', 'env_var_name' => 'ACME_API_KEY' ] ] );
 	}
 	update_site_option( Settings::PROVIDERS, [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ] ] );
-	/** Runs a task; answers the answer and the request of the extension, null when none got there. */
+	/** Runs a task; returns its answer and the request to the extension, null when none was sent. */
 	$run = static function ( array $input ) use ( $t, $log ): array {
 		$t->made( 'nothing' );
 		is_file( $log ) && unlink( $log );
@@ -36,21 +36,21 @@ return static function ( Harness $t ): void {
 		putenv( 'WP_CODEBOX_FAKE_REQUEST_LOG' );
 		return [ $answer, is_file( $log ) ? json_decode( (string) file_get_contents( $log ), true ) : null ];
 	};
-	/** Source and value of the model's secret. */
+	/** Returns source and value of the model key. */
 	$found = static function ( array $got ): array {
 		$name = $got[1]['model']['secret'] ?? '';
 		return [ $got[1]['provenance']['model']['credential']['source'] ?? null, array_column( $got[1]['secrets'] ?? [], 'value', 'env' )[ $name ] ?? null ];
 	};
-	/** Refused before anything started. */
+	/** Checks that the task was refused before a run started. */
 	$refused = static function ( array $got, string $code = 'wp_codebox_provider_credentials_unavailable' ) use ( $t ): WP_Error {
 		$t->error( $code, 403, $got[0] );
-		$t->same( null, $got[1], 'something was started' );
-		$t->same( 3, count( $got[0]->get_error_data()['hints'] ), 'three ways out' );
+		$t->same( null, $got[1], 'a run was started' );
+		$t->same( 3, count( $got[0]->get_error_data()['hints'] ), 'the number of hints' );
 		return $got[0];
 	};
 
 	$t->test(
-		'a connector: option, then constant, then environment, by the documented names',
+		'a connector key is read from the environment, else from the constant, else from the option',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$error = $refused( $run( $model ) );
 			$t->contains( 'ACME_API_KEY', $error->get_error_message() );
@@ -62,24 +62,24 @@ return static function ( Harness $t ): void {
 			putenv( 'ACME_API_KEY=' . $value( 'env' ) );
 			$t->same( [ 'env', $value( 'env' ) ], $found( $run( $model ) ) );
 			putenv( 'ACME_API_KEY= ' );
-			$t->same( 'constant', $found( $run( $model ) )[0], 'a blank variable is none' );
+			$t->same( 'constant', $found( $run( $model ) )[0], 'a blank variable counts as missing' );
 		}
 	);
 	$t->test(
-		'secret_env: a plugin of this site supplies the value, under the name of the key',
+		'a plugin of this site can supply the value of a model key named in secret_env',
 		static function () use ( $t, $run, $found, $model, $value ): void {
 			$supply = static fn( array $values, array $names ): array => in_array( 'ACME_API_KEY', $names, true ) ? $values + [ 'ACME_API_KEY' => [ 'value' => $value( 'plugin' ) ] ] : $values;
 			$t->filtered( 'wp_codebox_secret_values', $supply, static fn() => $t->same( [ 'secret_env', $value( 'plugin' ) ], $found( $run( $model + [ 'secret_env' => [ 'ACME_API_KEY' ] ] ) ) ) );
-			// With hosts that do not name the provider it is not for the provider.
+			// A value whose hosts do not include the provider is not used as its key.
 			$bound = static fn( array $values, array $names ): array => [ 'ACME_API_KEY' => [ 'value' => $value( 'bound' ), 'hosts' => [ 'other.example' ] ] ];
 			$t->filtered( 'wp_codebox_secret_values', $bound, static fn() => $t->same( [ 'constant', $value( 'constant' ) ], [ ( $got = $run( $model + [ 'secret_env' => [ 'ACME_API_KEY' ] ] ) )[1]['provenance']['model']['credential']['source'], end( $got[1]['secrets'] )['value'] ] ) );
-			// A key of the model needs no hosts; any other secret does.
+			// The model key needs no hosts; any other secret needs them.
 			$other = static fn(): array => [ 'OTHER_KEY' => [ 'value' => 'x' ] ];
 			$t->filtered( 'wp_codebox_secret_values', $other, static fn() => $t->error( 'wp_codebox_secret_invalid', 400, $run( $model + [ 'secret_env' => [ 'OTHER_KEY' ] ] )[0] ) );
 		}
 	);
 	$t->test(
-		'hooks of this site have the last word on a provider',
+		'filters of this site can deny, replace and require credentials of a provider',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$word = static fn( mixed $answer ): Closure => static fn( array $preflight ): mixed => is_array( $answer ) ? $answer + $preflight : $answer;
 			$seen = null;
@@ -106,7 +106,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ null, [ [ 'name' => 'no name' ] ], [ 'x' ] ] as $bad ) {
 				$t->filtered( 'wp_codebox_provider_credential_requirements', $needs( $bad ), static fn() => $refused( $run( $model ) ) );
 			}
-			// A second one that is required has to be there too.
+			// A second required key must be available too.
 			$two = $needs( [ [ 'name' => 'ACME_API_KEY' ], [ 'name' => 'ACME_SECOND' ] ] );
 			$t->filtered( 'wp_codebox_provider_credential_requirements', $two, static fn() => $t->contains( 'ACME_SECOND', $refused( $run( $model ) )->get_error_message() ) );
 			$two = $needs( [ [ 'name' => 'ACME_API_KEY' ], [ 'name' => 'ACME_SECOND', 'required' => false ] ] );
@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a provider row reads no other secret and sends no key elsewhere',
+		'a provider row cannot read another secret or send a key to another address',
 		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
 			$before = [];
 			update_option( 'connectors_ai_acme_api_key', $value( 'constant' ) );
@@ -141,20 +141,20 @@ return static function ( Harness $t ): void {
 				$t->contains( 'WP_CODEBOX_PROVIDER_KEYS', $said );
 				$past( $row( $fields ), static fn() => $t->same( 'denied', ProviderOverview::of( new Settings() )->rows()['evil']['status'] ) );
 			}
-			// A key of another name towards a host that takes the connector's key only.
+			// A key with another name is refused for a host that accepts only the key of its connector.
 			$past( $row( [ 'key_env' => 'AWS_SECRET_ACCESS_KEY', 'base_url' => 'https://api.openai.com/v1' ] ), static fn() => $refused( $run( $evil ) ) );
-			// What a task inherits goes no further.
+			// An inherited key is not sent to another address.
 			$past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $refused( $run( $evil + [ 'inherit' => [ 'connectors' => [ 'acme' ] ] ] ) ) );
-			// A plugin of this site decides itself, and its hosts count.
+			// A plugin may supply a key for another address, limited to the hosts it names.
 			$supply = static fn( array $hosts ): Closure => static fn(): array => [ 'ACME_API_KEY' => array_filter( [ 'value' => $value( 'plugin' ), 'hosts' => $hosts ] ) ];
 			$ask    = static fn( array $hosts ): array => $past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $t->filtered( 'wp_codebox_secret_values', $supply( $hosts ), static fn() => $run( $evil ) ) );
 			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [] ) ) );
 			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [ 'evil.example' ] ) ) );
 			$refused( $ask( [ 'acme.example' ] ) );
-			// A built-in provider stays where it is.
+			// A provider row cannot change the address of a built-in provider.
 			$got = $past( $row( [], 'openai' ), static fn() => $run( [ 'provider' => 'openai', 'model' => 'm' ] ) );
 			$t->same( [ 'https://api.openai.com/v1', [ 'env', $value( 'OPENAI_API_KEY' ) ] ], [ $got[1]['model']['base_url'] ?? null, $found( $got ) ] );
-			// Controls: listed hosts get their keys; php.ini replaces the constant.
+			// Positive controls: listed hosts get their keys; the setting of php.ini replaces the constant.
 			$t->same( $value( 'constant' ), $found( $run( $model ) )[1] );
 			$t->same( 'available', ProviderOverview::of( new Settings() )->rows()['acme']['status'] );
 			$t->same( $value( 'OPENAI_API_KEY' ), $found( $past( $row( [ 'connector' => 'openai', 'base_url' => 'https://api.openai.com/v2' ] ), static fn() => $run( $evil ) ) )[1] );
@@ -169,7 +169,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a word alone makes no value',
+		'a filter that reports the status available without a value does not make a key available',
 		static function () use ( $t, $run, $refused ): void {
 			update_site_option( Settings::PROVIDERS, [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ], 'bare' => [ 'api' => 'openai-chat', 'base_url' => 'https://bare.example', 'key_env' => 'BARE_KEY' ] ] );
 			$yes = static fn( array $preflight ): array => [ 'status' => 'available' ] + $preflight;
@@ -177,7 +177,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'who may use the keys of this site, and whether anybody may',
+		'the site can deny its keys to a user, and switching AI off denies them to every user',
 		static function () use ( $t, $run, $refused, $model ): void {
 			$seen = [];
 			$no   = static function ( bool $allowed, string $kind, string $name, int $user ) use ( &$seen ): bool {
@@ -193,13 +193,13 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'inherited connectors: the first with a provider chooses, an unusable one refuses',
+		'the first inherited connector with a provider is used, and an unusable connector refuses the task',
 		static function () use ( $t, $run, $refused, $value ): void {
 			$inherit = static fn( string ...$names ): array => [ 'model' => 'm', 'inherit' => [ 'connectors' => $names ] ];
 			$code    = 'wp_codebox_connector_credentials_unavailable';
 			$got     = $run( $inherit( 'acme' ) );
 			$t->same( [ 'acme', [ 'acme', 'available' ] ], [ $got[1]['model']['provider'], array_slice( array_values( $got[1]['provenance']['connectors'][0] ), 0, 2 ) ] );
-			$t->same( [ 'acme', [ 'presets' => [ 'model' ] ] ], [ ( $got = $run( [ 'agent_command' => 'php agent.php nothing' ] + $inherit( 'acme' ) ) )[1]['model']['provider'], $got[1]['policy']['network'] ], 'a program that inherits a model' );
+			$t->same( [ 'acme', [ 'presets' => [ 'model' ] ] ], [ ( $got = $run( [ 'agent_command' => 'php agent.php nothing' ] + $inherit( 'acme' ) ) )[1]['model']['provider'], $got[1]['policy']['network'] ], 'a command that inherits a connector gets its model' );
 			foreach ( [ 'nobody', 'akismet' ] as $name ) {
 				$error = $refused( $run( $inherit( 'acme', $name ) ), $code );
 				$t->same( [ $name, 'unresolved' ], [ $error->get_error_data()['connector']['name'], $error->get_error_data()['connector']['status'] ] );
@@ -228,14 +228,14 @@ return static function ( Harness $t ): void {
 			$brought = static fn( array $r ): array => array_replace_recursive( $r, [ 'connectors' => [ [ 'secret_values' => [ 'ACME_API_KEY' => $value( 'last' ) ] ] ] ] );
 			$t->filtered( 'wp_codebox_resolve_inheritance', $last( $brought ), static fn() => $t->same( $value( 'last' ), $run( $inherit( 'acme' ) )[1]['secrets'][0]['value'] ) );
 			$t->filtered( 'wp_codebox_can_use_credentials', static fn( bool $a, string $kind ): bool => 'connector' !== $kind, static fn() => $refused( $run( $inherit( 'acme' ) ), $code ) );
-			// A connector whose resolver names hosts is a secret of the guest too; others never are.
+			// The guest gets a placeholder only for connectors whose resolver names hosts.
 			$bound = $resolve( [ 'secret_values' => [ 'TICKET_KEY' => $value( 'ticket' ) ], 'hosts' => [ 'tickets.example' ] ] );
 			$got   = $t->filtered( 'wp_codebox_connector_credential_resolvers', $bound, static fn() => $run( [ 'inherit' => [ 'connectors' => [ 'vault', 'acme' ] ], 'model' => 'm' ] ) );
 			$t->same( [ 'TICKET_KEY', [ 'tickets.example' ], 'connector-scoped' ], [ $got[1]['secrets'][0]['env'], $got[1]['secrets'][0]['hosts'], $got[1]['policy']['secrets'] ] );
 		}
 	);
 	$t->test(
-		'values are in the request and nowhere else',
+		'credential values are in the request to the extension and nowhere else',
 		static function () use ( $t, $run, $model, $value, $log ): void {
 			$secret = $value( 'constant' );
 			[ $answer, $request ] = $run( $model + [ 'inherit' => [ 'connectors' => [ 'acme' ] ] ] );
@@ -273,7 +273,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a credential cannot be dumped, serialized or seen in a trace',
+		'a credential value does not appear in dumps, serialized data or stack traces',
 		static function () use ( $t, $value ): void {
 			$credential = new Credential( 'A_KEY', CredentialStatus::Available, 'env', $value( 'sealed' ) );
 			$t->same( $value( 'sealed' ), $credential->value() );
@@ -290,7 +290,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a WordPress without connectors: nothing is registered, nothing is fatal',
+		'an unknown connector resolves as missing without a fatal error',
 		static function () use ( $t ): void {
 			$connectors = new Connectors();
 			$t->same( [ false, 'missing', 'missing' ], [ $connectors->has( 'nobody' ), $connectors->get( 'nobody' )->status->value, ( new Inheritance( $connectors ) )->resolve( [ 'nobody' ], [], [] )['nobody']->status->value ] );
@@ -299,7 +299,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what remains of these tests is taken away',
+		'cleanup: option, provider and connector of these tests are removed',
 		static function () use ( $t ): void {
 			delete_site_option( Settings::PROVIDERS );
 			delete_option( 'connectors_ai_acme_api_key' );

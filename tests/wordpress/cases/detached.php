@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs that go on without their caller: handles, the registry, who sees what.
+ * Detached runs: handles, the run registry and its visibility.
  */
 
 declare(strict_types=1);
@@ -25,7 +25,7 @@ return static function ( Harness $t ): void {
 	];
 	$start = static fn( string $what, array $more = [] ): array => $t->ok( $t->ability( 'run-agent-task', $more + [ 'wait' => false ] + $task( $what ) ) );
 	$get   = static fn( string $id ): array => $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) );
-	// Waits for the end, at most as long as a run of these tests may take.
+	// Waits at most a minute for the end of the run.
 	$ended = static function ( string $id ) use ( $get ): array {
 		$until = microtime( true ) + 60;
 		do {
@@ -55,7 +55,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'wait false: a handle at once, the run goes on and ends as it would have',
+		'wait false returns a run handle at once, and the run ends with its usual result',
 		static function () use ( $t, $fresh, $start, $get, $ended, $fits, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -68,7 +68,7 @@ return static function ( Harness $t ): void {
 			$fits( $now, 'run' );
 			$t->same( [ 'running', 'detached', $handle['created_at'], 'Make the check pass', false ], [ $now['run']['status'], $now['run']['mode'], $now['run']['created_at'], $now['run']['goal'], isset( $now['result'] ) ] );
 			$t->same( 1, $audit( 'run-detached', $handle['run_id'] ) );
-			// It ends only now: the handle did not take as long as the run.
+			// The run ends only now, so the handle was returned before its end.
 			$t->wake( $token );
 			$end = $ended( $handle['run_id'] );
 			$fits( $end, 'run' );
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a run that takes longer than the wait is left to itself; one that does not is answered',
+		'a run longer than the wait limit is detached, and a shorter one is answered with its result',
 		static function () use ( $t, $fresh, $task, $ended, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'cancel: the run ends as cancelled, cancelling again is no error, the log says it once',
+		'a cancelled run ends as cancelled, a second cancel is no error, and one audit record is written',
 		static function () use ( $t, $fresh, $start, $ended, $fits, $audit ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'events by cursor: each once, in order, and more only while there is more',
+		'paging through events by cursor returns each event once and in order',
 		static function () use ( $t, $fresh, $start, $ended, $fits ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -143,7 +143,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'list: newest first, by status, in pages',
+		'list-runs returns the newest runs first, filters by status and pages',
 		static function () use ( $t, $fresh, $start, $ended, $fits ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -155,7 +155,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ $alive, $first ], array_slice( array_column( $list['runs'], 'run_id' ), 0, 2 ) );
 			$bundles = array_column( $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 100 ] ) )['artifacts'], null, 'run_id' );
 			foreach ( [ $list['runs'][1], $t->ok( $t->ability( 'get-run', [ 'run_id' => $first ] ) )['run'], $bundles[ $first ] ] as $row ) {
-				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary as a code' );
+				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary code' );
 			}
 			$t->same( [ $alive ], array_column( $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['runs'], 'run_id' ) );
 			$second = $t->ok( $t->ability( 'list-runs', [ 'page' => 2, 'per_page' => 1 ] ) );
@@ -167,7 +167,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'without the right to review one sees one\'s own runs, and another\'s like none at all',
+		'a user without the review capability sees only own runs, and others look like missing ones',
 		static function () use ( $t, $fresh, $start, $ended, $grant ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -184,8 +184,8 @@ return static function ( Harness $t ): void {
 					foreach ( [ 'get-run', 'list-run-events', 'cancel-run' ] as $verb ) {
 						$t->error( 'wp_codebox_run_not_found', 404, $other = $t->ability( $verb, [ 'run_id' => $theirs ] ) );
 						$t->error( 'wp_codebox_run_not_found', 404, $none = $t->ability( $verb, [ 'run_id' => $nobody ] ) );
-						$t->same( str_replace( $nobody, 'X', $none->get_error_message() . json_encode( $none->get_error_data() ) ), str_replace( $theirs, 'X', $other->get_error_message() . json_encode( $other->get_error_data() ) ), 'one can tell a run of somebody else from none' );
-						// A beginning that only another's run has, and one that both have.
+						$t->same( str_replace( $nobody, 'X', $none->get_error_message() . json_encode( $none->get_error_data() ) ), str_replace( $theirs, 'X', $other->get_error_message() . json_encode( $other->get_error_data() ) ), 'the answer reveals that a run of another user exists' );
+						// A prefix that matches only the run of another user, and one that matches both.
 						$t->error( 'wp_codebox_run_not_found', 404, $t->ability( $verb, [ 'run_id' => substr( $theirs, 0, 14 ) ] ) );
 						$t->ok( $t->ability( $verb, [ 'run_id' => $own ] ) );
 						$t->ok( $t->ability( $verb, [ 'run_id' => 'run_' ] ) );
@@ -196,13 +196,13 @@ return static function ( Harness $t ): void {
 				}
 			);
 			$t->as( 'administrator' );
-			$t->same( 'ended', $t->ok( $t->ability( 'get-run', [ 'run_id' => substr( $theirs, 0, 20 ) ] ) )['run']['status'], 'who reviews sees all' );
+			$t->same( 'ended', $t->ok( $t->ability( 'get-run', [ 'run_id' => substr( $theirs, 0, 20 ) ] ) )['run']['status'], 'a user who may review sees all runs' );
 			$t->error( 'wp_codebox_run_ambiguous', 409, $t->ability( 'get-run', [ 'run_id' => 'run_' ] ) );
 			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'get-run' ) );
 		}
 	);
 	$t->test(
-		'who may only review sees runs and starts none',
+		'a user with only the review capability sees runs and cannot start any',
 		static function () use ( $t ): void {
 			$map = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
 			$t->as( 'editor' );
@@ -214,7 +214,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'over REST: the verbs, query strings as text, a run of another as 404',
+		'over REST the run abilities check verbs, parse query strings and answer 404 for runs of others',
 		static function () use ( $t, $fresh, $start, $ended, $grant ): void {
 			$fresh();
 			$t->as( 'administrator' );
@@ -242,7 +242,7 @@ return static function ( Harness $t ): void {
 			[ $status, $run ] = $call( 'GET', 'get-run', [ 'run_id' => $id ] );
 			$t->same( [ 200, 'succeeded' ], [ $status, $run['result']['outcome'] ?? json_encode( $run ) ] );
 			$again = json_decode( (string) wp_json_encode( $run ), false );
-			$t->true( is_object( $again->run->provenance ) && is_object( $again->result->session ), 'an object became a list' );
+			$t->true( is_object( $again->run->provenance ) && is_object( $again->result->session ), 'an object was encoded as a list' );
 			$t->same( [ 200, 'already_ended' ], [ ( $answer = $call( 'POST', 'cancel-run', [ 'run_id' => $id ] ) )[0], $answer[1]['answer'] ] );
 			$grant(
 				static function () use ( $t, $call, $id ): void {
@@ -255,7 +255,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( $fake ) {
 		$t->test(
-			'a full site answers 429',
+			'a site at its run limit answers 429',
 			static function () use ( $t, $fresh, $start, $task, $ended ): void {
 				$fresh();
 				$t->as( 'administrator' );
@@ -272,7 +272,7 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'a detached start that cannot be recorded does not go on',
+			'a detached run whose audit record cannot be written is cancelled',
 			static function () use ( $t, $fresh, $task, $ended ): void {
 				$fresh();
 				$t->as( 'administrator' );

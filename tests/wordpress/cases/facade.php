@@ -1,6 +1,6 @@
 <?php
 /**
- * WP_Codebox_API: the abilities as static methods, without permission and with everything else.
+ * WP_Codebox_API: the abilities as static methods, without the capability check of the ability.
  */
 
 declare(strict_types=1);
@@ -19,7 +19,7 @@ return static function ( Harness $t ): void {
 	$methods  = array_values( array_diff( $methods, [ 'execute_ability', 'public_abilities', 'public_contract_schemas', 'ability' ] ) );
 
 	$t->test(
-		'there is a method for every ability and an ability for every method',
+		'WP_Codebox_API has a method for every ability and an ability for every method',
 		static function () use ( $t, $names, $methods ): void {
 			$abilities = array_map( [ 'WP_Codebox_API', 'ability' ], $methods );
 			$t->same( [], array_values( array_diff( $names, $abilities ) ), 'abilities without a method of WP_Codebox_API' );
@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a method is its ability and no other',
+		'each method of WP_Codebox_API runs the ability of its name',
 		static function () use ( $t, $methods ): void {
 			foreach ( $methods as $method ) {
 				$direct = WP_Codebox_API::execute_ability( WP_Codebox_API::ability( $method ), [ 'no_such_field' => 1 ] );
@@ -40,7 +40,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an unknown name is refused by code, whatever it looks like',
+		'an unknown ability name is refused with its error code',
 		static function () use ( $t ): void {
 			foreach ( [ 'nope', 'wp-codebox/nope', 'core/get-site-info', '../manifest', 'wp-codebox/run-agent-task/..', '' ] as $name ) {
 				$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::execute_ability( $name ) );
@@ -50,7 +50,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'nobody is asked for a capability; the ability beside it asks',
+		'a method of WP_Codebox_API checks no capability, and the ability itself does',
 		static function () use ( $t ): void {
 			$t->as( 'editor' );
 			$refused = $t->ability( 'list-artifacts' );
@@ -59,7 +59,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what an operation makes depend on the user stays so',
+		'an approval through WP_Codebox_API still needs the capability of the current user',
 		static function () use ( $t ): void {
 			$input = [
 				'artifact_id'    => 'run_' . str_repeat( '0', 32 ),
@@ -73,7 +73,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the rules of mounts are those of a user, never the operator\'s',
+		'WP_Codebox_API applies the mount rules of a user, never those of the operator',
 		static function () use ( $t ): void {
 			$outside = sys_get_temp_dir() . '/facade-outside-' . getmypid();
 			mkdir( $outside );
@@ -100,7 +100,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'bundle and audit log name the current user, or that there is none',
+		'bundle and audit log record the current user, or that there is none',
 		static function () use ( $t ): void {
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/facade-agent.php' );
 			$task = [
@@ -123,7 +123,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what can be called and by which schema is data',
+		'WP_Codebox_API lists all abilities, their capabilities and their schemas',
 		static function () use ( $t, $names ): void {
 			$catalogue = WP_Codebox_API::public_abilities();
 			$schemas   = WP_Codebox_API::public_contract_schemas();
@@ -135,7 +135,7 @@ return static function ( Harness $t ): void {
 				$t->true( '' !== $row['label'] && is_bool( $row['annotations']['readonly'] ), $name );
 			}
 			$t->same( count( (array) glob( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas/*.json' ) ), count( $schemas ) );
-			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'the documents are not whole' );
+			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'a schema document has no id' );
 		}
 	);
 };

@@ -1,6 +1,6 @@
 <?php
 /**
- * A host that breaks: audit log, signature, baseline, start of the sandbox.
+ * Faults of the host: audit log, signature, changed source, start of the sandbox.
  */
 
 declare(strict_types=1);
@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 	$text  = static fn(): string => (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' );
 
 	$t->test(
-		'an audit log that cannot be written before the apply stops it',
+		'an apply is refused when the audit log cannot be written before it',
 		static function () use ( $t, $apply, $text ): void {
 			putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN=1' );
 			$t->error( 'wp_codebox_audit_failed', 500, $apply() );
@@ -32,7 +32,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'one that cannot be written afterwards is an error that says what was done',
+		'an apply whose result cannot be audited is an error that contains the result',
 		static function () use ( $t, $apply, $text ): void {
 			putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN=result' );
 			$error = $apply();
@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a discard is in the audit log',
+		'a discard writes an audit record',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$made = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php nothing' ] ) );
@@ -52,7 +52,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'only this host\'s signature, or a verified key the settings name',
+		'only a bundle signed by this host or by a trusted key of the settings can be applied',
 		static function () use ( $t, $apply ): void {
 			foreach ( [ 'unsigned', 'signed-by-unknown', 'signed-by-known', 'invalid' ] as $status ) {
 				putenv( 'WP_CODEBOX_FAKE_SIGNATURE=' . $status );
@@ -80,14 +80,14 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a source that changed during the run: the bundle cannot be approved',
+		'the apply of a bundle whose source changed during the run is refused',
 		static function () use ( $t, $apply ): void {
 			putenv( 'WP_CODEBOX_FAKE_BASELINE=changed' );
 			$t->error( 'wp_codebox_baseline_changed', 409, $apply() );
 		}
 	);
 	$t->test(
-		'a sandbox that cannot start is an error, and exit status 125',
+		'a sandbox that cannot start is an error with exit status 125',
 		static function () use ( $t, $apply ): void {
 			putenv( 'WP_CODEBOX_FAKE_NO_START=1' );
 			$t->as( 'administrator' );
@@ -98,7 +98,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what is sent to the extension',
+		'the request to the extension has limits, environment, requester and mount roots, and no secrets',
 		static function () use ( $t, $fresh ): void {
 			$fresh();
 			$log = getenv( 'TEST_WORK' ) . '/request.json';

@@ -1,6 +1,6 @@
 <?php
 /**
- * Without the extension: no fatal, and the exact fix everywhere.
+ * The plugin without the extension: no fatal error, and every message names the fix.
  */
 
 declare(strict_types=1);
@@ -12,7 +12,7 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'abilities are registered and answer 503',
+		'without the extension abilities are registered and answer 503',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			foreach ( array_keys( WP_Codebox_API::public_abilities() ) as $name ) {
@@ -23,7 +23,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'Site Health and the debug information say so',
+		'without the extension Site Health and debug information report it as not loaded',
 		static function () use ( $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
 			$test  = call_user_func( $tests['direct']['wp_codebox_extension']['test'] );
@@ -33,7 +33,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an administrator gets the notice, an editor does not',
+		'an administrator sees the notice about the missing extension, and an editor does not',
 		static function () use ( $t ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			$render = static function ( string $screen ) use ( $t ): string {
@@ -73,7 +73,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'a failure in JSON mode is a document',
+		'a failure with --format=json prints a document that matches the failure schema',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--format=json' ] );
 			$document       = json_decode( $out, true );
@@ -83,7 +83,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'doctor still reports, and fails',
+		'doctor without the extension prints its report and fails',
 		static function () use ( $t ): void {
 			[ $code, $out ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ] );
 			$document       = json_decode( $out, true );
@@ -98,7 +98,7 @@ return static function ( Harness $t ): void {
 		[ 'WP_CODEBOX_FAKE_DIGEST', str_repeat( 'b', 64 ), 'it was built from other schemas' ],
 	] as [ $name, $value, $reason ] ) {
 		$t->test(
-			"an extension with another $name is stale",
+			"an extension with another value of $name is reported as stale",
 			static function () use ( $t, $name, $value, $reason ): void {
 				[ $code, $out, $err ] = $t->wp( [ 'codebox', 'commands' ], [ 'WP_CODEBOX_FAKE' => '1', $name => $value ] );
 				$t->same( [ 125, '' ], [ $code, $out ] );
@@ -111,9 +111,9 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'every sentence of the plugin, and every failure of a command, can be translated',
+		'every sentence of the plugin and every failure of a command is translatable',
 		static function () use ( $t ): void {
-			// Words that a user does not read as a sentence: a name, classes, formats, and what goes into a log.
+			// Strings that are no sentences for a user: a name, CSS classes, formats and log entries.
 			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
 			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
 			$bare        = [];
@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 						} elseif ( in_array( $text, [ ')', ']', '}' ], true ) ) {
 							array_pop( $calls );
 						}
-						// Words with a blank between them; HTML, SQL and what goes to the error log are none.
+						// Finds strings of several words, except HTML, SQL and messages of the error log.
 						$is = in_array( $kind, [ T_CONSTANT_ENCAPSED_STRING, T_ENCAPSED_AND_WHITESPACE ], true ) && 1 === preg_match( '/\pL[,;:]? ./u', $text )
 							&& 1 !== preg_match( '/^.<|^.SELECT /', $text ) && ! in_array( 'error_log', $calls, true ) && ! in_array( trim( $text, '\'"' ), $others, true );
 						// The agent of a run reads English, so the answers of a parent tool are not translated.
@@ -152,7 +152,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the template of translations is up to date',
+		'the translation template contains every translatable text of the plugin',
 		static function () use ( $t ): void {
 			$new = getenv( 'TEST_WORK' ) . '/new.pot';
 			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=codebox', '--domain=codebox' ] )[0] );
@@ -163,7 +163,7 @@ return static function ( Harness $t ): void {
 			};
 			$t->true( count( $texts( $new ) ) > 20, 'nothing is translatable' );
 			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ), 'run: make pot' );
-			// By another reading of the sources: what make-pot cannot extract would be missing in both files.
+			// A second parser checks the template: strings that make-pot cannot extract are missing in both files.
 			$words  = static fn( string $text ): string => stripslashes( str_replace( '\\"', '"', $text ) );
 			$listed = implode( "\n", $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ) );
 			$lost   = [];
@@ -184,7 +184,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the plugin can be uninstalled',
+		'uninstalling deletes the settings of the plugin',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_default_agent', 'x' );
 			define( 'WP_UNINSTALL_PLUGIN', 'wp-codebox/wp-codebox.php' );

@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 	$runs     = static fn(): int => $t->ok( $t->ability( 'list-runs' ) )['total'];
 
 	$t->test(
-		'batch: a row for each task, and what failed or was wrong is never a success',
+		'batch: each task has a row, and a failed or invalid task is not a success',
 		static function () use ( $t, $fresh, $do, $batch, $fits ): void {
 			$fresh();
 			$answer = $t->ok( $batch( [ $do( 'write one.txt' ), $do( 'fix-and-fail' ), 'Do it by default', 7, [], [ 'plugin' => 'nope' ] + $do( 'nothing' ), [ 'wait' => false ] + $do( 'nothing' ), [ 'bin' => '/bin/sh' ] + $do( 'nothing' ), [ 'code' => 'x' ] + $do( 'nothing' ), $do( 'write two.txt' ) ], [ 'agent_command' => 'php agent.php nothing', 'sandbox_session_id' => 'job-1', 'orchestrator' => [ 'id' => 'o-1' ] ] ) );
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 			);
 			$t->same( [ true, false, true, false, false, false, false, false, false, true ], array_column( $answer['runs'], 'success' ) );
 			$t->same( [ 'Do write one.txt', 'Do fix-and-fail', 'Do it by default', '', '' ], array_slice( $answer['tasks'], 0, 5 ) );
-			// One sandbox for each: the last does not see what the first wrote.
+			// Each task has its own sandbox: the last does not see files of the first.
 			$t->same( [ [ 'one.txt' ], [ 'two.txt' ] ], array_map( static fn( int $index ): array => array_column( $answer['runs'][ $index ]['changed_files'], 'relativePath' ), [ 0, 9 ] ) );
 			$t->same( [ 'job-1', 'failed', [ 'id' => 'o-1' ], 'job-1:0' ], [ $answer['session']['id'], $answer['session']['status'], $answer['session']['orchestrator'], $answer['runs'][0]['session']['id'] ] );
 			$t->true( is_dir( $answer['runs'][0]['artifacts']['path'] ) && is_dir( $answer['runs'][1]['artifacts']['path'] ), 'a bundle is missing' );
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: good only if all are; nothing at all is an error',
+		'batch: it succeeds only if all tasks succeed, and an empty batch is an error',
 		static function () use ( $t, $fresh, $do, $batch ): void {
 			$fresh();
 			$good = $t->ok( $batch( [ $do( 'nothing' ), $do( 'write one.txt' ) ] ) );
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: stop_on_failure starts no further task, and says of each that it did not',
+		'batch: with stop_on_failure no task starts after a failure, and the others are marked skipped',
 		static function () use ( $t, $fresh, $do, $batch, $runs ): void {
 			$fresh();
 			$before = $runs();
@@ -86,7 +86,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch: a callback that says no cancels the one that runs and those after it',
+		'batch: a callback that returns false cancels the running task and all later ones',
 		static function () use ( $t, $fresh, $do, $services ): void {
 			$fresh();
 			$before = microtime( true );
@@ -103,11 +103,11 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'completed', 'cancelled', 'cancelled' ], array_column( $answer['runs'], 'status' ) );
 			$t->same( [ false, 130, 2, [ 'completed', 'cancelled', 'cancelled' ] ], [ $answer['success'], $answer['exit_code'], $answer['cancelled'], $seen ] );
 			$t->same( [ true, false ], [ isset( $answer['runs'][1]['run_id'] ), isset( $answer['runs'][2]['run_id'] ) ] );
-			$t->true( microtime( true ) - $before < 150, 'it waited for the sleeper' );
+			$t->true( microtime( true ) - $before < 150, 'the batch waited for the sleeping agent' );
 		}
 	);
 	$t->test(
-		'fan-out: six workers, three at once',
+		'fan-out: of six workers three run at a time',
 		static function () use ( $t, $fresh, $worker, $fits, $services ): void {
 			$fresh();
 			$alive = 0;
@@ -138,13 +138,13 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: workers after others, and those that can never start',
+		'fan-out: a worker starts after its dependencies and is skipped when one of them fails',
 		static function () use ( $t, $fresh, $worker, $fanout, $statuses ): void {
 			$fresh();
 			$answer = $t->ok( $fanout( [ $worker( 'last', 'write last.txt', [ 'dependsOn' => [ 'first', 'second' ] ] ), $worker( 'first', 'write first.txt' ), $worker( 'second', 'write second.txt 1' ) ], [ 'concurrency' => 3 ] ) );
 			$t->same( [ true, 'completed' ], [ $answer['success'], $answer['runs'][0]['status'] ], (string) json_encode( $answer['failures'] ) );
 			$start = array_column( array_map( static fn( array $row ): array => [ $row['worker_id'], $row['timings'] ], $answer['runs'] ), 1, 0 );
-			$t->true( $start['last']['started_at'] >= max( $start['first']['ended_at'], $start['second']['ended_at'] ), 'it did not wait' );
+			$t->true( $start['last']['started_at'] >= max( $start['first']['ended_at'], $start['second']['ended_at'] ), 'the worker did not wait for its dependencies' );
 			$answer = $t->ok( $fanout( [ $worker( 'bad', 'style' ), $worker( 'after', 'nothing', [ 'dependsOn' => [ 'bad' ] ] ), $worker( 'later', 'nothing', [ 'dependsOn' => [ 'after' ] ] ), $worker( 'free', 'nothing' ) ], [ 'concurrency' => 2 ] ) );
 			$t->same( [ 'bad' => 'failed', 'after' => 'skipped', 'later' => 'skipped', 'free' => 'completed' ], $statuses( $answer ) );
 			$t->same( [ false, 3, 'failed', 'dependency-skipped', [ 'after' ], 1, 1, 2 ], [ $answer['success'], $answer['exit_code'], $answer['aggregate']['status'], $answer['runs'][1]['error']['code'], $answer['runs'][2]['dependencies'], $answer['completed'], $answer['failed'], $answer['skipped'] ] );
@@ -156,7 +156,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: two workers that change one file are a conflict, whatever they call it',
+		'fan-out: two workers that change the same host file conflict, also under different mount targets',
 		static function () use ( $t, $fresh, $worker, $fanout ): void {
 			$fresh();
 			$mount  = [ 'plugin' => null, 'mounts' => [ [ 'source' => WP_PLUGIN_DIR . '/sample', 'target' => '/workspace/other' ] ] ];
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: a worker out of time, and one that is refused, leave the others alone',
+		'fan-out: a worker that times out or is refused does not affect the others',
 		static function () use ( $t, $fresh, $worker, $fanout, $statuses ): void {
 			$fresh();
 			$answer = $t->ok( $fanout( [ $worker( 'late', 'sleep', [ 'timeout_seconds' => 6 ] ), $worker( 'denied', 'nothing', [ 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ] ), $worker( 'good', 'nothing' ) ], [ 'concurrency' => 3 ] ) );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: a plan that is wrong starts nothing',
+		'fan-out: an invalid plan starts no worker',
 		static function () use ( $t, $fresh, $worker, $fanout, $runs ): void {
 			$fresh();
 			$before = $runs();
@@ -193,7 +193,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'fan-out: cancel reaches those at work and those to come',
+		'fan-out: cancelling ends the running workers and those that have not started',
 		static function () use ( $t, $fresh, $worker, $services, $statuses ): void {
 			$fresh();
 			$begun  = [];
@@ -211,11 +211,11 @@ return static function ( Harness $t ): void {
 			$answer = $services->fanouts->run( [ 'workers' => [ $worker( 'a', 'sleep' ), $worker( 'b', 'sleep' ), $worker( 'c', 'nothing' ), $worker( 'd', 'nothing', [ 'dependsOn' => [ 'a' ] ] ) ], 'concurrency' => 2, 'plugin' => 'sample' ], Authority::User, $hooks );
 			$t->same( [ 'a' => 'cancelled', 'b' => 'cancelled', 'c' => 'cancelled', 'd' => 'cancelled' ], $statuses( $answer ) );
 			$t->same( [ false, 130, 4 ], [ $answer['success'], $answer['exit_code'], $answer['cancelled'] ] );
-			$t->true( microtime( true ) - $before < 150, 'it waited for the sleepers' );
+			$t->true( microtime( true ) - $before < 150, 'the fan-out waited for the sleeping agents' );
 		}
 	);
 	$t->test(
-		'fan-out and batch wait for a place on a host that is full',
+		'fan-out and batch wait for a free slot when the site is at its run limit',
 		static function () use ( $t, $fresh, $do, $worker, $fanout, $batch ): void {
 			$fresh();
 			update_option( Settings::MAX_RUNS, 2 );
@@ -223,7 +223,7 @@ return static function ( Harness $t ): void {
 				$four   = array_map( static fn( string $id ): array => $worker( $id, "write $id.txt 1" ), [ 'a', 'b', 'c', 'd' ] );
 				$answer = $t->ok( $fanout( $four, [ 'concurrency' => 4 ] ) );
 				$t->same( [ true, 4 ], [ $answer['success'], $answer['completed'] ], (string) json_encode( $answer['failures'] ) );
-				// The place is another caller's: of a run that somebody lets go while the group waits.
+				// Another run holds the only slot and ends while the group waits.
 				update_option( Settings::MAX_RUNS, 1 );
 				foreach ( [ static fn(): mixed => $fanout( [ $worker( 'a', 'nothing' ) ] ), static fn(): mixed => $batch( [ $do( 'nothing' ) ] ) ] as $call ) {
 					$token = bin2hex( random_bytes( 4 ) );

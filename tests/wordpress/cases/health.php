@@ -15,16 +15,16 @@ return static function ( Harness $t ): void {
 		return call_user_func( $test['async_direct_test'] );
 	};
 	$t->test(
-		'no page waits for the isolation test',
+		'the isolation test of Site Health runs asynchronously',
 		static function () use ( $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
 			$t->same( [ 'wp_codebox_extension', 'wp_codebox_state', 'wp_codebox_level' ], array_keys( $tests['direct'] ) );
 			$t->same( 'codebox-isolation', $tests['async']['wp_codebox_isolation']['test'] );
-			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'nobody answers the browser' );
+			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'no handler is registered for the request of the browser' );
 		}
 	);
 	$t->test(
-		'the level and what is not enforced are shown, what is enforced is not',
+		'the isolation test shows the level and only the axes that are not enforced',
 		static function () use ( $t, $result ): void {
 			$test = $result();
 			$t->same( [ 'good', 'wp_codebox_isolation' ], [ $test['status'], $test['test'] ] );
@@ -37,7 +37,7 @@ return static function ( Harness $t ): void {
 	);
 	$direct = static fn( string $name ): array => call_user_func( apply_filters( 'site_status_tests', [ 'direct' => [] ] )['direct'][ $name ]['test'] );
 	$t->test(
-		'the level seen last is shown at once; of another kernel it counts for nothing',
+		'Site Health shows the cached isolation level, unless it was measured on another kernel',
 		static function () use ( $t, $direct, $result ): void {
 			delete_site_transient( 'wp_codebox_isolation' );
 			$t->same( 'recommended', $direct( 'wp_codebox_level' )['status'] );
@@ -51,10 +51,10 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the state directory is used, not only looked at',
+		'Site Health reports a state directory that the extension cannot use as critical',
 		static function () use ( $t, $direct ): void {
 			$t->same( 'good', $direct( 'wp_codebox_state' )['status'] );
-			// The setting cannot be changed in this process; another one has a state directory it cannot use.
+			// The setting cannot change in this process, so a child process gets an unusable state directory.
 			if ( 'native' !== $t->phase ) {
 				return;
 			}
@@ -71,11 +71,11 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a state directory that a web server serves or others may enter is refused',
+		'a state directory that a web server serves or that other users can enter is refused',
 		static function () use ( $t ): void {
 			$t->true( null !== ServedDirectories::holding( WP_CONTENT_DIR ), 'a directory that is served' );
-			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'one that is not' );
-			// The document root has a name that sanitize_text_field() alters, and WordPress has a directory of its own below the site's.
+			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'a directory that is not served' );
+			// The name of the document root is one that sanitize_text_field() would alter; later WordPress is in a subdirectory of the site.
 			$root = getenv( 'TEST_WORK' ) . '/web  %41';
 			wp_mkdir_p( $root );
 			$_SERVER['DOCUMENT_ROOT'] = $root;
@@ -109,13 +109,13 @@ return static function ( Harness $t ): void {
 			foreach ( [ ABSPATH . 'state', WP_CONTENT_DIR . '/state' ] as $state ) {
 				$made( $state, 0700 );
 				$t->same( [ $bad, 1, 'error' ], $ask( $state ), $state );
-				$t->same( [], array_diff( (array) scandir( $state ), [ '.', '..' ] ), 'something was written there' );
+				$t->same( [], array_diff( (array) scandir( $state ), [ '.', '..' ] ), 'a file was written to the refused directory' );
 				rmdir( $state );
 			}
 			$state = $made( getenv( 'TEST_WORK' ) . '/other-state', 0755 );
 			foreach ( [ 0755, 0750 ] as $mode ) {
 				chmod( $state, $mode );
-				// The mode is judged after the plugin, so the task names one that is installed.
+				// The mode is checked after the plugin, so the task names an installed plugin.
 				$t->same( [ $bad, 1, 'error' ], $ask( $state, 'sample' ), decoct( $mode ) );
 			}
 			chmod( $state, 0700 );
@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'debug information: paths are private, no secret and no command line is in it',
+		'debug information marks paths as private and contains no secret and no command line',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_agents', [ 'a' => [ 'command' => 'php hunter2.php', 'success_codes' => [ 0 ] ] ] );
 			update_site_option( 'wp_codebox_trusted_keys', [ 'hunter2-key' ] );
@@ -141,7 +141,7 @@ return static function ( Harness $t ): void {
 					$t->same( true, $field['private'], $name );
 				}
 			}
-			$t->true( $seen > 0, 'no path at all' );
+			$t->true( $seen > 0, 'the fields contain no path' );
 			$t->same( \WPCodebox\VERSION, $fields['extension']['value'] );
 			$t->same( 1, preg_match( '/^[0-9]+$/', (string) $fields['bundles']['value'] ) );
 		}
@@ -155,7 +155,7 @@ return static function ( Harness $t ): void {
 		'unknown' => [ 'critical', 'The runner is gone.' ],
 	] as $level => [ $status, $text ] ) {
 		$t->test(
-			"level $level is $status",
+			"isolation level $level is shown with the status $status",
 			static function () use ( $t, $result, $level, $status, $text ): void {
 				putenv( "WP_CODEBOX_FAKE_LEVEL=$level" );
 				$test = $result();
@@ -167,7 +167,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'the default model: a test only where there is one, names and statuses only',
+		'Site Health tests the default model only if there is one, and shows no key',
 		static function () use ( $t ): void {
 			$has = static fn(): bool => isset( apply_filters( 'site_status_tests', [] )['direct']['wp_codebox_model'] );
 			$t->same( false, $has() );

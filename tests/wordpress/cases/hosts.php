@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 	$git = static fn( string $directory, string $command ): string => trim( (string) shell_exec( 'git -c safe.directory=* -C ' . escapeshellarg( $directory ) . ' ' . $command . ' 2>&1' ) );
 
 	$t->test(
-		'hosts: direct write puts whole files in place and keeps what was there',
+		'hosts: direct write replaces whole files and keeps a backup of the old ones',
 		static function () use ( $t, $direct, $apply, $text, $plugin ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $apply, $text, $plugin ): void {
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: direct write refuses before it writes, and takes back what it wrote',
+		'hosts: direct write refuses an altered payload before writing and restores files after a late refusal',
 		static function () use ( $t, $direct, $apply, $text, $plugin, $target, $place ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $apply, $text, $plugin, $target, $place ): void {
@@ -97,7 +97,7 @@ return static function ( Harness $t ): void {
 						$t->same( 'direct_write_refused', $host->apply( $bad )->get_error_code() );
 						$t->same( $before, [ $text(), $text( 'inc/more.php' ) ] );
 					}
-					// A directory of the change that leads out of the target.
+					// A directory of the change is a link out of the target.
 					$outside = $place( 'outside' );
 					copy( $plugin . '/inc/more.php', $outside . '/more.php' );
 					unlink( $plugin . '/inc/more.php' );
@@ -108,7 +108,7 @@ return static function ( Harness $t ): void {
 					mkdir( $plugin . '/inc' );
 					copy( getenv( 'TEST_FIXTURES' ) . '/sample/inc/more.php', $plugin . '/inc/more.php' );
 					$t->same( [ 'direct_write_refused', $before[1] ], [ $refused->get_error_code(), (string) file_get_contents( $outside . '/more.php' ) ] );
-					// The second write cannot be made: the first is taken back.
+					// A later write is impossible, so the earlier writes are reverted.
 					$late                                   = $payload;
 					$late['changed_files'][2]               = [ 'status' => 'added', 'relativePath' => 'inc/more.php/below.php', 'path' => $target . '/inc/more.php/below.php' ] + $payload['changed_files'][0];
 					unset( $late['changed_files'][2]['beforeSha256'] );
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: a write that fails halfway is taken back',
+		'hosts: direct write restores all files when a write fails halfway',
 		static function () use ( $t, $direct, $text, $plugin ): void {
 			$direct(
 				static function ( string $backups ) use ( $t, $text, $plugin ): void {
@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 					$payload = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => array_column( $made['changed_files'], 'path' ) ] ) )['payload'];
 					$names   = scandir( $plugin );
 					$host    = new WPCodeboxDirectWrite\Direct_Write( $backups );
-					// A new file whose name leaves no room for that of its sibling.
+					// The name of the new file is so long that its temporary sibling exceeds NAME_MAX (255 bytes).
 					$entry                      = $payload['changed_files'][0];
 					$entry['status']            = 'added';
 					$entry['relativePath']      = str_repeat( 'n', 250 );
@@ -149,7 +149,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: git branch commits on a branch of its own',
+		'hosts: git branch commits the change on a new branch and leaves the checked-out branch alone',
 		static function () use ( $t, $repository, $apply, $text, $git ): void {
 			$directory = $repository();
 			$base      = $git( $directory, 'rev-parse main' );
@@ -173,7 +173,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: git branch leaves nothing when the patch does not fit',
+		'hosts: git branch leaves no branch when the patch does not apply',
 		static function () use ( $t, $repository, $apply, $git ): void {
 			$directory = $repository();
 			$made      = $t->made();
@@ -185,7 +185,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: two adapters at once, the first answers and nothing is applied twice',
+		'hosts: with several adapters only the first one applies the change',
 		static function () use ( $t, $repository, $apply, $text, $place, $git ): void {
 			foreach ( [ [ 'host-direct-write', 'host-git-branch', 'host-plugin' ], [ 'host-git-branch', 'host-direct-write', 'host-plugin' ] ] as $order ) {
 				$directory = $repository();
@@ -205,7 +205,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hosts: a refusal of the first adapter stands; the next is not asked to write',
+		'hosts: an error of the first adapter is final, and the next adapter does not write',
 		static function () use ( $t, $apply, $text, $place ): void {
 			update_option( 'direct_write_backups', $place( 'backups' ) );
 			$made = $t->made();

@@ -1,6 +1,6 @@
 <?php
 /**
- * Plugins and themes that are links: what they lead to decides.
+ * Plugins and themes that are symbolic links: the link target decides.
  */
 
 declare(strict_types=1);
@@ -17,7 +17,7 @@ return static function ( Harness $t ): void {
 	$work    = (string) realpath( (string) getenv( 'TEST_WORK' ) );
 	$uploads = (string) wp_get_upload_dir()['basedir'];
 	$header  = "<?php\n/* Plugin Name: Linked */\n";
-	// Runs a body while plugins and a theme are links: name to what it leads to, each with the file that makes it one.
+	// Runs a body while plugins and a theme are symbolic links: link name to its target and the plugin or theme file there.
 	$linked = static function ( array $links, callable $body ): void {
 		$made = [];
 		foreach ( $links as $place => [ $leads, $file, $text ] ) {
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 	} )();
 
 	$t->test(
-		'a plugin or theme that is a link into the site opens nothing, one that leads outside does',
+		'a plugin or theme that links into the site cannot be mounted, and one that links outside can',
 		static function () use ( $t, $work, $uploads, $header, $linked, $code ): void {
 			$inside  = [
 				'uploads'  => $uploads,
@@ -101,7 +101,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'a mount root above the site opens nothing of the site',
+			'a mount root above the site does not allow mounts of the site',
 			static function () use ( $t, $uploads ): void {
 				$above  = dirname( (string) realpath( ABSPATH ) );
 				$before = getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' );
@@ -121,24 +121,24 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'must-use plugins that lie outside of the site are guarded like those in it',
+		'must-use plugins outside the site directory are guarded like those inside',
 		static function () use ( $t, $work ): void {
 			$place = "$work/must-use";
 			wp_mkdir_p( "$place/inner" );
 			$code = 'echo json_encode( array_map( static fn( string $directory ): bool => ( new WPCodebox\\Host\\GuardedDirectories() )->refuses( $directory, [] ), ' . var_export( [ $place, "$place/inner", "$work/outside" ], true ) . ' ) );';
 			[ , $out, $err ] = $t->wp( [ 'eval', $code, "--exec=define( 'WPMU_PLUGIN_DIR', '$place' );" ] );
-			// The program loads no must-use plugin, so it has no extension either.
+			// WP-CLI loads no must-use plugin here, and thus no stand-in extension.
 			$t->same( '[true,true,false]', $out, $err );
 		}
 	);
 	$t->test(
-		'the operator neither mounts nor writes what lies in the site and is no code',
+		'the operator can neither mount nor change site directories that are not plugins or themes',
 		static function () use ( $t, $uploads ): void {
 			wp_mkdir_p( $uploads );
 			$try = static fn( string $source ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$source:/workspace/code", '--agent-command=true' ] )[0];
 			$t->same( [ 126, 126, 0 ], [ $try( $uploads ), $try( ABSPATH . 'wp-includes' ), $try( WP_PLUGIN_DIR . '/sample' ) ] );
 			$load = static fn( string $path ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--component=$path", '--agent-command=true' ] )[0];
-			$t->same( [ 126, 0 ], [ $load( ABSPATH . 'wp-includes' ), $load( WP_PLUGIN_DIR . '/host-plugin' ) ], 'a component' );
+			$t->same( [ 126, 0 ], [ $load( ABSPATH . 'wp-includes' ), $load( WP_PLUGIN_DIR . '/host-plugin' ) ], 'a directory of the site as a component' );
 			[ $status, $made ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--mount=' . getenv( 'TEST_FIXTURES' ) . '/sample:/workspace/code', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
 			$t->same( 0, $status );
 			$apply = static fn( string $directory ): int => $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $made ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] )[0];

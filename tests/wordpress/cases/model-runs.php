@@ -1,7 +1,7 @@
 <?php
 /**
- * The built-in agent through the plugin, for real: extension, runner, guest, and a model server
- * of these tests that plays scripts.
+ * The built-in agent through the plugin with the real extension, runner and guest, and a model server
+ * that answers from scripts.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 	];
 	$start   = static function () use ( $work, $key, $scripts ): array {
 		is_dir( $work ) || mkdir( $work );
-		// What an earlier server left there is the port of nobody.
+		// The port file of an earlier server is stale.
 		is_file( "$work/port" ) && unlink( "$work/port" );
 		foreach ( $scripts as $name => $steps ) {
 			file_put_contents( "$work/$name.json", (string) json_encode( $steps ) );
@@ -63,7 +63,7 @@ return static function ( Harness $t ): void {
 	foreach ( array_keys( $scripts ) as $name ) {
 		$ids += [ "$name-chat" => $name, "$name-messages" => $name ];
 	}
-	// A script is played once at each address.
+	// The model server plays a script once per address.
 	foreach ( $ids as $id => $name ) {
 		$api              = str_ends_with( $id, '-messages' ) ? 'anthropic-messages' : 'openai-chat';
 		$providers[ $id ] = [ 'api' => $api, 'base_url' => "http://127.0.0.1:$port/$name/$id" . ( 'openai-chat' === $api ? '/v1' : '' ), 'key_env' => 'NATIVE_API_KEY', 'models' => [ 'scripted-1' ], 'prices' => [ 'input' => 3000000, 'output' => 15000000 ] ];
@@ -71,9 +71,9 @@ return static function ( Harness $t ): void {
 	update_site_option( Settings::PROVIDERS, $providers );
 
 	$t->test(
-		'a model at a private address that the operator did not list is refused before a start',
+		'a model at a private address that the operator did not list is refused before a run starts',
 		static function () use ( $t, $key, $port, $providers ): void {
-			// The name of this host leads to it as well as the address that is listed.
+			// The name localhost resolves to the listed address, but is not listed itself.
 			update_site_option( Settings::PROVIDERS, $providers + [ 'near' => [ 'api' => 'openai-chat', 'base_url' => "http://localhost:$port/fix/near/v1" ] ] );
 			$t->made( 'nothing' );
 			$ask   = static fn( string $provider ): mixed => $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider, 'model' => 'scripted-1', 'wait' => false ] );
@@ -85,7 +85,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'fix-chat', 'fix-messages' ] as $provider ) {
 		$t->test(
-			"the built-in agent mends the sample with the site's model: $provider",
+			"the built-in agent fixes the sample plugin with the model of the site: $provider",
 			static function () use ( $t, $key, $provider, $holds ): void {
 				putenv( "NATIVE_API_KEY=$key" );
 				$t->made( 'nothing' );
@@ -101,7 +101,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'a wrong key: blocked by the provider, and the sentence does not give the key away',
+		'a wrong key makes the outcome blocked, and the error does not contain the key',
 		static function () use ( $t, $key ): void {
 			$t->as( 'administrator' );
 			putenv( 'NATIVE_API_KEY=wrong-' . $key );
@@ -111,7 +111,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a missing key: refused before anything starts, by the real extension too',
+		'a missing key is refused before a run starts',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$before = $t->ok( $t->ability( 'list-runs' ) )['total'];
@@ -137,7 +137,7 @@ return static function ( Harness $t ): void {
 	}
 	foreach ( [ 'ticket-chat', 'ticket-messages' ] as $provider ) {
 		$t->test(
-			"an ability of this site answers the agent: $provider",
+			"the agent can call an ability of this site: $provider",
 			static function () use ( $t, $key, $provider ): void {
 				putenv( "NATIVE_API_KEY=$key" );
 				$t->as( 'administrator' );
@@ -148,7 +148,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'batch and fan-out: the model and the tools that all share are those of each',
+		'batch and fan-out give the shared model and tools to each task',
 		static function () use ( $t, $key ): void {
 			putenv( "NATIVE_API_KEY=$key" );
 			$t->as( 'administrator' );
@@ -165,7 +165,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch and fan-out in WP-CLI take the flags of a model',
+		'batch and fan-out in WP-CLI accept the model flags',
 		static function () use ( $t, $key ): void {
 			foreach ( [ [ 'run-agent-task-batch', '--tasks=["Mend the greeting"]', '--max-turns=3', '--provider=cli-batch' ], [ 'run-agent-task-fanout', '--workers=[{"id":"a","goal":"Mend the greeting"}]', '--max-cost=1', '--provider=cli-fanout' ] ] as $line ) {
 				[ $code, $out, $err ] = $t->wp( [ 'codebox', ...$line, '--plugin=sample' ], [ 'NATIVE_API_KEY' => $key ] );
@@ -174,7 +174,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the operator in WP-CLI: an address of its own with a lent key, and the report',
+		'in WP-CLI the operator can use another model address with a key passed by --secret-env',
 		static function () use ( $t, $key, $port ): void {
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Mend the greeting', '--plugin=sample', "--base-url=http://127.0.0.1:$port/fix/cli/v1", '--model=scripted-1', '--secret-env=MODEL_API_KEY' ], [ 'MODEL_API_KEY' => $key ] );
@@ -184,7 +184,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a command-line agent by its preset, in WP-CLI: its program is the host\'s, the model the site\'s, the key nobody\'s',
+		'an agent preset in WP-CLI runs the program of the host with the model of the site, and gets no key',
 		static function () use ( $t, $key, $holds ): void {
 			$agents = getenv( 'TEST_WORK' ) . '/agents';
 			$run    = static function () use ( $t, $key, $agents ): array {
@@ -208,17 +208,17 @@ return static function ( Harness $t ): void {
 			$events = static fn( string ...$more ): string => $t->wp( [ 'codebox', 'runs', 'events', basename( $answer['artifacts'] ), '--follow', ...$more ] )[2];
 			$shown  = $events();
 			$t->contains( "agent | The greeting is hello now.\n", $shown );
-			$t->true( ! str_contains( $shown, 'item.completed' ), 'a line of the protocol is shown' );
+			$t->true( ! str_contains( $shown, 'item.completed' ), 'a protocol line of the agent is shown' );
 			$t->contains( 'agent | {"type":"item.completed"', $events( '--agent-output=raw' ) );
 		}
 	);
 	$t->test(
-		'the server has seen what it expected, and is stopped',
+		'cleanup: the model server got the expected requests and is stopped',
 		static function () use ( $t, $server, $work ): void {
 			proc_terminate( $server );
 			proc_close( $server );
 			$lines = array_map( static fn( string $line ): array => (array) json_decode( $line, true ), (array) file( "$work/log" ) );
-			$t->true( count( $lines ) >= 10, 'hardly anybody asked' );
+			$t->true( count( $lines ) >= 10, 'the model server got too few requests' );
 			$t->same( [], array_values( array_filter( array_column( $lines, 'mismatch' ) ) ) );
 			delete_site_option( Settings::PROVIDERS );
 			wp_unregister_ability( 'native-host/read-ticket' );

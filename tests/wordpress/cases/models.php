@@ -1,6 +1,6 @@
 <?php
 /**
- * Which agent and which model a task gets.
+ * Selection of agent and model for a task.
  */
 
 declare(strict_types=1);
@@ -17,7 +17,7 @@ return static function ( Harness $t ): void {
 		}
 		delete_option( 'connectors_ai_openai_api_key' );
 	};
-	/** Runs a task; answers the answer and the request of the extension, null when none got there. */
+	/** Runs a task; returns its answer and the request to the extension, null when none was sent. */
 	$run = static function ( array $input ) use ( $t, $log ): array {
 		is_file( $log ) && unlink( $log );
 		putenv( "WP_CODEBOX_FAKE_REQUEST_LOG=$log" );
@@ -29,7 +29,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'the built-in agent with a model: request, record and answer',
+		'the built-in agent gets model, key and budget, and the answer records the model',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -45,13 +45,13 @@ return static function ( Harness $t ): void {
 			$t->same( [ 12, 34000, 2100, 30000 ], [ $answer['run_metadata']['usage']['turns'], $answer['run_metadata']['usage']['input_tokens'], $answer['run_metadata']['usage']['output_tokens'], $answer['run_metadata']['usage']['cost_microusd'] ] );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/agent-task-run.v1.schema.json' ), true );
 			$t->same( true, rest_validate_value_from_schema( $answer, $schema, 'run' ) );
-			// Later, from the record of the run.
+			// The ability get-run later reads the same from the record of the run.
 			$later = $t->ok( $t->ability( 'get-run', [ 'run_id' => $answer['run']['run_id'] ] ) );
 			$t->same( $record, array_intersect_key( $later['result']['run_metadata'], $record ) );
 		}
 	);
 	$t->test(
-		'nothing named: the default agent, else the built-in one when there is a model, else three ways out',
+		'a task without agent gets the default agent, else the built-in one if a model is set, else an error',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a model that is not there, or not named',
+		'an unknown or missing model, agent or budget is refused before a run starts',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -84,7 +84,7 @@ return static function ( Harness $t ): void {
 				[ [ 'agent' => 'built-in' ], 'wp_codebox_model_missing' ],
 				[ [ 'provider' => 'openai' ], 'wp_codebox_model_missing' ],
 				[ [ 'provider' => 'nobody', 'model' => 'm' ], 'wp_codebox_model_invalid' ],
-				// Two connectors have a key: nobody guesses.
+				// Two connectors have a key, so no provider is chosen.
 				[ [ 'model' => 'm' ], 'wp_codebox_model_missing' ],
 				[ [ 'provider' => 'openai-compatible', 'model' => 'm' ], 'wp_codebox_model_invalid' ],
 				[ [ 'agent' => 'nobody' ], 'wp_codebox_agent_missing' ],
@@ -102,7 +102,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'own providers: address, key, models, prices',
+		'a provider of the settings sets address, key, models and prices',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			update_site_option(
@@ -120,18 +120,18 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_provider_credentials_unavailable', 403, $run( [ 'provider' => 'keyed', 'model' => 'm' ] )[0] );
 			putenv( "KEYED_API_KEY=$key" );
 			$t->same( [ $key, 'KEYED_API_KEY' ], [ ( $got = $run( [ 'provider' => 'keyed', 'model' => 'm' ] )[1] )['secrets'][0]['value'], $got['model']['secret'] ] );
-			// A row of a built-in provider adds to it and moves nothing.
+			// A row for a built-in provider adds fields and does not change its address.
 			putenv( "OPENAI_API_KEY=$key" );
 			update_site_option( Settings::PROVIDERS, [ 'openai' => [ 'models' => [ 'ours' ], 'prices' => [ 'input' => 5, 'output' => 6 ] ] ] );
 			$t->same( [ 'openai', 'ours', 'https://api.openai.com/v1', [ 'input' => 5, 'output' => 6 ] ], [ ( $got = $run( [ 'provider' => 'openai' ] )[1] )['model']['provider'], $got['model']['model'], $got['model']['base_url'], $got['model']['prices'] ] );
-			// A row that the settings would have refused, as an import of a database may bring it.
+			// An invalid row that bypassed the settings, as after a database import.
 			$imported = static fn(): array => [ 'bad' => [ 'api' => 'soap', 'base_url' => 'https://x.example' ] ];
 			$t->filtered( 'pre_site_option_wp_codebox_providers', $imported, static fn() => $t->error( 'wp_codebox_model_invalid', 400, $run( [ 'provider' => 'bad', 'model' => 'm' ] )[0] ) );
 			$clear();
 		}
 	);
 	$t->test(
-		'private addresses only where the operator says so',
+		'a model address is marked private only if the operator listed it',
 		static function () use ( $t, $run, $clear ): void {
 			$clear();
 			foreach ( [
@@ -152,7 +152,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an address of the task: only a configured one, of that provider',
+		'a task may name only the configured base URL of its provider',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -162,7 +162,7 @@ return static function ( Harness $t ): void {
 				[ 'base_url' => 'https://evil.example/v1' ],
 				[ 'base_url' => 'http://169.254.169.254/latest' ],
 				[ 'provider' => 'openai-compatible', 'base_url' => 'http://127.0.0.1:22' ],
-				// Configured, but not for this one: its key would go to the other.
+				// The address belongs to another provider, which would get the key.
 				[ 'provider' => 'openai', 'base_url' => 'http://127.0.0.1:11434/v1' ],
 			] as $input ) {
 				[ $error, $request ] = $run( $input + [ 'model' => 'm' ] );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'presets and commands reach the model through the bridge; a task that says deny keeps it',
+		'presets and commands reach the model through the bridge, unless the task denies the network',
 		static function () use ( $t, $run, $key, $clear ): void {
 			$clear();
 			putenv( "OPENAI_API_KEY=$key" );
@@ -187,14 +187,14 @@ return static function ( Harness $t ): void {
 			$got = $run( $model + [ 'agent' => 'codex', 'network' => 'deny' ] )[1];
 			$t->same( 'deny', $got['policy']['network'] );
 			$t->same( [ 'presets' => [ 'model' ] ], $run( $model + [ 'agent' => 'codex', 'network' => [ 'presets' => [ 'model' ] ] ] )[1]['policy']['network'] );
-			// A program gets no model that it did not ask for, a preset gets the default.
+			// A command gets no default model, a preset does.
 			update_site_option( Settings::DEFAULT_PROVIDER, 'openai' );
 			update_site_option( Settings::DEFAULT_MODEL, 'm' );
 			$got = $run( [ 'agent_command' => 'php agent.php nothing' ] )[1];
 			$t->same( [ false, false, false ], [ isset( $got['model'] ), isset( $got['secrets'] ), isset( $got['policy'] ) ] );
 			$t->same( 'm', $run( [ 'agent' => 'codex' ] )[1]['model']['model'] );
 			$clear();
-			$t->same( false, isset( $run( [ 'agent' => 'codex' ] )[1]['model'] ), 'a preset without a model is the extension\'s to judge' );
+			$t->same( false, isset( $run( [ 'agent' => 'codex' ] )[1]['model'] ), 'a preset without a model is passed to the extension' );
 		}
 	);
 };

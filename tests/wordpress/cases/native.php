@@ -1,6 +1,6 @@
 <?php
 /**
- * What only the real extension, runner and kernel can show.
+ * Cases that need the real extension, runner and kernel.
  */
 
 declare(strict_types=1);
@@ -12,13 +12,13 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$t->test(
-		'the stand-in is not loaded',
+		'the real extension is loaded and the stand-in is not',
 		static function () use ( $t ): void {
 			$t->same( [ true, false ], [ extension_loaded( 'wp_codebox' ), class_exists( 'WPCodebox\Native\Bundles', false ) ] );
 		}
 	);
 	$t->test(
-		'the audit log of these tests is one unbroken chain',
+		'the audit log of these tests has an unbroken hash chain and contains no patch',
 		static function () use ( $t ): void {
 			$log = Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), 0, 1000 );
 			$t->same( true, $log['chain']['valid'] );
@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the agent sees neither the configuration nor the site, which the host can read',
+		'the agent cannot read wp-config.php or write to the site, and the host process can read it',
 		static function () use ( $t ): void {
 			$config = ABSPATH . 'wp-config.php';
 			$probe  = WP_PLUGIN_DIR . '/sample/probe.php';
@@ -39,12 +39,12 @@ return static function ( Harness $t ): void {
 			unlink( $probe );
 			$said = (string) file_get_contents( $run['artifacts'] . '/files/transcript.json' );
 			$t->contains( 'denied', $said );
-			$t->true( ! str_contains( $said, 'READ' ) && ! file_exists( $target ) && ! file_exists( WP_PLUGIN_DIR . '/sample/touched.txt' ), 'the agent got out' );
+			$t->true( ! str_contains( $said, 'READ' ) && ! file_exists( $target ) && ! file_exists( WP_PLUGIN_DIR . '/sample/touched.txt' ), 'the agent read or wrote outside the sandbox' );
 			$t->same( [ '/wordpress/wp-content/plugins/sample/touched.txt' ], array_column( $run['changed_files'], 'path' ) );
 		}
 	);
 	$t->test(
-		'code has the git repository that a task asks for',
+		'code in the sandbox has a git repository only if the task asks for one',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$probe = WP_PLUGIN_DIR . '/sample/probe.php';
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 				'target' => '/workspace/again',
 			];
 			$seen  = static fn( array $more, array $mount = [] ): string => (string) file_get_contents( $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'mounts' => [ $again + $mount ], 'agent_command' => 'php probe.php' ] + $more ) )['artifacts'] . '/files/transcript.json' );
-			// The site lies in no work tree, so nothing is there unless it is asked for.
+			// The site is in no git work tree, so the sandbox has a repository only on request.
 			$t->contains( 'git: ;', $seen( [] ) );
 			$t->contains( 'git: What was mounted;', $seen( [ 'git' => 'baseline' ], [ 'git' => 'none' ] ) );
 			$t->contains( 'git: What was Mounted;', $seen( [ 'git' => 'none' ], [ 'git' => 'baseline' ] ) );
@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 		}
 	};
 	$t->test(
-		'an extension of another contract is stale',
+		'an extension with another contract digest is reported as stale',
 		static function () use ( $t ): void {
 			$manifest = WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php';
 			$text     = (string) file_get_contents( $manifest );
@@ -103,7 +103,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a source that changes during the run: the bundle cannot be approved',
+		'a bundle whose source changes during the run cannot be applied',
 		static function () use ( $t, $agent, $fresh ): void {
 			$fresh();
 			$token           = bin2hex( random_bytes( 4 ) );
@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an agent program that the guest does not have',
+		'an agent program that the guest does not have is an error with exit status 125',
 		static function () use ( $t, $fresh ): void {
 			$fresh();
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=no-such-program' ] );

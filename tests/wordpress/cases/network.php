@@ -17,7 +17,7 @@ use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	// The administrator of one site.
+	// Returns the administrator of one site, without network rights.
 	$administrator = static fn(): WP_User => get_user_by( 'login', 'siteadmin' ) ?: new WP_User(
 		wp_insert_user(
 			[
@@ -30,7 +30,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'a network administrator may, the administrator of one site may not',
+		'a network administrator may run tasks, and the administrator of one site may not',
 		static function () use ( $t, $administrator ): void {
 			$t->same( true, is_multisite() );
 			$one = $administrator()->ID;
@@ -58,11 +58,11 @@ return static function ( Harness $t ): void {
 			array_map( [ $role, 'add_cap' ], $mine );
 			try {
 				$t->same( $none, $may() );
-				$t->same( true, current_user_can( 'manage_network_options' ), 'the role has what was added' );
+				$t->same( true, current_user_can( 'manage_network_options' ), 'the role has the added capability' );
 				grant_super_admin( $one );
 				$t->same( $all, $may(), 'a super admin' );
 				revoke_super_admin( $one );
-				$t->same( $none, $may(), 'a super admin no more' );
+				$t->same( $none, $may(), 'after the super admin rights were revoked' );
 				$map = static fn( array $caps, string $cap ): array => in_array( $cap, $mine, true ) ? [ $cap ] : $caps;
 				add_filter( 'map_meta_cap', $map, 20, 2 );
 				$t->same( $all, $may(), 'code of the network maps the capabilities to themselves' );
@@ -83,11 +83,11 @@ return static function ( Harness $t ): void {
 				},
 				static fn(): array => [ $can( [], 'accepted', 0 ), $can( [], 'accepted', 1 ) ]
 			);
-			$t->same( [ 1 ], $asked, 'the filter is asked about users only' );
+			$t->same( [ 1 ], $asked, 'the filter is called for logged-in users only' );
 		}
 	);
 	$t->test(
-		'settings are network options',
+		'on multisite the settings are network options',
 		static function () use ( $t ): void {
 			update_network_option( null, 'wp_codebox_trusted_keys', [ 'network-key' ] );
 			update_option( 'wp_codebox_trusted_keys', [ 'site-key' ] );
@@ -95,7 +95,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the settings page is the network\'s: own nonce, own handler, and the rules hold',
+		'only a network administrator with a valid nonce can save the network settings page',
 		static function () use ( $t, $administrator ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			$settings = new Settings();
@@ -164,7 +164,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'each site has its own partition',
+		'each site of a network has its own partition of the state directory',
 		static function () use ( $t ): void {
 			$site   = new Site( new InstalledCode() );
 			$first  = $site->id();
@@ -182,7 +182,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'one site sees neither bundles, runs nor the log of another',
+		'one site cannot see bundles, runs or audit records of another',
 		static function () use ( $t ): void {
 			wp_set_current_user( 1 );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
@@ -207,10 +207,10 @@ return static function ( Harness $t ): void {
 			$log   = count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] );
 			$other = $t->ok( $t->ability( 'run-agent-task', $task ) );
 			$t->same( [ 1, $log ], [ $t->ok( $t->ability( 'list-artifacts' ) )['total'], count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] ) ] );
-			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'one directory for both' );
+			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'both sites use one directory' );
 			$t->same( true, $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $other['run']['run_id'] ] ) )['discarded'] );
 			restore_current_blog();
-			// Positive control: the first site still has its own, and not the record of the other's decision.
+			// Positive control: the first site has its bundle, and no audit record of the other site.
 			$t->same( $first['artifact_id'], $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $first['run']['run_id'] ] ) )['artifact']['artifact_id'] );
 			$t->true( ! str_contains( (string) json_encode( WP_Codebox_API::list_audit_records() ), $other['run']['run_id'] ), 'a record of the other site' );
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--format=count', '--url=http://localhost/second/' ] );
@@ -221,7 +221,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a task runs',
+		'a task runs on multisite',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
@@ -230,7 +230,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'providers are the network\'s, the key of a connector is its site\'s',
+		'providers are settings of the network, and a connector key belongs to one site',
 		static function () use ( $t ): void {
 			if ( 'network' !== $t->phase ) {
 				$t->same( true, is_multisite() );
@@ -257,7 +257,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'uninstalling removes what is ours from every site and the network, and nothing else',
+		'uninstalling deletes all data of the plugin from every site and the network, and nothing else',
 		static function () use ( $t ): void {
 			global $wpdb;
 			$second = (int) get_sites( [ 'path' => '/second/' ] )[0]->blog_id;

@@ -25,14 +25,14 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a user gets every decision and run that names them, over all pages, and nobody else\'s',
+		'the exporter returns all decisions and runs of a user over all pages, and none of other users',
 		static function () use ( $t, $site, $call ): void {
 			$audit = new AuditTrail( $site );
 			$t->as( 'editor' );
 			$before = count( array_merge( ...array_column( $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' ), 'data' ) ) );
 			for ( $number = 0; $number < 130; $number++ ) {
 				$t->as( 0 === $number % 2 ? 'editor' : 'administrator' );
-				// Run ids are hexadecimal, so none of them begins like these.
+				// Real run ids are hexadecimal, so these ids match none of them.
 				$audit->write( 'discard', [ 'run_id' => 'run_number_' . $number ] );
 			}
 			$t->as( 'administrator' );
@@ -50,23 +50,23 @@ return static function ( Harness $t ): void {
 			unlink( WP_PLUGIN_DIR . '/sample/privacy-agent.php' );
 			$pages = $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' );
 			$items = array_merge( ...array_column( $pages, 'data' ) );
-			$t->true( count( $pages ) > 1, 'it was no test of pages' );
+			$t->true( count( $pages ) > 1, 'the export has only one page' );
 			$t->same( $before + 66, count( $items ) );
 			$t->same( count( $items ), count( array_unique( array_column( $items, 'item_id' ) ) ) );
 			$text = (string) json_encode( $items );
-			$t->true( str_contains( $text, 'run_number_128' ) && ! str_contains( $text, 'run_number_129' ), 'somebody else\'s record' );
+			$t->true( str_contains( $text, 'run_number_128' ) && ! str_contains( $text, 'run_number_129' ), 'the export contains a record of another user' );
 			$t->contains( $run['run']['run_id'], $text );
 			$t->true( ! str_contains( $text, '<b>' ), 'a goal is not escaped' );
 			$t->same( [ [ 'data' => [], 'done' => true ] ], $call( 'wp_privacy_personal_data_exporters', 'nobody@example.org' ) );
 		}
 	);
 	$t->test(
-		'the eraser removes nothing, says what stays and why, and the log stays whole',
+		'the eraser removes nothing, reports what is retained and why, and leaves the audit log valid',
 		static function () use ( $t, $site, $call ): void {
 			$total = Artifacts::auditRecords( $site->id(), 0, 1 )['total'];
 			$pages = $call( 'wp_privacy_personal_data_erasers', 'editor@example.org' );
 			$t->same( [ false ], array_values( array_unique( array_column( $pages, 'items_removed' ) ) ) );
-			$t->true( in_array( true, array_column( $pages, 'items_retained' ), true ), 'nothing is said to stay' );
+			$t->true( in_array( true, array_column( $pages, 'items_retained' ), true ), 'no page reports retained items' );
 			$said = implode( ' ', array_merge( ...array_column( $pages, 'messages' ) ) );
 			$t->contains( 'append-only', $said );
 			$t->contains( 'wp codebox gc', $said );
@@ -76,12 +76,12 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the policy text is suggested',
+		'the plugin suggests a text for the privacy policy',
 		static function () use ( $t, $site ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';
 			set_current_screen( 'dashboard' );
-			// Of everything that waits for this hook only ours: core would ask its servers for updates.
+			// Runs only the callback of this plugin on admin_init: core's callbacks would request updates over the network.
 			$others = $GLOBALS['wp_filter']['admin_init'];
 			remove_all_actions( 'admin_init' );
 			( new PersonalData( new ExtensionGate( \WPCodebox\VERSION, '' ), $site ) )->register();

@@ -15,13 +15,13 @@ return static function ( Harness $t ): void {
 	$kinds  = static fn( array $answer ): array => array_map( static fn( array $row ): string => $row['kind'] . ' ' . $row['status'], $answer['differences'] );
 
 	$t->test(
-		'replay: the same again, and nothing on the site changes',
+		'replay: unchanged code gives an identical result, and nothing on the site changes',
 		static function () use ( $t, $replay, $plugin ): void {
 			$made = $t->made( 'fix', [ 'checks' => [ 'php -l sample.php' ], 'context' => [ 'why' => "it's so" ], 'limits' => [ 'wall_clock_ms' => 60000 ] ] );
 			$done = $t->ok( $replay( $made ) );
 			$t->same( [ true, 'wp-codebox/artifact-replay/v1', 'compared', true, [], [] ], [ $done['success'], $done['schema'], $done['status'], $done['identical'], $done['differences'], $done['notes'] ], (string) json_encode( $done ) );
 			$t->same( [ $made['run']['run_id'], $made['artifact_id'], 'succeeded', 2 ], [ $done['original']['run_id'], $done['replay']['artifact_id'], $done['replay']['outcome'], $done['replay']['changed_files'] ] );
-			$t->true( $done['replay']['run_id'] !== $done['original']['run_id'], 'nothing ran' );
+			$t->true( $done['replay']['run_id'] !== $done['original']['run_id'], 'the replay has no new run id' );
 			$t->contains( "'helo'", (string) file_get_contents( $plugin . '/sample.php' ) );
 			$lines = $t->audited( 2 );
 			$t->same( [ [ 'replay', 'started' ], [ 'replay', 'success' ] ], array_map( static fn( array $line ): array => [ $line['event'], $line['status'] ], $lines ) );
@@ -31,14 +31,14 @@ return static function ( Harness $t ): void {
 			$t->same( [ $first['task'], $first['spec'], $first['policy'] ?? null ], [ $bundle['task'], $bundle['spec'], $bundle['policy'] ?? null ] );
 			$t->same( $made['run']['run_id'], $bundle['provenance']['metadata']['replay_of'] );
 			$t->error( 'wp_codebox_input_invalid', 400, $replay( $made, [ 'replay_run_id' => $made['run']['run_id'] ] ) );
-			$t->same( true, $t->ok( $replay( $made, [ 'replay_run_id' => $done['replay']['run_id'] ] ) )['identical'], 'compared again without a run' );
+			$t->same( true, $t->ok( $replay( $made, [ 'replay_run_id' => $done['replay']['run_id'] ] ) )['identical'], 'a second comparison without a run differs' );
 		}
 	);
 	$t->test(
-		'replay: other code, other result',
+		'replay: changed code gives a result with the differences listed',
 		static function () use ( $t, $replay, $kinds, $plugin, $file ): void {
 			$made = $t->made( 'fix', [ 'checks' => [ 'grep -q hello sample.php' ] ] );
-			// The greeting is another, the second file is gone, and one more has the typo.
+			// The first file has another greeting, and the second file has other content.
 			file_put_contents( $plugin . '/sample.php', str_replace( 'helo', 'good day', (string) file_get_contents( $plugin . '/sample.php' ) ) );
 			file_put_contents( $plugin . '/inc/more.php', "<?php // moore\n" );
 			$done = $t->ok( $replay( $made ) );
@@ -53,7 +53,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: what is missing is named',
+		'replay: a run whose inputs are missing is refused with the names of the inputs',
 		static function () use ( $t, $replay, $plugin ): void {
 			$made = $t->made();
 			[ , $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
@@ -79,7 +79,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a mount that is no plugin needs a directory the caller may touch',
+		'replay: a mount that is no plugin or theme needs a directory that the caller may mount',
 		static function () use ( $t, $replay ): void {
 			$t->made( 'nothing' );
 			$source = WP_PLUGIN_DIR . '/sample';
@@ -92,7 +92,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a secret that nobody supplies any more is missing',
+		'replay: a secret that no plugin supplies any more is reported as missing',
 		static function () use ( $t, $replay ): void {
 			$supply = static fn( array $values ): array => [ 'API_KEY' => [ 'value' => 'a-secret-value-0123456789', 'hosts' => [ 'api.example.org' ] ] ];
 			if ( 'fake' === $t->phase ) {
@@ -122,7 +122,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: a bundle that was tampered with is not repeated',
+		'replay: a tampered or untrusted bundle is refused',
 		static function () use ( $t, $replay ): void {
 			$made = $t->made();
 			$t->tamper( $made );
@@ -137,7 +137,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: whoever may only run repeats what is theirs, and the rest does not exist',
+		'replay: a user with only the run capability can replay own runs, and others are not found',
 		static function () use ( $t, $replay ): void {
 			$others = $t->made();
 			$grant  = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
@@ -157,14 +157,14 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'replay: one that takes longer than an ability waits is compared later',
+		'replay: a run longer than the wait limit is compared in a later request',
 		static function () use ( $t, $replay ): void {
 			$ended = static function ( string $id ) use ( $t ): void {
 				for ( $until = microtime( true ) + 60; 'running' === $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) )['run']['status']; usleep( 50000 ) ) {
-					$t->true( microtime( true ) < $until, 'it does not end' );
+					$t->true( microtime( true ) < $until, 'the run did not end in time' );
 				}
 			};
-			// Neither the run nor its replay ends before it is told to.
+			// The run and its replay end only after a signal.
 			$token = bin2hex( random_bytes( 4 ) );
 			$made  = [ 'run' => $t->made( "told $token", [ 'wait' => false ] ) ];
 			$t->wake( $token );
@@ -179,7 +179,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'replay: the comparison alone',
+			'replay: the comparison reports differences in files, outcome and checks',
 			static function () use ( $t ): void {
 				$bundle = static fn( array $files, string $outcome = 'succeeded', array $suites = [] ): array => [ 'changed_files' => [ 'files' => $files ], 'metadata' => [ 'outcome' => $outcome ], 'test_results' => [ 'suites' => $suites ] ];
 				$row    = static fn( string $path, array $more = [] ): array => $more + [ 'path' => $path, 'status' => 'modified', 'type' => 'file', 'afterSha256' => 'a', 'insertions' => 1 ];

@@ -48,7 +48,7 @@ return static function ( Harness $t ): void {
 	];
 
 	$t->test(
-		'over REST an ordinary user sets the fields of a caller and none of the host or the operator',
+		'over REST a user can set the caller fields of a task and no host or operator field',
 		static function () use ( $t, $call ): void {
 			$fields = json_decode( (string) file_get_contents( dirname( __DIR__ ) . '/fake/task-fields.json' ), true );
 			$t->as( 'editor' );
@@ -88,7 +88,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'numbers of a query string are numbers',
+		'numbers in a query string are parsed as numbers',
 		static function () use ( $t, $call ): void {
 			$t->as( 'administrator' );
 			[ $status, $data ] = $call( 'GET', 'list-artifacts', [ 'page' => '1', 'per_page' => '2' ] );
@@ -97,7 +97,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'an error has our code and status',
+		'an error over REST has the code and status of the plugin',
 		static function () use ( $t, $call ): void {
 			$t->as( 'administrator' );
 			[ $status, $data ] = $call( 'POST', 'run-agent-task', (object) [] );
@@ -107,18 +107,18 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a run over REST',
+		'a failed run over REST answers 200, and its JSON objects stay objects',
 		static function () use ( $t, $call ): void {
 			$t->as( 'administrator' );
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
 			[ $status, $data ] = $call( 'POST', 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix-and-fail' ] );
 			$t->same( [ 200, false, 'failed' ], [ $status, $data['success'], $data['outcome'] ], (string) json_encode( $data ) );
 			$again = json_decode( (string) wp_json_encode( $data ), false );
-			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object became a list' );
+			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object was encoded as a list' );
 		}
 	);
 	$t->test(
-		'the listed schemas are published',
+		'the input schema of an ability is published over REST',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$data = rest_do_request( new WP_REST_Request( 'GET', '/wp-abilities/v1/abilities/wp-codebox/run-agent-task' ) )->get_data();

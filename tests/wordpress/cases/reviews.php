@@ -13,7 +13,7 @@ return static function ( Harness $t ): void {
 	$review = static fn( array $made, array $input ): mixed => $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'] ] + $input );
 
 	$t->test(
-		'review: no action and an unknown one, each in the audit log',
+		'review: a missing or unknown action is refused and written to the audit log',
 		static function () use ( $t, $review ): void {
 			$made = $t->made();
 			foreach ( [ [ [], 'missing' ], [ [ 'action' => ' ' ], 'missing' ], [ [ 'action' => 'merge' ], 'invalid' ] ] as [ $input, $what ] ) {
@@ -26,7 +26,7 @@ return static function ( Harness $t ): void {
 	);
 	foreach ( [ 'reject', 'request-changes' ] as $action ) {
 		$t->test(
-			"review: $action of a good, a tampered and a broken bundle",
+			"review: $action works for a valid, a tampered and a broken bundle",
 			static function () use ( $t, $review, $text, $action ): void {
 				foreach ( [ 'good', 'tampered', 'broken' ] as $state ) {
 					$made = $t->made();
@@ -37,7 +37,7 @@ return static function ( Harness $t ): void {
 					}
 					$done = $t->ok( $review( $made, [ 'action' => $action, 'reason' => 'Not like this.', 'context' => [ 'ticket' => 7 ] ] ) );
 					$t->same( [ true, 'wp-codebox/artifact-review-result/v1', $action, 'good' === $state ], [ $done['success'], $done['schema'], $done['action'], $done['verification']['valid'] ], $state );
-					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'a path of the host' );
+					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'the answer contains a path of the host' );
 					$t->same( [ 'wp-codebox/default-review-decision', $action ], [ $done['result']['adapter'], $done['result']['status'] ] );
 					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin', false ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'], $done['decision']['approver_claimed'] ] );
 					$t->same( $done['decision'], $done['message']['decision'] );
@@ -49,7 +49,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'review: whoever may only review can reject and not approve',
+		'review: a user with only the review capability can reject and cannot approve',
 		static function () use ( $t, $review, $text, $file ): void {
 			$made   = $t->made();
 			$grant  = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
@@ -77,7 +77,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'review: an approval applies what was approved, and every step is on record',
+		'review: an approval applies the approved files and writes four audit records',
 		static function () use ( $t, $review, $text, $file ): void {
 			$made = $t->made();
 			$done = $t->ok( $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ], 'approver' => 'Jo', 'decided_at' => '2026-01-31T12:00:00+01:00', 'manifest_sha256' => $made['run']['manifest_sha256'] ] ) );
@@ -90,7 +90,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'review: an approval is refused like an apply, before anybody is asked',
+		'review: an invalid approval is refused before the decision filter is called',
 		static function () use ( $t, $review, $text, $file ): void {
 			$asked = 0;
 			$spy   = static function ( mixed $result ) use ( &$asked ): mixed {
@@ -117,7 +117,7 @@ return static function ( Harness $t ): void {
 					$made = $t->made();
 					$t->tamper( $made );
 					$t->error( 'wp_codebox_artifact_verification_failed', 400, $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ] ] ) );
-					$t->same( 0, $asked, 'somebody was asked' );
+					$t->same( 0, $asked, 'the decision filter was called' );
 					$t->ok( $review( $made, [ 'action' => 'reject' ] ) );
 					$t->same( 1, $asked, 'positive control' );
 				}
@@ -126,7 +126,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'review: a host plugin may take the decision over',
+		'review: a host plugin can take over the decision',
 		static function () use ( $t, $review, $text, $file ): void {
 			$made = $t->made();
 			$seen = null;
@@ -138,12 +138,12 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/artifact-review-result/v1', 'test', 'queued', 7 ], [ $done['result']['schema'], $done['result']['adapter'], $done['result']['status'], $done['result']['ticket'] ] );
 			$t->same( [ 'decision', 'message', 'artifact', 'artifact_verification' ], array_keys( $seen ) );
 			$t->same( [ 'approve', [ $file ], 'wp-codebox:artifact-review-decision', $made['run']['run_id'], true ], [ $seen['decision']['action'], $seen['decision']['approved_files'], $seen['message']['type'], $seen['artifact']['run_id'], $seen['artifact_verification']['valid'] ] );
-			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'the request contains a path of the host' );
 			$t->contains( "'helo'", $text() );
 		}
 	);
 	$t->test(
-		'review: a host plugin that answers badly',
+		'review: an invalid answer of a host plugin is refused, and its own error passes through',
 		static function () use ( $t, $review, $file ): void {
 			$made    = $t->made();
 			$good    = [ 'adapter' => 'test', 'status' => 'noted', 'audit_reference' => 'n-1' ];
@@ -165,11 +165,11 @@ return static function ( Harness $t ): void {
 			$thrown = $t->filtered( 'wp_codebox_review_artifact_decision', static fn() => throw new LogicException( 'secret path' ), static fn(): mixed => $review( $made, $reject ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_review_result_invalid', 502, $thrown );
-			$t->true( ! str_contains( $thrown->get_error_message() . json_encode( $thrown->get_error_data() ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( $thrown->get_error_message() . json_encode( $thrown->get_error_data() ), 'secret path' ), 'the text of the exception is in the answer' );
 		}
 	);
 	$t->test(
-		'review: what the reviewer saw is on record beside what is there',
+		'review: the audit record holds the manifest digest the reviewer saw beside the current one',
 		static function () use ( $t, $review ): void {
 			$made = $t->made();
 			$done = $t->ok( $review( $made, [ 'action' => 'reject', 'manifest_sha256' => str_repeat( '0', 64 ) ] ) );
@@ -177,7 +177,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'review: a discard is on record before and after',
+		'review: a discard is written to the audit log before and after',
 		static function () use ( $t ): void {
 			$made = $t->made( 'nothing' );
 			file_put_contents( $made['artifacts'] . '/manifest.json', '{' );
@@ -187,7 +187,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'review: without an audit log no decision is taken',
+			'review: a decision is refused when the audit log cannot be written',
 			static function () use ( $t, $review, $text, $file ): void {
 				$made = $t->made();
 				putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN=1' );
@@ -196,7 +196,7 @@ return static function ( Harness $t ): void {
 				$t->error( 'wp_codebox_audit_failed', 500, $review( $made, [ 'action' => 'reject' ] ) );
 				$t->error( 'wp_codebox_audit_failed', 500, $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 				putenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN' );
-				$t->true( is_dir( $made['artifacts'] ), 'it was discarded without a record' );
+				$t->true( is_dir( $made['artifacts'] ), 'the bundle was discarded without an audit record' );
 				$t->ok( $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ] ] ) );
 			}
 		);

@@ -1,6 +1,6 @@
 <?php
 /**
- * What a user sees who may start runs, and neither review nor apply.
+ * Answers to a user with the run capability and without those to review and apply.
  */
 
 declare(strict_types=1);
@@ -14,9 +14,9 @@ use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
 	$roots = static fn(): array => array_filter( [ untrailingslashit( ABSPATH ), (string) realpath( ABSPATH ), WP_CONTENT_DIR, WP_PLUGIN_DIR, Extension::info()['state_dir'], Extension::info()['share_dir'] ?? '' ] );
-	// The editor of the test site may run, and nothing else.
+	// Gives the editor of the test site the run capability only.
 	$may   = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
-	// Texts of an answer or error that name a directory of this host, by where they stand.
+	// Returns the strings of an answer or error that name a directory of this host, by their path in it.
 	$named = static function ( mixed $answer ) use ( $roots ): array {
 		if ( is_wp_error( $answer ) ) {
 			$answer = [ 'messages' => $answer->get_error_messages(), 'data' => $answer->get_all_error_data() ];
@@ -38,20 +38,20 @@ return static function ( Harness $t ): void {
 	// [ ability, input, whether its answer names directories to an administrator ]; the stand-in of the extension refuses groups.
 	$asked = static function ( string $run_id ) use ( $t, $task ): array {
 		return [
-			'a run'                  => [ 'run-agent-task', $task, true ],
-			'a batch'                => [ 'run-agent-task-batch', [ 'tasks' => [ $task, [ 'plugin' => 'nope', 'goal' => 'x' ] ] ], 'native' === $t->phase ],
-			'a fan-out'              => [ 'run-agent-task-fanout', [ 'workers' => [ [ 'id' => 'one' ] + $task ] ], 'native' === $t->phase ],
-			'a refused mount'        => [ 'run-agent-task', [ 'goal' => 'x', 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], false ],
-			'the list'               => [ 'list-runs', [], false ],
-			'a run of the past'      => [ 'get-run', [ 'run_id' => $run_id ], true ],
-			'its events'             => [ 'list-run-events', [ 'run_id' => $run_id ], false ],
-			'the end of one past'    => [ 'cancel-run', [ 'run_id' => $run_id ], false ],
-			'a run that is not there' => [ 'get-run', [ 'run_id' => 'run_' . str_repeat( '0', 32 ) ], false ],
+			'a run'                    => [ 'run-agent-task', $task, true ],
+			'a batch'                  => [ 'run-agent-task-batch', [ 'tasks' => [ $task, [ 'plugin' => 'nope', 'goal' => 'x' ] ] ], 'native' === $t->phase ],
+			'a fan-out'                => [ 'run-agent-task-fanout', [ 'workers' => [ [ 'id' => 'one' ] + $task ] ], 'native' === $t->phase ],
+			'a refused mount'          => [ 'run-agent-task', [ 'goal' => 'x', 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], false ],
+			'the list of runs'         => [ 'list-runs', [], false ],
+			'a past run'               => [ 'get-run', [ 'run_id' => $run_id ], true ],
+			'the events of a past run' => [ 'list-run-events', [ 'run_id' => $run_id ], false ],
+			'cancelling a past run'    => [ 'cancel-run', [ 'run_id' => $run_id ], false ],
+			'an unknown run'           => [ 'get-run', [ 'run_id' => 'run_' . str_repeat( '0', 32 ) ], false ],
 		];
 	};
 
 	$t->test(
-		'run-only: no answer and no error names a directory of this host, and those who review see them',
+		'run-only: answers and errors name no directory of this host, unless the user may review',
 		static function () use ( $t, $may, $named, $asked, $task ): void {
 			$t->made( 'nothing' );
 			$seen = [];
@@ -82,7 +82,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'run-only: the sentence of an error that names a directory',
+			'run-only: an error message that names a directory is shown only to a user who may review',
 			static function () use ( $t, $may, $named ): void {
 				$state = (string) getenv( 'WP_CODEBOX_FAKE_STATE' );
 				try {
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'run-only: a plugin is named as one, a link by what it leads to, and directories of the guest stay',
+			'run-only: host paths become placeholders, symbolic links are resolved, and guest paths stay',
 			static function () use ( $t ): void {
 				$hide  = static fn( array $rows ): array => ( new HiddenPaths( new Site( new InstalledCode() ) ) )->hide( $rows );
 				$state = (string) getenv( 'WP_CODEBOX_FAKE_STATE' );
@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'run-only: whole names of directories only, in sentences, hints and data',
+		'run-only: only whole directory names are hidden, in messages, hints and error data',
 		static function () use ( $t, $named ): void {
 			$paths = new HiddenPaths( new Site( new InstalledCode() ) );
 			$state = (string) Extension::info()['state_dir'];

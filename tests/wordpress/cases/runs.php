@@ -22,7 +22,7 @@ return static function ( Harness $t ): void {
 	$tree   = static fn(): string => hash( 'sha256', implode( '', array_map( static fn( string $file ): string => $file . hash_file( 'sha256', $file ), [ $plugin . '/sample.php', $plugin . '/inc/more.php', $plugin . '/agent.php' ] ) ) );
 
 	$t->test(
-		'a good run: envelope, correlation, nothing changed here',
+		'a successful run returns all fields and the ids of the caller, and leaves the site unchanged',
 		static function () use ( $t, $agent, $tree ): void {
 			$t->as( 'administrator' );
 			$input  = $agent( 'fix' ) + [
@@ -72,7 +72,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a failed agent that changed files: data, not an error, and the bundle is kept',
+		'a failed agent that changed files returns data, not an error, and the bundle is kept',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'fix-and-fail' ) ) );
@@ -90,7 +90,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'success codes are the caller\'s',
+		'agent_success_codes of the task decide which exit statuses are a success',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$t->same( 'failed', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) ) )['outcome'] );
@@ -98,7 +98,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the deadline',
+		'a run that exceeds its deadline ends as timed_out with exit status 124',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'sleep' ) + [ 'limits' => [ 'wall_clock_ms' => 6000 ] ] ) );
@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'agents by name, and a default',
+		'a task can name an agent of the settings, and a filter can set the default agent',
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$agent( 'fix' );
@@ -119,7 +119,7 @@ return static function ( Harness $t ): void {
 				],
 			];
 			update_site_option( 'wp_codebox_agents', $stored );
-			// A row that the settings would have refused, as an import of a database may bring it.
+			// An invalid row that bypassed the settings, as after a database import.
 			$imported = static fn(): array => $stored + [ 'broken' => 'no row' ];
 			add_filter( 'pre_site_option_wp_codebox_agents', $imported );
 			$task = [
@@ -129,35 +129,35 @@ return static function ( Harness $t ): void {
 			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'] );
 			$t->error( 'wp_codebox_agent_missing', 400, $t->ability( 'run-agent-task', $task + [ 'agent' => 'broken' ] ) );
 			$t->error( 'wp_codebox_agent_missing', 400, $missing = $t->ability( 'run-agent-task', $task ) );
-			$t->same( 3, count( $missing->get_error_data()['hints'] ), 'three ways out' );
+			$t->same( 3, count( $missing->get_error_data()['hints'] ), 'the number of hints' );
 			$default = static fn(): string => 'fixer';
 			add_filter( 'wp_codebox_default_agent', $default );
 			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task ) )['outcome'] );
 			remove_filter( 'wp_codebox_default_agent', $default );
 			remove_filter( 'pre_site_option_wp_codebox_agents', $imported );
-			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'], 'as it is stored' );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'], 'the agent of the stored setting' );
 			delete_site_option( 'wp_codebox_agents' );
 		}
 	);
 	$outside = getenv( 'TEST_WORK' ) . '/outside';
 	$refused = [
-		'goal missing'                  => [ [ 'goal' => null ], 'wp_codebox_task_missing', 400 ],
-		'goal blank'                    => [ [ 'goal' => " \n" ], 'wp_codebox_task_missing', 400 ],
-		'raw code'                      => [ [ 'code' => 'echo 1;' ], 'wp_codebox_raw_code_forbidden', 400 ],
-		'raw code file'                 => [ [ 'code_file' => '/tmp/x.php' ], 'wp_codebox_raw_code_forbidden', 400 ],
-		'no mount'                      => [ [ 'plugin' => null ], 'wp_codebox_mount_missing', 400 ],
-		'unknown plugin'                => [ [ 'plugin' => 'nope' ], 'wp_codebox_mount_source_invalid', 400 ],
-		'single file plugin'            => [ [ 'plugin' => 'hello' ], 'wp_codebox_mount_source_invalid', 400 ],
-		'history of a plugin'           => [ [ 'git' => 'history' ], 'wp_codebox_git_unavailable', 400 ],
-		'history of a mount'            => [ [ 'mounts' => [ [ 'source' => $plugin, 'target' => '/workspace/x', 'git' => 'history' ] ] ], 'wp_codebox_git_unavailable', 400 ],
-		'two agents'                    => [ [ 'agent' => 'x' ], 'wp_codebox_input_invalid', 400 ],
-		'limit out of range'            => [ [ 'limits' => [ 'processes' => 1 ] ], 'wp_codebox_limit_invalid', 400 ],
-		'network allow'                 => [ [ 'network' => 'allow' ], 'wp_codebox_policy_unenforceable', 422 ],
-		'policy malformed'              => [ [ 'policy' => [ 'network' => 'maybe' ] ], 'runtime-policy-invalid', 400 ],
-		'mount of the site'             => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
-		'mount of the content'          => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
-		'mount of an ancestor'          => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => dirname( ABSPATH ), 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
-		'mount outside what is allowed' => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => $outside, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'no goal'                                     => [ [ 'goal' => null ], 'wp_codebox_task_missing', 400 ],
+		'a blank goal'                                => [ [ 'goal' => " \n" ], 'wp_codebox_task_missing', 400 ],
+		'raw PHP code'                                => [ [ 'code' => 'echo 1;' ], 'wp_codebox_raw_code_forbidden', 400 ],
+		'a raw PHP code file'                         => [ [ 'code_file' => '/tmp/x.php' ], 'wp_codebox_raw_code_forbidden', 400 ],
+		'no mount'                                    => [ [ 'plugin' => null ], 'wp_codebox_mount_missing', 400 ],
+		'an unknown plugin'                           => [ [ 'plugin' => 'nope' ], 'wp_codebox_mount_source_invalid', 400 ],
+		'a plugin of a single file'                   => [ [ 'plugin' => 'hello' ], 'wp_codebox_mount_source_invalid', 400 ],
+		'git history of a plugin outside a work tree' => [ [ 'git' => 'history' ], 'wp_codebox_git_unavailable', 400 ],
+		'git history of a mount outside a work tree'  => [ [ 'mounts' => [ [ 'source' => $plugin, 'target' => '/workspace/x', 'git' => 'history' ] ] ], 'wp_codebox_git_unavailable', 400 ],
+		'two agents'                                  => [ [ 'agent' => 'x' ], 'wp_codebox_input_invalid', 400 ],
+		'a limit out of range'                        => [ [ 'limits' => [ 'processes' => 1 ] ], 'wp_codebox_limit_invalid', 400 ],
+		'an unrestricted network'                     => [ [ 'network' => 'allow' ], 'wp_codebox_policy_unenforceable', 422 ],
+		'a malformed policy'                          => [ [ 'policy' => [ 'network' => 'maybe' ] ], 'runtime-policy-invalid', 400 ],
+		'a mount of the site'                         => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'a mount of the content directory'            => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'a mount of a parent directory of the site'   => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => dirname( ABSPATH ), 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'a mount outside the allowed directories'     => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => $outside, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
 	];
 	if ( ! is_dir( $outside ) ) {
 		mkdir( $outside );
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 	}
 	foreach ( $refused as $name => [ $change, $code, $status ] ) {
 		$t->test(
-			"refused: $name",
+			"a task is refused: $name",
 			static function () use ( $t, $agent, $change, $code, $status ): void {
 				$t->as( 'administrator' );
 				$input = array_filter( array_merge( $agent( 'nothing' ), $change ), static fn( mixed $value ): bool => null !== $value );
@@ -175,7 +175,7 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
-		'no input at all is a missing goal, not a missing mount',
+		'a request without input is refused for its missing goal',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$t->error( 'wp_codebox_task_missing', 400, $t->ability( 'run-agent-task' ) );
@@ -192,7 +192,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a missing mount names what there is',
+		'a task without a mount is refused with hints that name installed plugins and themes',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
 			$error = $t->ability( 'run-agent-task', [ 'goal' => 'x', 'agent_command' => 'true' ] );

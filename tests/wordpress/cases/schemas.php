@@ -12,7 +12,7 @@ return static function ( Harness $t ): void {
 	$schemas   = glob( $directory . '/*.schema.json' );
 
 	$t->test(
-		'there are schemas, and the manifest has their digest',
+		'the schemas exist, and the manifest holds their digest',
 		static function () use ( $t, $schemas, $directory ): void {
 			$t->true( count( $schemas ) >= 20, 'too few schemas' );
 			$names = array_map( 'basename', glob( $directory . '/*.json' ) );
@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 	);
 
 	$t->test(
-		'a field that tasks share is the field of a task, word for word',
+		'the fields that batch and fan-out share have the same schema as in a single task',
 		static function () use ( $t, $directory ): void {
 			$read   = static fn( string $name ): array => json_decode( (string) file_get_contents( "$directory/$name.v1.schema.json" ), true )['properties'];
 			$fields = array_diff_key( $read( 'run-agent-task-input' ), array_flip( [ 'goal', 'wait', 'code', 'code_file' ] ) );
@@ -47,7 +47,7 @@ return static function ( Harness $t ): void {
 		$valid  = glob( $directory . '/examples/' . $name . '/valid-*.json' );
 		$wrong  = glob( $directory . '/examples/' . $name . '/invalid-*.json' );
 
-		$t->test( "$name has examples of both kinds", static fn() => $t->true( count( $valid ) > 0 && count( $wrong ) > 0, 'an example is missing' ) );
+		$t->test( "$name has a valid and an invalid example", static fn() => $t->true( count( $valid ) > 0 && count( $wrong ) > 0, 'an example is missing' ) );
 		foreach ( array_merge( $valid, $wrong ) as $example ) {
 			$good = str_starts_with( basename( $example ), 'valid-' );
 			$t->test(
@@ -62,7 +62,7 @@ return static function ( Harness $t ): void {
 			"$name gives every property a type",
 			static function () use ( $t, $schema, $name ): void {
 				$look = static function ( array $node, string $at ) use ( &$look, $t ): void {
-					// WordPress takes the type of the alternative that fits.
+					// WordPress uses the type of the alternative that matches.
 					$choices = $node['anyOf'] ?? $node['oneOf'] ?? [];
 					$t->true( isset( $node['type'] ) || [] !== $choices, $at . ' has no type; WordPress would complain' );
 					foreach ( $choices as $number => $choice ) {

@@ -1,7 +1,7 @@
 <?php
 /**
- * The admin screen as far as PHP makes it: who gets the page, and that nothing depends on it.
- * What it looks like and does is tested in a browser.
+ * The PHP part of the admin screen: access to the page, and that no other code depends on it.
+ * The browser suite tests its appearance and behavior.
  */
 
 declare(strict_types=1);
@@ -13,7 +13,7 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	require_once ABSPATH . 'wp-admin/includes/plugin.php';
 	$screen = new AdminScreen( WP_PLUGIN_DIR . '/wp-codebox/wp-codebox.php', new Capabilities() );
-	// The capability the page is registered with, or null when there is none.
+	// Returns the capability of the registered page, or null without a page.
 	$page   = static function () use ( $screen ): ?string {
 		$GLOBALS['submenu'] = [];
 		$screen->add();
@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 		}
 		return null;
 	};
-	// Adds a filter for the time of one call.
+	// Runs a body with a filter.
 	$with   = static function ( string $hook, callable $filter, callable $body ): mixed {
 		add_filter( $hook, $filter, 10, 3 );
 		try {
@@ -35,7 +35,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'the page is for whoever may review or run',
+		'the admin page exists only for users who may review or run',
 		static function () use ( $t, $page, $with ): void {
 			wp_set_current_user( 1 );
 			$t->same( Capabilities::REVIEW, $page() );
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the page has help',
+		'the admin page has a help tab',
 		static function () use ( $t, $page ): void {
 			wp_set_current_user( 1 );
 			$page();
@@ -65,7 +65,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the filter takes the page away, whatever it answers but true',
+		'the screen filter removes the page unless it returns true',
 		static function () use ( $t, $page, $with ): void {
 			wp_set_current_user( 1 );
 			foreach ( [ false, null, 1, 'yes' ] as $answer ) {
@@ -75,7 +75,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the page is empty and says what its user may do',
+		'the page is an empty element that lists the capabilities of its user',
 		static function () use ( $t, $screen, $with ): void {
 			wp_set_current_user( 1 );
 			$print = static function () use ( $screen ): string {
@@ -89,7 +89,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'nothing else names the screen, and it names no service',
+		'only Plugin.php refers to the screen, and the screen refers to no service class',
 		static function () use ( $t ): void {
 			$root    = getenv( 'TEST_ROOT' );
 			$naming  = [];
@@ -112,11 +112,11 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the scripts make no markup and no code from text, and load nothing from elsewhere',
+		'the scripts make no markup and no code from text, and load nothing from other hosts',
 		static function () use ( $t ): void {
 			$forbidden = '~innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\b|new Function|srcdoc|jQuery|\$\(|https?://|set(?:Timeout|Interval)\(\s*[\'"`]~';
 			$scripts   = glob( getenv( 'TEST_ROOT' ) . '/plugin-php/assets/screen/*.{js,css}', GLOB_BRACE );
-			$t->true( count( $scripts ) > 5, 'there are scripts' );
+			$t->true( count( $scripts ) > 5, 'too few scripts were found' );
 			foreach ( $scripts as $script ) {
 				$t->same( 0, preg_match( $forbidden, (string) file_get_contents( $script ), $found ), basename( $script ) . ': ' . ( $found[0] ?? '' ) );
 			}

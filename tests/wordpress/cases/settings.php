@@ -1,6 +1,6 @@
 <?php
 /**
- * Host settings: what may be stored, what the page shows, and what tasks get of it.
+ * Host settings: validation, the settings page and their effect on tasks.
  */
 
 declare(strict_types=1);
@@ -34,7 +34,7 @@ return static function ( Harness $t ): void {
 			delete_site_option( $option );
 		}
 	};
-	/** Stores a value; answers what is stored then and what was said. */
+	/** Stores a value; returns the stored value and the messages. */
 	$store = static function ( string $option, mixed $value ): array {
 		global $wp_settings_errors;
 		$wp_settings_errors = [];
@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'agents, keys, numbers and names are stored as they are meant',
+		'every accepted form of a setting is stored in its normalized form',
 		static function () use ( $t, $store, $clear, $settings ): void {
 			$clear();
 			$mib = 1048576;
@@ -67,7 +67,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ $expected, [] ], $store( $option, $value ), $option );
 			}
 			$t->same( [ 'b', 'acme', 'größe-1' ], [ $settings->default_agent(), $settings->default_provider(), $settings->default_model() ] );
-			// What is stored passes the rules again unchanged: core sanitizes on every update.
+			// A stored value passes the rules unchanged, because core sanitizes on every update.
 			foreach ( [ Settings::AGENTS, Settings::PROVIDERS, Settings::INSTRUCTIONS, Settings::LIMITS, Settings::RETENTION, Settings::COMPONENT_CONTRACTS, Settings::TRUSTED_KEYS ] as $option ) {
 				$stored = get_site_option( $option );
 				$t->same( $stored, sanitize_option( $option, $stored ), $option );
@@ -76,7 +76,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a value that is refused says why and leaves the old one',
+		'an invalid setting is refused with one message, and the old value stays',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			$good = [
@@ -155,13 +155,13 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the host\'s number of runs is the most',
+		'the run limit of a site cannot exceed the run limit of the host',
 		static function () use ( $t, $settings, $clear ): void {
 			$host = Extension::info()['max_runs'] ?? null;
 			$t->same( $host, $settings->host_max_runs() );
 			$t->same( $host, $settings->max_runs() );
 			global $wpdb;
-			// Past the rules, as a database import would.
+			// Bypasses the rules, like a database import.
 			add_filter( 'pre_site_option_wp_codebox_max_runs', static fn(): int => 999 );
 			$t->same( $host ?? 999, $settings->max_runs() );
 			remove_all_filters( 'pre_site_option_wp_codebox_max_runs' );
@@ -169,7 +169,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a site that wants fewer runs than the host refuses the one too many',
+		'a site with a run limit below that of the host refuses a run above it',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
@@ -189,7 +189,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a task may ask for less than the ceiling, never for more, whoever asks',
+		'a task limit above the ceiling of the site is refused, for users and for the operator',
 		static function () use ( $t, $settings, $store, $clear ): void {
 			$clear();
 			$limits = new TaskLimits( $settings );
@@ -220,7 +220,7 @@ return static function ( Harness $t ): void {
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php -v', '--processes=65' ] );
 			$t->same( 1, $code );
 			$t->contains( 'this site allows at most 64', $err );
-			// A default that is older than the ceiling beside it gives way.
+			// A stored default above a newer ceiling is lowered to the ceiling.
 			add_filter( 'pre_site_option_wp_codebox_limits', static fn(): array => [ 'defaults' => [ 'processes' => 500 ], 'ceilings' => [ 'processes' => 64 ] ] );
 			$t->same( [ 'processes' => 64 ], $limits->resolve( [] ) );
 			remove_all_filters( 'pre_site_option_wp_codebox_limits' );
@@ -228,7 +228,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'filters name agent, provider, model and components; rubbish counts as none',
+		'filters set agent, provider, model and components, and an invalid value counts as none',
 		static function () use ( $t, $settings, $clear ): void {
 			$clear();
 			foreach ( [ 'default_agent', 'default_provider', 'default_model' ] as $name ) {
@@ -246,7 +246,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the artifacts root may only be another partition of the state directory, and only to read',
+		'the artifacts root filter can name only another partition of the state directory, for reading',
 		static function () use ( $t, $site ): void {
 			$root  = new ArtifactsRoot( $site );
 			$state = rtrim( Extension::info()['state_dir'], '/' );
@@ -272,7 +272,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'gc takes ages and sizes from the settings, and flags come first',
+		'gc takes ages and sizes from the settings, and flags take precedence',
 		static function () use ( $t, $store, $clear ): void {
 			$clear();
 			if ( 'fake' !== $t->phase ) {
@@ -288,18 +288,18 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'REST shows no setting of ours, not even by name',
+		'REST exposes no setting of the plugin, not even its name',
 		static function () use ( $t, $clear ): void {
 			$clear();
 			$t->as( 'administrator' );
 			$answer = rest_do_request( new WP_REST_Request( 'GET', '/wp/v2/settings' ) );
 			$t->same( 200, $answer->get_status() );
 			$t->same( [], array_values( array_filter( array_keys( $answer->get_data() ), static fn( string $name ): bool => str_contains( $name, 'codebox' ) ) ) );
-			$t->true( ! str_contains( (string) wp_json_encode( rest_do_request( new WP_REST_Request( 'GET', '/' ) )->get_data()['routes']['/wp/v2/settings'] ), 'codebox' ), 'the index names a setting' );
+			$t->true( ! str_contains( (string) wp_json_encode( rest_do_request( new WP_REST_Request( 'GET', '/' ) )->get_data()['routes']['/wp/v2/settings'] ), 'codebox' ), 'the REST index names a setting' );
 		}
 	);
 	$t->test(
-		'the page: every field has a label, values are escaped, help is there, an editor does not get in',
+		'settings page: fields have labels, values are escaped, help exists, and an editor has no access',
 		static function () use ( $t, $settings, $gate, $rules, $store, $clear ): void {
 			global $submenu, $wp_settings_fields, $wp_settings_sections;
 			$clear();
@@ -311,14 +311,14 @@ return static function ( Harness $t ): void {
 			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => SettingsPage::SLUG === $row[2] ) );
 			$t->same( [ Capabilities::SETTINGS ], array_column( $ours, 1 ) );
 			$t->same( [ true, true ], [ current_user_can( Capabilities::SETTINGS ), current_user_can( 'manage_options' ) ] );
-			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'what options.php asks for' );
+			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'the capability that options.php requires' );
 			set_current_screen( 'settings_page_wp-codebox-settings' );
 			$page->prepare();
 			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
 			ob_start();
 			$page->render();
 			$html = (string) ob_get_clean();
-			$t->true( ! str_contains( $html, '<script' ), 'a command line got out of its attribute' );
+			$t->true( ! str_contains( $html, '<script' ), 'a command line is not escaped in its attribute' );
 			$document = new DOMDocument();
 			libxml_use_internal_errors( true );
 			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );
@@ -337,7 +337,7 @@ return static function ( Harness $t ): void {
 			$t->same( 1, $path->query( '//input[@name="_wpnonce"]' )->length );
 			$shown = $path->query( '//input[@name="wp_codebox_limits[ceilings][wall_clock_seconds]"]' )->item( 0 )->getAttribute( 'value' );
 			$t->same( '90', $shown );
-			// Saved as it was shown, what the page rounds stays as it is.
+			// Saving the rounded value that the page shows does not change the exact stored value.
 			$t->same( [ 'wall_clock_ms' => 90500 ], $store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_seconds' => $shown ] ] )[0]['ceilings'] );
 			$t->as( 'editor' );
 			$t->same( false, current_user_can( SettingsPage::capability() ) );

@@ -1,6 +1,6 @@
 <?php
 /**
- * Staged applies: keeping, accepting, rejecting.
+ * Staged applies: staging, accepting, rejecting.
  */
 
 declare(strict_types=1);
@@ -11,18 +11,18 @@ return static function ( Harness $t ): void {
 	$file  = '/wordpress/wp-content/plugins/sample/sample.php';
 	$text  = static fn(): string => (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' );
 	$stage = static fn( array $made, array $input = [] ): mixed => $t->ability( 'stage-artifact-apply', $input + [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] );
-	// With the example store of pending actions beside the example adapter.
+	// Runs a body with the example store of pending actions and the example adapter.
 	$with  = static fn( callable $body ): mixed => $t->hosts( [ 'host-plugin', 'host-pending-actions' ], static fn(): mixed => $body( new WPCodeboxPendingActions\Pending_Actions() ) );
 
 	$t->test(
-		'stage: nobody keeps pending actions',
+		'stage: without a store of pending actions a change is not staged, and the audit log says so',
 		static function () use ( $t, $stage ): void {
 			$t->error( 'wp_codebox_pending_apply_unavailable', 501, $stage( $t->made() ) );
 			$t->same( [ 'stage-apply', 'failure', 'wp_codebox_pending_apply_unavailable' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 		}
 	);
 	$t->test(
-		'stage: kept, accepted once, applied exactly',
+		'stage: a staged change is stored, can be accepted once, and is applied exactly',
 		static function () use ( $t, $with, $stage, $text, $file ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text, $file ): void {
@@ -35,8 +35,8 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'artifact_id' => $made['artifact_id'], 'run_id' => $made['run']['run_id'], 'approved_files' => [ $file ], 'manifest_sha256' => $made['run']['manifest_sha256'], 'approval' => $action['apply_input']['approval'], 'approver' => 'Jo' ], $action['apply_input'] );
 					$preview = $action['preview_data'];
 					$t->same( [ 'wp-codebox/pending-apply-preview/v1', $made['artifact_id'], true, [ $file ], [ $file ] ], [ $preview['schema'], $preview['artifact_id'], $preview['verification']['valid'], $preview['approved_files'], array_column( $preview['changed_files'], 'path' ) ] );
-					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'a path of the host' );
-					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'the preview lacks something' );
+					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'the preview contains a path of the host' );
+					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'a field is missing in the preview' );
 					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/test-results.v1.schema.json' ), true );
 					$t->same( true, rest_validate_value_from_schema( $preview['test_results'], $results, 'test_results' ), (string) json_encode( $preview['test_results'] ) );
 					$t->contains( "'helo'", $text() );
@@ -54,7 +54,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: rejected, and nothing is applied',
+		'stage: a rejected change is not applied',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -68,7 +68,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: what an apply would refuse is not staged',
+		'stage: a change that an apply would refuse is not staged',
 		static function () use ( $t, $with, $stage, $file ): void {
 			$kept = new ArrayObject();
 			$spy  = static function ( mixed $result ) use ( $kept ): mixed {
@@ -96,7 +96,7 @@ return static function ( Harness $t ): void {
 						$made = $t->made();
 						$t->tamper( $made );
 						$t->error( 'wp_codebox_artifact_verification_failed', 400, $stage( $made ) );
-						$t->same( 0, count( $kept ), 'something was kept' );
+						$t->same( 0, count( $kept ), 'the store was called for a refused change' );
 						$t->ok( $stage( $t->made(), [ 'user_id' => 1 ] ) );
 						$t->same( 1, count( $kept ), 'positive control' );
 					}
@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: bundle or target changed before the acceptance',
+		'stage: an acceptance is refused when bundle or target changed after staging',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -131,7 +131,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: the handler applies what was staged and nothing else',
+		'stage: the handler refuses input that differs from what was staged',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
@@ -141,7 +141,7 @@ return static function ( Harness $t ): void {
 						$t->error( 'wp_codebox_input_invalid', 400, $apply( $bad ) );
 					}
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'manifest_sha256' => str_repeat( '0', 64 ) ] + $input ) );
-					// A keeper that alters what it keeps: a file more, another digest.
+					// A store that alters the staged input: another file, another digest.
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approved_files' => [ ...$input['approved_files'], dirname( $input['approved_files'][0] ) . '/inc/more.php' ] ] + $input ) );
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approval' => str_repeat( '0', 64 ) ] + $input ) );
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'artifact_id' => 'artifact-bundle-sha256-' . str_repeat( '0', 64 ) ] + $input ) );
@@ -158,7 +158,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: who may decide; the filter can only narrow',
+		'stage: only a user who may apply can decide, and the filter can only deny',
 		static function () use ( $t, $with, $stage, $text ): void {
 			$can    = apply_filters( 'wp_codebox_pending_apply_artifact_handlers', [ 'other' => [] ] )['wp_codebox_apply_back']['can_resolve'];
 			$editor = get_user_by( 'login', 'editor' )->ID;
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 				$seen = $t->filtered( 'wp_codebox_can_resolve_pending_apply_artifact', static fn( bool $allowed ): mixed => $answer ?? $allowed, static fn(): array => [ $can( [], 'accepted', 1 ), $can( [], 'rejected', 1 ), $can( [], 'accepted', $editor ), $can( [], 'accepted', 0 ), $can() ] );
 				$t->same( [ $admin, $admin, $other, $other, $other ], $seen, var_export( $answer, true ) );
 			}
-			$t->same( false, $t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn(): bool => $can( [], 'accepted', 1 ) ), 'the filter over all capabilities counts too' );
+			$t->same( false, $t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn(): bool => $can( [], 'accepted', 1 ) ), 'the filter of all capabilities applies too' );
 			$with(
 				static function ( object $store ) use ( $t, $stage, $text ): void {
 					$id = $t->ok( $stage( $t->made() ) )['pending_action_id'];
@@ -180,7 +180,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'stage: a store that answers badly',
+		'stage: an invalid answer of the store is refused, and its own error passes through',
 		static function () use ( $t, $stage, $text ): void {
 			$made   = $t->made();
 			$answer = static fn( callable $keeper ): mixed => $t->hosts( [], static fn(): mixed => $t->filtered( 'wp_codebox_stage_pending_apply_artifact', $keeper, static fn(): mixed => $stage( $made ) ) );
@@ -194,7 +194,7 @@ return static function ( Harness $t ): void {
 			$thrown = $answer( static fn() => throw new LogicException( 'secret path' ) );
 			ini_set( 'error_log', (string) $log );
 			$t->error( 'wp_codebox_apply_result_invalid', 502, $thrown );
-			$t->true( ! str_contains( (string) json_encode( [ $thrown->get_error_message(), $thrown->get_error_data() ] ), 'secret path' ), 'the text got out' );
+			$t->true( ! str_contains( (string) json_encode( [ $thrown->get_error_message(), $thrown->get_error_data() ] ), 'secret path' ), 'the text of the exception is in the answer' );
 			$t->same( 'x', $t->ok( $answer( static fn(): array => [ 'id' => 'x' ] ) )['pending_action']['id'], 'positive control' );
 			$t->contains( "'helo'", $text() );
 		}

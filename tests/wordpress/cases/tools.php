@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 	$nothing = [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [] ];
 
 	$t->test(
-		'names, policy and bridge of a task reach the extension',
+		'tool names, tool policy and tool bridge of a task reach the extension',
 		static function () use ( $t, $run, $policy, $said ): void {
 			$t->same( [ null, null ], $said( $run( [] ) ) );
 			$t->same( [ [ 'workspace.read' ], null ], $said( $run( [ 'allowed_tools' => [ 'workspace.read', 'workspace.read' ] ] ) ) );
@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'hooks supply, edit and decorate; what they do not answer well allows nothing',
+		'filters can add, edit and remove tools, and an invalid filter result allows none',
 		static function () use ( $t, $run, $policy, $said, $nothing ): void {
 			$named  = [ 'allowed_tools' => [ 'a.b', 'c.d' ] ];
 			$answer = static fn( mixed $what ): Closure => static fn(): mixed => $what;
@@ -57,7 +57,7 @@ return static function ( Harness $t ): void {
 
 	$GLOBALS['codebox_test_allowed'] = true;
 	$GLOBALS['codebox_test_calls']   = [];
-	// Core takes abilities at its own time only.
+	// Core accepts abilities only during wp_abilities_api_init.
 	$register = static function (): void {
 		foreach ( [
 			'read-ticket' => static fn( array $input ): array => [ 'title' => 'Ticket ' . $input['id'], 'user' => get_current_user_id() ],
@@ -87,7 +87,7 @@ return static function ( Harness $t ): void {
 		$register();
 		$GLOBALS['wp_current_filter'] = $current;
 	}
-	/** Replies that the sandbox got, in the order of its calls. */
+	/** Returns the replies that the sandbox received, in the order of its calls. */
 	$replies = static function ( WP_Error|array $answer ) use ( $t ): array {
 		$id    = $t->ok( $answer )['run']['run_id'];
 		$files = glob( getenv( 'WP_CODEBOX_FAKE_STATE' ) . "/sites/*/runs/$id/reply-*.json" );
@@ -100,7 +100,7 @@ return static function ( Harness $t ): void {
 	];
 
 	$t->test(
-		'a listed ability is offered with its schema, called as the current user, and written down',
+		'a listed ability is offered with its schema, runs as the current user and is audited',
 		static function () use ( $t, $run, $ask, $replies ): void {
 			[ $answer, $request ] = $run( $ask( [ 'example-host/read-ticket', 'example-host/plain' ], [ 'tool' => 'example-host.read-ticket', 'input' => [ 'id' => 7 ] ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) );
 			$t->same( [ 'example-host.read-ticket', 'Read a ticket. Reads one ticket.', 5000 ], [ $request['parent_tools']['tools'][0]['id'], $request['parent_tools']['tools'][0]['description'], $request['parent_tools']['timeout_ms'] ] );
@@ -110,13 +110,13 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/parent-tool-result/v1', 'succeeded', [ 'title' => 'Ticket 7', 'user' => get_user_by( 'login', 'admin' )->ID ] ], [ $ticket['schema'], $ticket['status'], $ticket['output'] ] );
 			$t->same( [ $answer['run']['run_id'] . '-parent-0', 'pong' ], [ $ticket['request_id'], $plain['output'] ] );
 			$t->same( [ [ 'parent-tool', 'example-host.read-ticket', 'success' ], [ 'parent-tool', 'example-host.plain', 'success' ] ], array_map( static fn( array $record ): array => [ $record['event'], $record['tool'], $record['status'] ], $t->audited( 2 ) ) );
-			// With names the parent tools stay, or the list would take them away.
+			// Parent tools are added to allowed_tools, which would otherwise exclude them.
 			[ , $request ] = $run( [ 'allowed_tools' => [ 'workspace.read' ] ] + $ask( [ 'example-host/plain' ] ) );
 			$t->same( [ 'workspace.read', 'example-host.plain' ], $request['task_input']['allowed_tools'] );
 		}
 	);
 	$t->test(
-		'each call is judged again: list, permission, input, size, errors',
+		'each tool call is checked again for allow list, permission, input, size and errors',
 		static function () use ( $t, $run, $ask, $replies ): void {
 			$GLOBALS['codebox_test_calls'] = [];
 			$log                           = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
@@ -151,7 +151,7 @@ return static function ( Harness $t ): void {
 				$got
 			);
 			$t->same( [ 'large', 'throws', 'read-ticket' ], $GLOBALS['codebox_test_calls'] );
-			$t->true( ! str_contains( (string) json_encode( $replies( $answer ) ), 'hunter2' ), 'the text of an exception gets into the sandbox' );
+			$t->true( ! str_contains( (string) json_encode( $replies( $answer ) ), 'hunter2' ), 'the text of the exception reached the sandbox' );
 			$GLOBALS['codebox_test_allowed'] = false;
 			[ $answer ]                      = $run( $ask( [ 'example-host/plain' ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) );
 			$t->same( [ 'denied', 'ability_invalid_permissions' ], [ $replies( $answer )[0]['status'], $replies( $answer )[0]['error']['code'] ] );
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what is no ability that this site lends is refused before anything starts',
+		'a tool that is no ability open to the agent is refused before a run starts',
 		static function () use ( $t, $run, $ask ): void {
 			foreach ( [
 				[ $ask( [ 'wp-codebox/apply-approved-artifact' ] ), 'wp_codebox_tool_not_allowed', 403 ],
@@ -179,14 +179,14 @@ return static function ( Harness $t ): void {
 			] as [ $input, $code, $status ] ) {
 				[ $error, $request ] = $run( $input );
 				$t->error( $code, $status, $error );
-				$t->same( null, $request, 'something was started' );
+				$t->same( null, $request, 'a run was started' );
 			}
 			$t->filtered( 'wp_codebox_can_call_parent_tool', '__return_false', static fn() => $t->error( 'wp_codebox_tool_not_allowed', 403, $run( $ask( [ 'example-host/plain' ] ) )[0] ) );
 			$t->ok( $run( $ask( [ 'example-host/plain' ] ) )[0] );
 		}
 	);
 	$t->test(
-		'what remains of these tests is taken away',
+		'cleanup: provider and abilities of these tests are removed',
 		static function () use ( $t ): void {
 			delete_site_option( Settings::PROVIDERS );
 			foreach ( [ 'read-ticket', 'large', 'throws', 'plain' ] as $name ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Bundles out and in: export, import, reimport, the change file by file.
+ * Export, import and reimport of bundles, and the diff of each file.
  */
 
 declare(strict_types=1);
@@ -12,7 +12,7 @@ return static function ( Harness $t ): void {
 	$export  = static fn( array $made ): array => $t->ok( $t->ability( 'export-artifact-bundle', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 	$import  = static fn( array $input ): mixed => $t->ability( 'import-artifact-bundle', $input );
 	$discard = static fn( array $made ): array => $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
-	// Below an installed plugin, where a user may read.
+	// Creates a directory below an installed plugin, which a user may read.
 	$near = static function ( string $name ): string {
 		$directory = WP_PLUGIN_DIR . '/host-plugin/' . $name . '-' . bin2hex( random_bytes( 4 ) );
 		wp_mkdir_p( $directory );
@@ -25,7 +25,7 @@ return static function ( Harness $t ): void {
 	$tidy = static fn() => exec( 'rm -rf ' . escapeshellarg( WP_PLUGIN_DIR . '/host-plugin' ) . '/near-*' );
 
 	$t->test(
-		'transfer: the diff file by file',
+		'transfer: get-artifact-diff returns the patch of each file and refuses a tampered bundle',
 		static function () use ( $t, $file ): void {
 			$made = $t->made();
 			$id   = [ 'artifact_id' => $made['run']['run_id'] ];
@@ -39,12 +39,12 @@ return static function ( Harness $t ): void {
 			$t->error( 'wp_codebox_artifact_verification_failed', 400, $t->ability( 'get-artifact-diff', $id ) );
 			$bytes = $t->made( 'latin1' );
 			$rows  = $t->ok( $t->ability( 'get-artifact-diff', [ 'artifact_id' => $bytes['run']['run_id'] ] ) )['files'];
-			$t->true( false !== json_encode( $rows ), 'the answer is no JSON' );
+			$t->true( false !== json_encode( $rows ), 'the answer cannot be encoded as JSON' );
 			$t->same( (string) file_get_contents( $bytes['paths']['patch'] ), $rows[0]['patch'] ?? base64_decode( $rows[0]['patch_base64'] ) );
 		}
 	);
 	$t->test(
-		'transfer: the same bundle gives the same archive, and is noted',
+		'transfer: exporting a bundle twice gives the same archive, and each export is audited',
 		static function () use ( $t, $export ): void {
 			$made = $t->made();
 			$a    = $export( $made );
@@ -59,14 +59,14 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: in again: existing, created, and it can be applied since this host signed it',
+		'transfer: an exported bundle can be imported again, and can be applied if this host signed it',
 		static function () use ( $t, $export, $import, $discard, $file ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
 			$same    = $t->ok( $import( [ 'archive' => $archive, 'metadata' => [ 'from' => 'here' ] ] ) );
 			$t->same( [ true, 'wp-codebox/artifact-result-envelope/v1', 'import-artifact-bundle', 'existing', $made['artifact_id'], $made['run']['run_id'], true, [ 'from' => 'here' ] ], [ $same['success'], $same['schema'], $same['operation'], $same['status'], $same['artifact_id'], $same['run_id'], $same['trusted'], $same['metadata'] ] );
 			$t->same( [ true, 'signed-by-this-host', 'archive' ], [ $same['verification']['valid'], $same['verification']['signature']['status'], $same['source']['kind'] ] );
-			$t->true( ! isset( $same['verification']['bundleDirectory'] ), 'a path of the host' );
+			$t->true( ! isset( $same['verification']['bundleDirectory'] ), 'the answer contains a path of the host' );
 			$discard( $made );
 			$t->error( 'wp_codebox_artifact_not_found', 404, $t->ability( 'get-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 			$new = $t->ok( $import( [ 'archive' => $archive, 'expected_artifact_id' => $made['artifact_id'], 'expected_content_digest' => substr( $made['artifact_id'], -64 ) ] ) );
@@ -77,7 +77,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: a stored copy that broke is replaced by reimport, and by import only when told to',
+		'transfer: reimport replaces a damaged bundle, and import does so only with the replace option',
 		static function () use ( $t, $export, $import ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
@@ -99,7 +99,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: sources that are none',
+		'transfer: an import with a missing, invalid or mismatched source is refused and audited',
 		static function () use ( $t, $export, $import ): void {
 			$made    = $t->made();
 			$archive = $export( $made )['archive'];
@@ -121,7 +121,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: host paths only where a user may mount',
+		'transfer: a user can import only from directories that the user may mount',
 		static function () use ( $t, $import, $discard, $near, $copy, $tidy ): void {
 			$made    = $t->made();
 			$outside = getenv( 'TEST_WORK' ) . '/bundle-' . bin2hex( random_bytes( 4 ) );
@@ -145,7 +145,7 @@ return static function ( Harness $t ): void {
 			$t->same( 'existing', $t->ok( $import( [ 'source_manifest_path' => $inside . '/manifest.json' ] ) )['status'] );
 			$again = $t->ok( $t->ability( 'reimport-artifact-bundle', [ 'artifact_result' => $t->ok( $import( [ 'source_bundle_path' => $inside ] ) ) ] ) );
 			$t->same( [ 'existing', [ 'kind' => 'path', 'path' => $inside ] ], [ $again['status'], $again['source'] ] );
-			// The operator is not bound to plugins and themes.
+			// The operator may import from directories outside plugins and themes.
 			[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'import', $outside, '--user=admin' ] );
 			$t->same( 126, $code, $err );
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'import', $outside, '--porcelain' ] );
@@ -154,7 +154,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: a tampered bundle is not taken in',
+		'transfer: a tampered bundle is not imported',
 		static function () use ( $t, $import, $discard, $near, $copy, $tidy ): void {
 			$made   = $t->made();
 			$inside = $copy( $made['artifacts'], $near( 'near' ) );
@@ -170,7 +170,7 @@ return static function ( Harness $t ): void {
 	);
 	if ( 'fake' === $t->phase ) {
 		$t->test(
-			'transfer: an import makes nothing trusted',
+			'transfer: importing a bundle does not make its signature trusted',
 			static function () use ( $t, $export, $import, $file ): void {
 				$made    = $t->made();
 				$archive = $export( $made )['archive'];
@@ -181,21 +181,21 @@ return static function ( Harness $t ): void {
 			}
 		);
 		$t->test(
-			'transfer: an archive too large for an answer',
+			'transfer: an archive too large for an answer is refused, and can be exported to a file',
 			static function () use ( $t ): void {
 				$made = $t->made();
 				putenv( 'WP_CODEBOX_FAKE_ARCHIVE_LIMIT=10' );
 				$t->error( 'wp_codebox_artifact_too_large', 413, $t->ability( 'export-artifact-bundle', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 				$path = getenv( 'TEST_WORK' ) . '/large-' . $made['run']['run_id'] . '.tar';
-				$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'export', $made['run']['run_id'], '--output=' . $path ] )[0], 'a file takes it' );
+				$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'export', $made['run']['run_id'], '--output=' . $path ] )[0], 'the archive can be exported to a file' );
 			}
 		);
 		return;
 	}
 	$t->test(
-		'transfer: a bundle of another host can be read and rejected here, not applied or repeated',
+		'transfer: a bundle of another host can be read and rejected, not applied or replayed',
 		static function () use ( $t, $import, $file ): void {
-			// Another state directory has another key.
+			// Another state directory has another signing key.
 			$state = dirname( (string) WPCodebox\Native\Extension::info()['state_dir'] ) . '/.state-other-' . bin2hex( random_bytes( 4 ) );
 			exec( sprintf( 'cp -rp %s %s && rm -rf %s/*', escapeshellarg( WPCodebox\Native\Extension::info()['state_dir'] ), escapeshellarg( $state ), escapeshellarg( $state ) ) );
 			try {
@@ -223,7 +223,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'transfer: hostile archives',
+		'transfer: tampered, malformed and path-traversing archives are refused',
 		static function () use ( $t, $export, $import, $discard ): void {
 			$made  = $t->made();
 			$bytes = (string) base64_decode( $export( $made )['archive'] );
@@ -235,7 +235,7 @@ return static function ( Harness $t ): void {
 			$t->same( 1, count( $manifest ) );
 			$root = dirname( $manifest[0] );
 			$discard( $made );
-			// Each changes the unpacked good bundle and packs it again.
+			// Changes a copy of the unpacked bundle and packs it as a tar archive.
 			$shape   = static function ( string $commands, string $flags = '' ) use ( $work, $root ): string {
 				$copy = $work . '/bad';
 				exec( sprintf( 'rm -rf %1$s && cp -r %2$s %1$s && cd %1$s && { %3$s ; } && tar %4$s --owner=0 --group=0 -cf ../bad.tar -C .. $(cd .. && echo bad)', escapeshellarg( $copy ), escapeshellarg( $root ), $commands, $flags ), $said, $code );

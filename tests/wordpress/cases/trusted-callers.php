@@ -1,6 +1,6 @@
 <?php
 /**
- * Scopes of application passwords: what decides, what may be stored, what the page shows.
+ * Scopes of application passwords: authorization, validation and the settings page.
  */
 
 declare(strict_types=1);
@@ -28,9 +28,9 @@ return static function ( Harness $t ): void {
 			]
 		);
 	};
-	/** Id of a new application password. */
+	/** Creates an application password and returns its id. */
 	$password = static fn( int $user, string $name = 'x' ): string => WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] )[1]['uuid'];
-	/** Decides as if core had authenticated this password for this request. */
+	/** Decides as if core had authenticated the request with this password. */
 	$decide   = static function ( int $current, ?string $uuid, Scope $scope = Scope::RequestConnector, mixed $claimed = null ) use ( $callers ): array {
 		$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
 		wp_set_current_user( $current );
@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 			$GLOBALS['wp_rest_application_password_uuid'] = null;
 		}
 	};
-	/** A body with application passwords available and no grant left behind. */
+	/** Enables application passwords for a test and removes its grants afterwards. */
 	$clean    = static function ( callable $body ): Closure {
 		return static function () use ( $body ): void {
 			global $wp_settings_errors;
@@ -57,14 +57,14 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a grant of one scope is none of another, and an empty or unknown one is none at all',
+		'a grant allows only its own scope, and an empty or unknown scope allows nothing',
 		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one   = $user( 'scoped' );
 			$uuids = [];
 			foreach ( Scope::cases() as $scope ) {
 				$uuids[ $scope->value ] = $password( $one );
 			}
-			// Past the rules, as the data of an older version is.
+			// Bypasses the rules, like data of an older version.
 			$old = array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) );
 			$t->filtered(
 				'pre_site_option_' . Settings::TRUSTED_CALLERS,
@@ -80,7 +80,7 @@ return static function ( Harness $t ): void {
 				}
 			);
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuids['browser-connector:request'] => [ 'browser-connector:request' ] ] );
-			// As a database import would.
+			// Bypasses the rules, like a database import.
 			$bad = array_fill_keys( array_values( $uuids ), [] );
 			foreach ( [ [ 'everything' ], [ '*' ], 'browser-connector:request', [ [ 'browser-connector:request' ] ], [ 'browser-connector:request ' ], true, null ] as $scopes ) {
 				add_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given = static fn(): array => array_fill_keys( array_keys( $bad ), $scopes ) );
@@ -91,7 +91,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the password must be of the current user, exist and be one that core takes',
+		'a grant counts only for an existing application password of the current user',
 		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one  = $user( 'scoped' );
 			$two  = $user( 'other' );
@@ -99,18 +99,18 @@ return static function ( Harness $t ): void {
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
 			$control = static fn(): null => $t->same( [ true, 'trusted-caller-grant', $uuid ], $decide( $one, $uuid ), 'positive control' );
 			$control();
-			// Core keeps the id for the request, also when code of the site changes the user meanwhile.
+			// Core stores the id for the whole request, even if code of the site switches the user.
 			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $two, $uuid ), 'another user' );
 			$t->same( [ false, 'missing-authorization', '' ], $decide( 0, $uuid ), 'nobody' );
 			$t->same( [ false, 'missing-authorization', 'user:' . $one ], $decide( $one, null ), 'no application password' );
-			$t->same( [ false, 'caller-not-trusted', 'x' ], $decide( $one, 'x' ), 'an id that is none' );
-			$t->same( [ false, 'missing-authorization' ], array_slice( $decide( $one, null, Scope::RequestConnector, [ 'caller' => $uuid, 'scope' => 'browser-connector:request', 'authorized' => true ] ), 0, 2 ), 'a claim' );
+			$t->same( [ false, 'caller-not-trusted', 'x' ], $decide( $one, 'x' ), 'an invalid id' );
+			$t->same( [ false, 'missing-authorization' ], array_slice( $decide( $one, null, Scope::RequestConnector, [ 'caller' => $uuid, 'scope' => 'browser-connector:request', 'authorized' => true ] ), 0, 2 ), 'a claimed authorization' );
 			$off = static fn( bool $available, WP_User $who ): bool => $who->ID !== $one;
 			add_filter( 'wp_is_application_passwords_available_for_user', $off, 10, 2 );
-			$t->same( false, $decide( $one, $uuid )[0], 'not available for this user' );
+			$t->same( false, $decide( $one, $uuid )[0], 'application passwords are disabled for this user' );
 			remove_filter( 'wp_is_application_passwords_available_for_user', $off );
 			add_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
-			$t->same( false, $decide( $one, $uuid )[0], 'not available at all' );
+			$t->same( false, $decide( $one, $uuid )[0], 'application passwords are disabled' );
 			remove_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
 			$control();
 			WP_Application_Passwords::delete_application_password( $one, $uuid );
@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'the filter of trusted callers can narrow and cannot widen',
+		'the filter of trusted callers can remove grants and cannot add any',
 		$clean( static function () use ( $t, $user, $password, $decide, $settings ): void {
 			$one   = $user( 'scoped' );
 			$uuid  = $password( $one );
@@ -142,7 +142,7 @@ return static function ( Harness $t ): void {
 					static fn(): mixed => $answer,
 					static function () use ( $t, $one, $uuid, $other, $decide, $answer, $expected ): void {
 						$t->same( $expected, $decide( $one, $uuid )[0], (string) json_encode( $answer ) );
-						$t->same( false, $decide( $one, $other )[0], 'the filter granted' );
+						$t->same( false, $decide( $one, $other )[0], 'the filter added a grant' );
 					}
 				);
 			}
@@ -150,7 +150,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'who may run tasks needs no grant; whom the site narrows has no other door',
+		'a user who may run tasks needs no grant, and a user denied by the filter cannot use one',
 		$clean( static function () use ( $t, $password, $decide ): void {
 			$uuid = $password( 1 );
 			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
@@ -160,7 +160,7 @@ return static function ( Harness $t ): void {
 		} )
 	);
 	$t->test(
-		'only ids of application passwords that exist, and known scopes, are stored',
+		'only ids of existing application passwords and known scopes are stored',
 		$clean( static function () use ( $t, $user, $password ): void {
 			$uuid  = $password( $user( 'scoped' ) );
 			$gone  = $password( $user( 'scoped' ) );
@@ -189,16 +189,16 @@ return static function ( Harness $t ): void {
 				$t->same( [ $good, 1 ], [ $stored, count( $said ) ], (string) json_encode( $value ) );
 				$t->contains( $text, $said[0] );
 			}
-			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass again' );
+			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass the rules unchanged' );
 			foreach ( [ '', null, [], [ $uuid => [] ], [ $uuid => [ '' ] ], [ '00000000-0000-4000-8000-000000000000' => [ '' ] ] ] as $none ) {
 				$t->same( [ [], [] ], $store( $none ), (string) json_encode( $none ) );
 				$store( $good );
 			}
-			$t->same( [ $good, [] ], $store( [ strtoupper( $uuid ) => [ 'browser-connector:request', 'browser-connector:request' ] ] ), 'one spelling, each once' );
+			$t->same( [ $good, [] ], $store( [ strtoupper( $uuid ) => [ 'browser-connector:request', 'browser-connector:request' ] ] ), 'ids are lowercased and scopes deduplicated' );
 		} )
 	);
 	$t->test(
-		'the page lists application passwords by name and user, and shows no secret',
+		'the page lists application passwords by name and user and shows no password or hash',
 		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
@@ -218,17 +218,17 @@ return static function ( Harness $t ): void {
 				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
 				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
 			}
-			$t->same( [ 'browser-connector:request' => true ], $found, 'only what can be granted' );
+			$t->same( [ 'browser-connector:request' => true ], $found, 'the page offers other scopes' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
-			$t->same( 0, $path->query( '//b' )->length, 'a name got out of its cell' );
-			// The granted one is shown however many there are.
+			$t->same( 0, $path->query( '//b' )->length, 'a name is not escaped' );
+			// A granted password is always shown, regardless of the limit of the list.
 			$t->same( [ $row['uuid'] ], array_column( ( new CallerGrants() )->passwords( 1, [ $row['uuid'] ] ), 'uuid' ) );
 			$t->same( 2, count( ( new CallerGrants() )->passwords( 2, [ $row['uuid'] ] ) ) );
 		} )
 	);
 	if ( is_multisite() ) {
 		$t->test(
-			'grants are the network\'s, and a caller is one of the site it asks',
+			'grants are network options, and a caller must be a member of the site',
 			$clean( static function () use ( $t, $user, $password, $decide ): void {
 				$one  = $user( 'scoped' );
 				$site = get_user_by( 'login', 'siteadmin-callers' ) ?: get_user_by( 'id', wp_insert_user( [ 'user_login' => 'siteadmin-callers', 'user_pass' => wp_generate_password(), 'user_email' => 'sac@example.org', 'role' => 'administrator' ] ) );
@@ -247,7 +247,7 @@ return static function ( Harness $t ): void {
 					]
 				);
 				switch_to_blog( $blog );
-				$t->same( [ false, 'caller-not-trusted' ], array_slice( $decide( $one, $uuid ), 0, 2 ), 'a site the user is no member of' );
+				$t->same( [ false, 'caller-not-trusted' ], array_slice( $decide( $one, $uuid ), 0, 2 ), 'a site without the user as member' );
 				add_user_to_blog( $blog, $one, 'subscriber' );
 				$t->same( true, $decide( $one, $uuid )[0], 'positive control' );
 				restore_current_blog();

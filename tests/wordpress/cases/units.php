@@ -1,6 +1,6 @@
 <?php
 /**
- * Pieces that need no extension.
+ * Units that need no extension.
  */
 
 declare(strict_types=1);
@@ -27,7 +27,7 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
-		'a sentence of a host plugin keeps its letters and loses values, signs and control characters',
+		'the message of a host plugin keeps its letters and loses secrets, markup and control characters',
 		static function () use ( $t ): void {
 			$of = static fn( mixed $text ): string => Label::sentence( $text, [ '', 'K3y' ], 'Für diesen Benutzer nicht.' );
 			$t->same( [ 'Für diesen Benutzer nicht.', 'Für diesen Benutzer nicht.' ], [ $of( null ), $of( 'Für diesen Benutzer nicht.' ) ] );
@@ -48,7 +48,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'durations and sizes',
+		'durations and sizes are parsed with their units, and invalid ones are refused',
 		static function () use ( $t, $refused ): void {
 			foreach ( [ '90s' => 90000, '15m' => 900000, '1h' => 3600000, '1d' => 86400000, '500ms' => 500, '0s' => 0 ] as $text => $expected ) {
 				$t->same( $expected, Quantity::milliseconds( 'timeout', (string) $text ) );
@@ -65,7 +65,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the name of a file is one row, quoted as git does where it hides something',
+		'a file name is printed on one line, quoted like git does if it has hidden characters',
 		static function () use ( $t ): void {
 			foreach ( [
 				'/workspace/a b é 価.txt' => '/workspace/a b é 価.txt',
@@ -81,7 +81,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'lists in one flag',
+		'a flag takes a comma-separated or a JSON list, and an invalid list is refused',
 		static function () use ( $t, $refused ): void {
 			$t->same( [ 'a', 'b' ], FlagList::split( '--x', 'a, b,' ) );
 			$t->same( [ 'a,b', 'c' ], FlagList::split( '--x', '["a,b","c"]' ) );
@@ -96,7 +96,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'text from a guest cannot drive a terminal',
+		'text from a guest cannot send control sequences to the terminal',
 		static function () use ( $t ): void {
 			$t->same( "a[31mred[0m\tb\nc", Console::plain( "a\e[31mred\e[0m\tb\nc\r\x07\x7f" ) );
 			$t->same( 'evil txt.php', Console::plain( "evil \u{202e}txt.php\u{9b}" ) );
@@ -105,7 +105,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'text from a guest holds no character that cannot be seen; runner and Console have one list of them',
+		'hidden characters are removed from text of a guest, by the same list as in the runner',
 		static function () use ( $t ): void {
 			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/contracts/src/terminal_text.rs' ), 'const HIDDEN' );
 			preg_match_all( "/\('\\\\u\{([0-9a-f]+)\}', '\\\\u\{([0-9a-f]+)\}'\)/", (string) strstr( $list, '];', true ), $rows, PREG_SET_ORDER );
@@ -116,7 +116,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ 0x00, 0x1b, 0x9b, 0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0x3164, 0xfe0f, 0xfeff, 0xe0041 ] as $code ) {
 				$t->true( isset( $hidden[ $code ] ), sprintf( 'U+%04X is in no list', $code ) );
 			}
-			// By blocks, so that a difference names one.
+			// Compares in blocks, so that the message names the block that differs.
 			for ( $block = 0; $block < 0x110000; $block += 0x1000 ) {
 				$codes  = array_diff( range( $block, $block + 0xfff ), 0xd000 === $block ? range( 0xd800, 0xdfff ) : [] );
 				$text   = static fn( array $codes ): string => implode( '', array_map( 'mb_chr', $codes ) );
@@ -130,7 +130,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'on a terminal documents and tables hide nothing, in a pipe they are as they were',
+		'on a terminal documents and tables escape hidden characters, and in a pipe they stay unchanged',
 		static function () use ( $t ): void {
 			$hostile = "a\u{202e}b\u{200b}c\u{9b}☃";
 			$php     = [
@@ -153,7 +153,7 @@ return static function ( Harness $t ): void {
 				null,
 				[ 'HOSTILE' => $hostile ] + getenv()
 			);
-			// A terminal whose other end was closed answers EIO, which fread() tells as a notice.
+			// Reading a pty whose other end was closed fails with EIO, which fread() reports as a notice.
 			set_error_handler( static fn(): bool => true );
 			$shown = '';
 			while ( is_string( $piece = fread( $pipes[1], 65536 ) ) && '' !== $piece ) {
@@ -166,7 +166,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'what an adapter must answer',
+		'the result of an adapter must match its schema and name only approved files',
 		static function () use ( $t ): void {
 			$good  = [
 				'schema'          => 'wp-codebox/apply-result/v1',
@@ -208,7 +208,7 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'a slug is looked up, never joined to a path',
+		'a slug is looked up among installed code and never joined to a path',
 		static function () use ( $t, $refused ): void {
 			$code = new InstalledCode();
 			$t->same( '/wordpress/wp-content/plugins/sample', $code->plugin_mount( 'sample' )['target'] );
@@ -231,11 +231,11 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'the row of a refusal by a host plugin is JSON, whatever the plugin said',
+		'the row of a failed task is valid JSON, whatever error a host plugin returned',
 		static function () use ( $t ): void {
 			$row = GroupRow::failed( Failure::from_wp_error( new WP_Error( 'of_a_plugin', "no \xff", [ 'what' => new ArrayObject( [ "\xfe" ] ), 'size' => NAN, 'status' => 403 ] ) ) );
 			$t->same( [ 'of_a_plugin', "no \u{FFFD}", 1 ], [ $row['error']['code'], $row['error']['message'], $row['exit_code'] ] );
-			$t->true( is_string( json_encode( $row ) ) && [] === array_filter( $row['error']['data'], 'is_object' ), 'the row is no JSON' );
+			$t->true( is_string( json_encode( $row ) ) && [] === array_filter( $row['error']['data'], 'is_object' ), 'the row cannot be encoded as JSON' );
 		}
 	);
 	$t->test(

@@ -1,6 +1,6 @@
 <?php
 /**
- * Archives of the stand-in: no tar, but as deterministic.
+ * Archives of the stand-in extension: not in tar format, but deterministic too.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * Reading, verifying and deciding on bundles of the stand-in.
+ * Reads, verifies, exports, imports and discards bundles of the stand-in extension.
  *
  * @package WPCodebox
  */

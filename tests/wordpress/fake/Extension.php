@@ -1,6 +1,6 @@
 <?php
 /**
- * Version and configuration of the stand-in; both can be falsified from outside.
+ * Version and configuration of the stand-in extension; environment variables can override both.
  *
  * @package WPCodebox
  */

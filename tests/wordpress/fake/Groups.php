@@ -1,6 +1,6 @@
 <?php
 /**
- * Groups are tested with the real extension, which has their rules: the stand-in refuses every one.
+ * The stand-in refuses all groups: they are tested with the real extension, which implements their rules.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * The work of a run of the stand-in, in a process of its own: the agent works on a copy of
+ * A run of the stand-in extension in its own process: the agent works on a copy of
  * the mounted directory.
  *
  * @package WPCodebox
@@ -55,7 +55,7 @@ final class Job {
 		rename( $this->directory . '/result.tmp', $this->directory . '/result.json' );
 	}
 
-	/** The caller asked, or is gone without having let the run go. */
+	/** Whether the caller cancelled the run, or ended without detaching it. */
 	private function cancelled(): bool {
 		clearstatcache();
 		if ( is_file( $this->directory . '/cancel' ) ) {
@@ -184,7 +184,7 @@ final class Job {
 		return [ $state['exitcode'], $why ];
 	}
 
-	/** What is no program: it mends the sample, and asks its parent what the context of the task says. */
+	/** The built-in agent of the stand-in: fixes the sample and sends the parent tool calls listed in the context. */
 	private function loop( string $cwd ): array {
 		file_put_contents( $cwd . '/sample.php', str_replace( 'helo', 'hello', (string) file_get_contents( $cwd . '/sample.php' ) ) );
 		foreach ( $this->request['task_input']['context']['ask'] ?? [] as $number => $call ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * Policy of the stand-in.
+ * Runtime policy of the stand-in extension.
  *
  * @package WPCodebox
  */
@@ -23,7 +23,7 @@ final class Policy {
 
 	public static function validate( array $policy ): array {
 		$issues = [];
-		// Of networks it knows only that of a model.
+		// The stand-in supports only the network preset for a model.
 		if ( 'deny' !== ( $policy['network'] ?? null ) && [ 'presets' => [ 'model' ] ] !== ( $policy['network'] ?? null ) ) {
 			$issues[] = [
 				'code'    => in_array( $policy['network'] ?? null, [ 'allow' ], true ) || is_array( $policy['network'] ?? null ) ? 'unenforceable' : 'invalid-network',

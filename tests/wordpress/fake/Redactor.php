@@ -1,6 +1,6 @@
 <?php
 /**
- * The stand-in finds values of at least eight bytes that are not all digits, in the commonest spellings.
+ * Redacts values of at least eight bytes that are not all digits, in the most common encodings.
  *
  * @package WPCodebox
  */

@@ -1,7 +1,7 @@
 <?php
 /**
- * A handle of a run of the stand-in. The work is done by a process of its own (`supervise.php`),
- * which ends with its caller unless it is detached.
+ * The handle of a run of the stand-in extension. A separate process (`supervise.php`) does the work
+ * and ends with its caller unless it is detached.
  *
  * @package WPCodebox
  */
@@ -28,7 +28,7 @@ final class Run {
 		$this->directory = Runs::directory( $request['site'] ) . '/' . $this->id;
 		mkdir( $this->directory, 0700, true );
 		file_put_contents( $this->directory . '/created', ( new \DateTimeImmutable( 'now', new \DateTimeZone( 'UTC' ) ) )->format( 'Y-m-d\TH:i:s.v\Z' ) );
-		// As the real one: values of secrets live in memory only.
+		// Like the real extension: values of secrets are in memory only.
 		foreach ( array_keys( $request['secrets'] ?? [] ) as $row ) {
 			unset( $request['secrets'][ $row ]['value'] );
 		}
@@ -71,7 +71,7 @@ final class Run {
 		return new self( $request );
 	}
 
-	/** The request of both arguments: fields of the host replace those of the caller. */
+	/** Merges both arguments into a request: fields of the host replace those of the caller. */
 	private static function request( array $task, array $host ): array {
 		foreach ( $host as $field => $value ) {
 			if ( null === $value ) {
@@ -138,7 +138,7 @@ final class Run {
 		}
 	}
 
-	/** Fields of a task and who may set them, as the real one has them. */
+	/** Fields of a task and who may set each, as in the real extension. */
 	private static function fields(): array {
 		return json_decode( (string) file_get_contents( __DIR__ . '/task-fields.json' ), true );
 	}
@@ -192,7 +192,7 @@ final class Run {
 		return null;
 	}
 
-	/** Answers the requests of the work for tools of the parent. */
+	/** Answers tool requests of the agent with the parent tools. */
 	private function answer( ?callable $handler ): void {
 		foreach ( glob( $this->directory . '/ask-*.json' ) ?: [] as $file ) {
 			$reply = str_replace( '/ask-', '/reply-', $file );

@@ -1,6 +1,6 @@
 <?php
 /**
- * What is known of runs of the stand-in.
+ * Registry of the runs of the stand-in extension.
  *
  * @package WPCodebox
  */
@@ -80,7 +80,7 @@ final class Runs {
 
 	public static function journal( string $directory ): array {
 		$lines = (array) file( $directory . '/events.jsonl' );
-		// A line that is still being written is not there yet.
+		// Skips a last line that is not written completely.
 		return array_map( static fn( string $line ): array => json_decode( $line, true ), array_filter( $lines, static fn( string $line ): bool => str_ends_with( $line, "\n" ) ) );
 	}
 

@@ -1,6 +1,6 @@
 <?php
 /**
- * Exceptions of the stand-in. The table holds only the codes that its methods throw.
+ * Exceptions of the stand-in extension. The table has only the codes that its methods throw.
  *
  * @package WPCodebox
  */

@@ -3,8 +3,8 @@
  * A stand-in for the native extension, for tests of the plugin alone.
  *
  * Loaded by a must-use plugin of the test site, only when the real extension is absent and
- * WP_CODEBOX_FAKE=1. It isolates nothing: it runs the agent of a test on a copy of the
- * mounted directory. What it answers has the shapes of `ext/stubs/wp_codebox.stub.php`.
+ * WP_CODEBOX_FAKE=1. The stand-in isolates nothing: it runs the agent of a test on a copy of the
+ * mounted directory. Its answers have the types of `ext/stubs/wp_codebox.stub.php`.
  *
  * @package WPCodebox
  */

@@ -1,6 +1,6 @@
 <?php
 /**
- * The process that does the work of one run of the stand-in: `php supervise.php <directory>`.
+ * The process of one run of the stand-in extension: `php supervise.php <directory>`.
  *
  * @package WPCodebox
  */
@@ -12,7 +12,7 @@ namespace WPCodebox\Native;
 foreach ( [ 'exceptions', 'Bundles', 'Job', 'Runs', 'Run' ] as $part ) {
 	require_once __DIR__ . '/' . $part . '.php';
 }
-// Held while this process lives; whoever can take it knows that the run has ended.
+// A lock held while this process lives; a process that can take it knows that the run has ended.
 $lease = fopen( $argv[1] . '/lease', 'w' );
 flock( $lease, LOCK_EX );
 touch( $argv[1] . '/accepted' );

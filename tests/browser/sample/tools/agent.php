@@ -7,7 +7,7 @@
 declare(strict_types=1);
 
 /**
- * Prints text and waits until a poll can have seen it.
+ * Prints text and waits long enough for one poll of the page.
  */
 function say( string $text, int $milliseconds = 0 ): void {
 	echo $text, "\n";
@@ -15,7 +15,7 @@ function say( string $text, int $milliseconds = 0 ): void {
 }
 
 /**
- * Text that a browser must not act on, and a reader must not be fooled by.
+ * Prints markup and control sequences that a browser must not interpret.
  */
 function hostile( string $mark ): string {
 	return implode(
@@ -35,7 +35,7 @@ function hostile( string $mark ): string {
 }
 
 /**
- * Spells two files right and takes one away.
+ * Fixes the spelling in two files and deletes a third.
  */
 function fix(): void {
 	foreach ( [ 'sample.php' => [ 'helo', 'hello' ], 'inc/more.php' => [ 'moore', 'more' ] ] as $file => [ $from, $to ] ) {
@@ -46,7 +46,7 @@ function fix(): void {
 
 switch ( $argv[1] ?? 'fix' ) {
 	case 'fix':
-		// Goes on when its reader has looked (wake() of the harness), however slow a busy browser is.
+		// Waits for SIGUSR1, which wake() of the harness sends after it saw the output, so slow browsers do not miss it.
 		$told = false;
 		pcntl_async_signals( true );
 		pcntl_signal(

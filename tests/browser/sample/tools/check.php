@@ -1,6 +1,6 @@
 <?php
 /**
- * The check: passes once the greeting is spelled right.
+ * The check: passes when the greeting is spelled right.
  */
 
 declare(strict_types=1);
