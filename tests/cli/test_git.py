@@ -114,7 +114,7 @@ def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
             row = answer.result["mounts"]
             git = "none" if way == "reduced" else "baseline"
             must(row == [{"target": "/workspace/plugin", "view": view, "git": git, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
-            notices = [notice for notice in answer.result["notices"] if "did not get everything" in notice]
+            notices = [notice for notice in answer.result["notices"] if "does not see all entries" in notice]
             must(len(notices) == 1 and "6 entries named .git" in notices[0] and "2 links that lead out" in notices[0], f"{way}: {notices}")
             with open(os.path.join(bundle_of(answer), "files/mounts.jsonl"), encoding="utf-8") as file:
                 kept = json.loads(file.read())
@@ -128,7 +128,7 @@ def test_entries_left_out_of_a_mount_are_reported_once_in_each_view(bench):
     for source, count in ((repository(bench), 1), (bench.source(), 0)):
         arguments = [part for part in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "true") if part != "--json"]
         said = bench.finish(arguments, bench.start(arguments)).stderr
-        must(said.count("did not get everything") == count, said)
+        must(said.count("does not see all entries") == count, said)
 
 
 KNOWN = ("codebox: What was mounted", " M plugin.php", "+// before", "lib/a.txt", "nested/marked.txt", "BLAME 3", "OLD 0", "STASHED 1")

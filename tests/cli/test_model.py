@@ -104,4 +104,4 @@ def test_agent_without_a_model_is_refused_with_the_missing_option(bench):
     answer = bench.run(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")
     must("codex needs a model" in answer.stdout and "--model NAME" in answer.stdout and "policy" not in answer.stdout, str(answer))
     answer = bench.run(*mount, "--network-preset", "model", "--agent-command", "true").expect(1, "wp_codebox_model_missing")
-    must("the network preset model was asked for" in answer.stdout, str(answer))
+    must("the network preset `model` needs a model" in answer.stdout, str(answer))

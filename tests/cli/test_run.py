@@ -319,7 +319,7 @@ def test_tampered_bundle_fails_verification_and_preflight(bench):
     answer = bench.call("artifacts", "verify", "--bundle", before, "--json").expect(0)
     must(answer.json["signature"]["coverage"] == "files", str(answer))
     answer = bench.call("artifacts", "verify", "--bundle", before).expect(0)
-    must("are not covered" in answer.stdout, str(answer))
+    must("the signature covers only identity" in answer.stdout, str(answer))
 
 
 def test_apply_preflight_accepts_only_files_of_the_bundle(bench):
@@ -444,7 +444,7 @@ def test_verify_reads_state_directory_from_the_environment(bench):
     must(own.json["signature"]["status"] == "signed-by-this-host" and not own.stderr, str(own))
     nowhere = {**place, "WP_CODEBOX_STATE_DIR": "/nonexistent/state"}
     other = bench.call(*verify, environment=nowhere).expect(0)
-    must("signed-by-unknown" in other.stdout and "no signature counts as this host's" in other.stderr, str(other))
+    must("signed-by-unknown" in other.stdout and "this host has no key to compare signatures with" in other.stderr, str(other))
     bench.call(*verify, "--state", "/nonexistent/state", "--json").expect(125, "wp_codebox_state_dir_invalid")
 
 

@@ -97,7 +97,7 @@ def test_sighup_ends_attached_runs_and_sigterm_ends_both(bench):
             must(run.look()["status"] == "running", "a hang-up ended a detached run")
             run.process.send_signal(signal.SIGTERM)
         last = run.last()
-        must(last["result"]["outcome"] == "cancelled" and "told to stop" in last["result"]["summary"] + json.dumps(last["result"]["error"]),
+        must(last["result"]["outcome"] == "cancelled" and "received a signal to stop" in last["result"]["summary"] + json.dumps(last["result"]["error"]),
              json.dumps(last)[:600])
         must(run.ended() == 130, "exit")
 

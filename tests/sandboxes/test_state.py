@@ -188,7 +188,7 @@ def test_kill_of_held_sandbox_leaves_a_recovery_bundle(bench):
     records = [row["type"] for row in lines(path, "files", "runtime-episode.jsonl")]
     must(records == ["episode.reset", "episode.step", "episode.reset", "episode.step", "episode.step", "episode.snapshot"], f"{records}")
     notes = document(path, "files", "completion-outcome.json")["riskNotes"]
-    must(any("exec-" in note for note in notes) and any("cut" in note for note in notes), f"{notes}")
+    must(any("exec-" in note for note in notes) and any("trace of the episode is incomplete" in note for note in notes), f"{notes}")
     review = document(path, "files", "review.json")
     must(bench.state not in json.dumps(review) and box.source not in open(os.path.join(path, "metadata.json"), encoding="utf-8").read(), "a path of the host")
     must(sorted(os.listdir(box.directory)) == ["events.jsonl", "lease", "run.json"], f"{os.listdir(box.directory)}")

@@ -431,7 +431,7 @@ fn preflight_refuses_signed_bundle_with_contradicting_documents() {
     let end = start + patch[start..].find("\ndiff --git").unwrap() + 1;
     let swapped = format!("{}{deletion}{}", &patch[..start], &patch[end..]);
     for (text, wanted) in [
-        (swapped, "something else"),
+        (swapped, "in another way"),
         (format!("{}{}", &patch[..start], &patch[end..]), "0 blocks"),
         (format!("{patch}{}", &patch[start..end]), "2 blocks"),
         (format!("{patch}garbage\n"), "malformed"),

@@ -444,17 +444,17 @@ mod tests {
             (
                 &["url=file:///etc/passwd"],
                 ErrorCode::InputInvalid,
-                "no path",
+                "neither a path",
             ),
             (
                 &["url=javascript:alert(1)"],
                 ErrorCode::InputInvalid,
-                "no path",
+                "neither a path",
             ),
             (
                 &["url=//other.example/"],
                 ErrorCode::InputInvalid,
-                "no path",
+                "neither a path",
             ),
             (
                 &["url=/", "capture=video"],

@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(steps[5].act, StepAction::WaitLoad);
         assert_eq!(steps[7].timeout, Some(Duration::from_millis(100)));
         for (json, why) in [
-            ("{}", "no JSON list"),
+            ("{}", "not a JSON list"),
             ("[]", "from 1 to"),
             (r#"[{"kind":"fly"}]"#, "steps[0]: there is no kind"),
             (r#"[{"kind":"click"}]"#, "selector is missing"),

@@ -502,7 +502,7 @@ mod tests {
     fn model_key_is_read_from_the_environment_only() {
         let goal = ["--goal", "Fix it"];
         for (given, part) in [
-            ("sk-correct-horse", "never the key itself"),
+            ("sk-correct-horse", "not the key itself"),
             ("TEST_UNSET_KEY", "export it first"),
         ] {
             let (code, message) = why(&[&goal[..], &["--model-key-env", given]].concat());

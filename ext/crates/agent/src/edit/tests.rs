@@ -90,7 +90,7 @@ fn patch_scenarios_yield_the_expected_files_or_error() {
     folders.sort();
     assert!(
         folders.len() >= 30,
-        "{} patch_scenarios_yield_the_expected_files_or_error",
+        "{} scenarios",
         folders.len()
     );
     let (mut failures, mut judged) = (Vec::new(), 0);
@@ -123,7 +123,7 @@ fn patch_scenarios_yield_the_expected_files_or_error() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(
         judged >= 8,
-        "git accepted {judged} patch_scenarios_yield_the_expected_files_or_error only"
+        "git accepted {judged} scenarios only"
     );
 }
 

@@ -185,7 +185,7 @@ mod tests {
         };
         assert_eq!(
             why,
-            "its name resolves to a public address, which requires TLS"
+            "its name resolves to an address that is public and must not be used without TLS"
         );
     }
 }

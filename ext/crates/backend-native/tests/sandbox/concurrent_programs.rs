@@ -504,7 +504,7 @@ fn session_cannot_take_over_the_terminal_of_another_session() {
 fn connect_reaches_a_guest_server_and_a_closed_port_is_refused() {
     let mut guest = guest();
     let server = "$s = stream_socket_server('tcp://127.0.0.1:8123'); echo \"up\\n\"; \
-        while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'result ' . fgets($c)); fclose($c); }";
+        while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'said ' . fgets($c)); fclose($c); }";
     let mut program = launch_piped(&mut guest, &["php", "-r", server]);
     assert_eq!(program.line(), "up");
     for round in 0..5 {

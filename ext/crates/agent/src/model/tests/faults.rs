@@ -237,7 +237,7 @@ fn response_violating_the_protocol_is_malformed() {
             stream(&["data: {\"choices\":", TEXT]),
             "JSON",
         ),
-        ("no object", stream(&["data: [1]"]), "no JSON object"),
+        ("no object", stream(&["data: [1]"]), "not a JSON object"),
         (
             "a web page",
             status(200, "", "<!doctype html><p>Log in"),
@@ -246,7 +246,7 @@ fn response_violating_the_protocol_is_malformed() {
         (
             "plain text",
             status(200, "", "It works!"),
-            "neither JSON nor a stream",
+            "neither JSON nor an event stream",
         ),
         (
             "another protocol",

@@ -78,7 +78,7 @@ fn curl_works_in_every_bridge_mode() {
         let trust = scene.trust.to_str().unwrap();
         let proxied = |url: &str| {
             output_text(&run(
-                "curl_works_in_every_bridge_mode",
+                "curl",
                 &[
                     "-sS",
                     "-i",
@@ -109,7 +109,7 @@ fn curl_works_in_every_bridge_mode() {
             let mut arguments = vec!["-sS", "--max-time", "20", "--unix-socket", socket];
             arguments.extend_from_slice(extra);
             arguments.push(&url);
-            output_text(&run("curl_works_in_every_bridge_mode", &arguments))
+            output_text(&run("curl", &arguments))
         };
         assert!(base("/https/tls.example/c", &[]).contains("tls says GET /c"));
         assert!(base("/http/plain.example/d", &["-d", "field=1"]).contains("field=1"));

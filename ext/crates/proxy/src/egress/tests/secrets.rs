@@ -304,7 +304,7 @@ fn tunnel_to_secrets_host_is_noted_in_the_log() {
     rig.raw(b"CONNECT other.example:443 HTTP/1.1\r\nHost: a\r\n\r\nnot tls");
     let row = rig.row();
     assert!(
-        !row.note.contains("API_KEY") && row.note.contains("not cleaned"),
+        !row.note.contains("API_KEY") && row.note.contains("not searched"),
         "{row:?}"
     );
 }
