@@ -18,7 +18,7 @@ use libfuzzer_sys::fuzz_target;
 /// Small, so that inputs reach them.
 const BOUNDS: Bounds = Bounds {
     message: 1024,
-    kept: 512,
+    stored: 512,
 };
 
 fn talk<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<Received>, Next) {
@@ -46,7 +46,7 @@ fn assert_replies(out: &[u8]) {
 
 fn assert_message(message: &Received) {
     assert!(message.bytes <= BOUNDS.message);
-    assert!(message.content.len() <= BOUNDS.kept);
+    assert!(message.content.len() <= BOUNDS.stored);
     assert!(message.content.len() as u64 <= message.bytes);
     assert!((1..=100).contains(&message.to.len()));
     let addresses = message.to.iter().chain([&message.from]);
