@@ -1,9 +1,8 @@
 //! Patches of unknown origin: reading and filtering.
 //!
-//! Blocks lie in order inside the patch with nothing but blank lines between them; what is
-//! kept reads as the same blocks; a filter without approvals keeps nothing; no name leads
-//! out of the tree.
-#![no_main]
+//! Parses any bytes as a patch and filters the result by approvals. Asserts that blocks are in
+//! order with only blank lines between them, that the filtered patch parses to the approved blocks
+//! unchanged, that a filter without approvals leaves nothing, and that no path leaves the tree.
 
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;

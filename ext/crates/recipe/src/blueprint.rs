@@ -37,7 +37,7 @@ pub struct BlueprintRow {
 /// A validated blueprint.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Blueprint {
-    /// All parts, in order.
+    /// One row for each part of the blueprint, in the order of the blueprint.
     pub rows: Vec<BlueprintRow>,
     /// Recipe steps of the supported parts.
     pub steps: Vec<WorkflowStep>,

@@ -88,11 +88,7 @@ fn patch_scenarios_yield_the_expected_files_or_error() {
         .filter(|path| path.is_dir())
         .collect();
     folders.sort();
-    assert!(
-        folders.len() >= 30,
-        "{} scenarios",
-        folders.len()
-    );
+    assert!(folders.len() >= 30, "{} scenarios", folders.len());
     let (mut failures, mut judged) = (Vec::new(), 0);
     for folder in folders {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
@@ -121,10 +117,7 @@ fn patch_scenarios_yield_the_expected_files_or_error() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(
-        judged >= 8,
-        "git accepted {judged} scenarios only"
-    );
+    assert!(judged >= 8, "git accepted {judged} scenarios only");
 }
 
 /// Deterministic pseudo-random numbers.

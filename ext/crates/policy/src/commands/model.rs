@@ -82,7 +82,7 @@ pub enum CommandGroup {
 /// Program in the guest that executes a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuestProgram {
-    /// The runner builds the command line from the arguments: PHP, WP-CLI or any program.
+    /// The runner starts the program itself: PHP, WP-CLI or the program that the arguments name.
     Direct,
     /// A PHP file below `guest/commands/` of the share directory. It reads the call as JSON
     /// from standard input and prints one JSON document.
