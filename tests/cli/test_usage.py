@@ -157,16 +157,11 @@ def test_exec_passes_program_arguments_unchanged(bench):
 
 def test_ignored_sighup_stays_ignored(bench):
     """A SIGHUP that the caller ignores (nohup) stays ignored; other signals end the command."""
-    def ignore():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-    def hear():
-        # The process that runs the suite may ignore SIGHUP as well.
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     run, place = hold_sandbox(bench)
     arguments = [bench.environment["CODEBOX"], "runs", "events", run, *place, "--follow"]
-    for prepare, hears in ((ignore, False), (hear, True)):
-        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, preexec_fn=prepare)
+    # The process that runs the suite may ignore SIGHUP as well, so both dispositions are set.
+    for disposition, hears in (("--ignore-signal=HUP", False), ("--default-signal=HUP", True)):
+        process = subprocess.Popen(["env", disposition, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
         process.stdout.readline()
         process.send_signal(signal.SIGHUP)
         try:
@@ -175,7 +170,7 @@ def test_ignored_sighup_stays_ignored(bench):
             status = None
             process.send_signal(signal.SIGTERM)
             must(process.wait(30) == 130, "SIGTERM is ignored as well")
-        must(status == (130 if hears else None), f"{prepare}: {status}")
+        must(status == (130 if hears else None), f"{disposition}: {status}")
     bench.call("runs", "cancel", run, *place).expect(0)
 
 

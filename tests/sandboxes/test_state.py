@@ -252,9 +252,8 @@ def test_unwritable_journal_fails_the_run_and_keeps_changes(bench):
     remove_snapshots(bench)
     words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
     # RLIMIT_FSIZE simulates a full disk: with SIGXFSZ ignored, a write past the limit fails with EFBIG.
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    process = subprocess.Popen([bench.environment["CODEBOX"], *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={"PATH": "/usr/bin:/bin"}, restore_signals=False)
+    process = subprocess.Popen(["env", "--ignore-signal=XFSZ", bench.environment["CODEBOX"], *words], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"})
     box = Sandbox.of(bench, bench.finish(words, process).expect(0).json["id"])
     # Makes the journal the largest file of the run.
     for _ in range(400):
