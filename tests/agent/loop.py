@@ -1,6 +1,5 @@
 """Bench of the built-in agent loop: a scripted model server, runs against it, and bundle checks."""
 
-import base64
 import glob
 import itertools
 import json
@@ -8,11 +7,11 @@ import os
 import re
 import secrets
 import shutil
-import urllib.parse
 
 from scripted import Server, digest
 
 from harness import Bench, Failed, must
+from harness.detectors import find_encoded
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 #: Environment variable with the model key; the command line contains only this name.
@@ -102,17 +101,8 @@ class Loop(Bench):
         audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
         places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
-        found = [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
+        found = find_encoded(value, places)
         must(not found, f"the key was kept: {found[:8]}")
-
-
-def encodings(value):
-    """Returns the value in every encoding that the tests search for."""
-    data = value.encode()
-    found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode()}
-    for shift in range(3):
-        found[f"base64-{shift}"] = base64.b64encode(b"\0" * shift + data)[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
-    return found
 
 
 def open_bytes(path):
@@ -164,5 +154,5 @@ def results(answer, tool=None):
     return found if tool is None else [said for name, said in found if name == tool.replace(".", "_").replace("-", "_")]
 
 
-__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish", "encodings",
+__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish",
            "must", "results", "text"]

@@ -9,7 +9,6 @@ import time
 from harness import await_count, must, sleeper
 from harness.frames import SupervisorClient, runs
 
-NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 
 
 def mounts(bench, name):

@@ -17,6 +17,7 @@ import zlib
 
 from harness import Failed, must
 from harness.previews import control_request, http_request
+from harness.processes import descends_from
 
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
@@ -372,8 +373,8 @@ def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     until = time.monotonic() + 90
     killed = None
     while killed is None and time.monotonic() < until and process.poll() is None:
-        mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
-        if mine and any(descends(pid, process.pid) for pid in renderers()):
+        mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends_from(pid, process.pid)]
+        if mine and any(descends_from(pid, process.pid) for pid in renderers()):
             # This suite runs as root, so guests have their own uid.
             uid = os.stat(f"/proc/{mine[0]}").st_uid
             must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
@@ -387,18 +388,6 @@ def test_killed_browser_fails_the_command_and_leaves_no_process(bench):
     answer.expect(1, "wp_codebox_command_failed")
     must("browser-lost" in answer.stdout, str(answer))
     must(not os.path.exists(f"/proc/{killed}"), "the browser is still there")
-
-
-def descends(pid, ancestor):
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            return False
-    return False
 
 
 def test_browser_result_is_an_episode_observation(bench):
@@ -458,5 +447,5 @@ def test_missing_browser_names_the_package_to_install(bench):
 def test_no_mount_or_browser_process_is_left(bench):
     run = recipe_run(bench)
     must(leftovers() == run.before, "a mount is left")
-    mine = [pid for pid, _ in browsers() if descends(pid, os.getpid())]
+    mine = [pid for pid, _ in browsers() if descends_from(pid, os.getpid())]
     must(not mine, f"browsers are left: {mine}")

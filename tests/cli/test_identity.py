@@ -21,7 +21,7 @@ from harness import alive, await_count, kill_and_wait, must, running, skip_unles
 from harness.bundles import mount_views
 from harness.frames import PROTOCOL, SupervisorClient
 from harness.idmaps import FIRST, without_idmapped_mounts
-from harness.processes import ancestor
+from harness.processes import children, descends_from, parent
 from harness.service import Activator, first_reply
 from harness.users import NEWUIDMAP, PATH, unprivileged_bench
 
@@ -54,14 +54,8 @@ def ancestors(pid, count):
     """Returns a process and its ancestors: program, pid 1, launcher, spawner, supervisor."""
     chain = [pid]
     while len(chain) < count:
-        with open(f"/proc/{chain[-1]}/stat", encoding="utf-8", errors="replace") as file:
-            chain.append(int(file.read().rsplit(")", 1)[1].split()[1]))
+        chain.append(parent(chain[-1]))
     return chain
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return [int(child) for child in file.read().split()]
 
 
 def identity(answer):
@@ -221,7 +215,7 @@ def test_template_build_guest_has_its_own_uid(bench):
                 # Another suite may build its own template at the same time.
                 with contextlib.suppress(OSError, StopIteration):
                     uid = int(status(pid, "Uid:")[0])
-                    if ancestor(pid, process.pid):
+                    if pid != process.pid and descends_from(pid, process.pid):
                         seen.add(uid)
         bench.finish(asked, process).expect(0)
     must(len(seen) == 1 and not seen & {0, os.stat(state).st_uid}, f"WordPress was installed by {seen}")

@@ -5,9 +5,8 @@ import os
 import pwd
 import subprocess
 
-from harness import await_count, kill_and_wait, must, skip_unless_root, sleeper, wake
-from harness.frames import poll_until
-from harness.processes import ancestor
+from harness import await_count, kill_and_wait, must, poll_until, skip_unless_root, sleeper, wake
+from harness.processes import descends_from
 from harness.users import unprivileged_bench
 
 
@@ -308,7 +307,7 @@ def processes(word):
                 words = file.read().decode().split("\0")
         except OSError:
             continue
-        if len(words) > 1 and words[1] == word and ancestor(int(pid), os.getpid()):
+        if len(words) > 1 and words[1] == word and descends_from(int(pid), os.getpid()):
             found.append(int(pid))
     return found
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 
-from harness import must, skip_unless_root, sleeper, wake
-from harness.frames import SupervisorClient, poll_until, registry, runs, task
+from harness import must, poll_until, skip_unless_root, sleeper, wake
+from harness.frames import SupervisorClient, registry, runs, task
 from harness.processes import read_until
 
 SLOW = "echo early > early.txt; echo ready; sleep {}; echo late > late.txt"

@@ -4,8 +4,8 @@ import json
 import os
 import time
 
-from harness import must
-from harness.frames import SupervisorClient, poll_until, runs
+from harness import must, poll_until
+from harness.frames import SupervisorClient, runs
 
 WORK = "for i in $(seq 300); do echo $i > file-$i.txt; done; echo four >> lib/a.txt; echo ready"
 BASE = "/workspace/plugin/"

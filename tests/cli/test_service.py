@@ -8,8 +8,8 @@ import signal
 import subprocess
 import time
 
-from harness import must, skip_unless_root
-from harness.frames import PROTOCOL, SupervisorClient, poll_until
+from harness import must, poll_until, skip_unless_root
+from harness.frames import PROTOCOL, SupervisorClient
 from harness.service import Activator, first_reply
 
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd")

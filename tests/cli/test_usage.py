@@ -14,8 +14,7 @@ import termios
 import time
 import unicodedata
 
-from harness import must
-from harness.frames import poll_until
+from harness import must, poll_until
 from harness.processes import read_until
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}

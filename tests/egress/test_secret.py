@@ -1,43 +1,23 @@
 """Secrets: the allowed host receives the value; the guest and all stored files do not."""
 
 import base64
-import html
 import json
 import os
-import quopri
 import resource
 import secrets
 import signal
 import subprocess
 import tempfile
 import time
-import urllib.parse
 
 from clients import bundle, policy, rows, run, output_lines, start_arguments
 
 from harness import kill_and_wait, must
+from harness.detectors import encodings, find_encoded
 
 #: Slash, quotes, plus and ampersand make each encoding of the value differ.
 VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
-
-
-def encodings(value):
-    """Returns the value in every encoding that the tests search for."""
-    data = value.encode()
-    found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
-             "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode(),
-             "uri-component": urllib.parse.quote(value, safe="!~*'()").encode(), "html": html.escape(value).encode(),
-             "quoted-printable": quopri.encodestring(data).strip()}
-    for shift in range(3):
-        whole = base64.b64encode(b"\0" * shift + data)
-        found[f"base64-{shift}"] = whole[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
-    return found
-
-
-def find(value, places):
-    """Returns `place: encoding` for each encoding of the value in the places, which are pairs of name and bytes."""
-    return [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]
 
 
 def files(*roots, since=0.0):
@@ -127,7 +107,7 @@ def test_secret_reaches_only_its_allowed_host(bench):
     def look(process):
         pids = process_tree(process.pid)
         must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
-        control = find(VALUE, processes([process.pid]))
+        control = find_encoded(VALUE, processes([process.pid]))
         # The client process has the value in its environment: the test passed it there.
         written = list(files(os.path.join(bench.state, "sites"), since=began))
         must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
@@ -136,7 +116,7 @@ def test_secret_reaches_only_its_allowed_host(bench):
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
         must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the scan did not read the guest's environment")
-        return find(VALUE, places), control
+        return find_encoded(VALUE, places), control
 
     answer, (found, control) = run_while_held(bench, USE, look, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
     answer.expect(0)
@@ -156,8 +136,8 @@ def test_secret_reaches_only_its_allowed_host(bench):
     path = bundle(bench, answer)
     kept = list(files(path, os.path.join(bench.state, "sites", bench.site)))
     kept += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
-    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
-    must(find("API_KEY", kept), "the search found no API_KEY in the stored files")
+    must(find_encoded(VALUE, kept) == [], f"kept: {find_encoded(VALUE, kept)}")
+    must(find_encoded("API_KEY", kept), "the search found no API_KEY in the stored files")
     log = rows(bench, answer)
     must([row["secrets"] for row in log if row["path"] == "/auth"] == [["API_KEY"]], json.dumps(log))
 
@@ -187,7 +167,7 @@ def test_secret_returned_by_another_host_is_redacted(bench):
     must(int(lines["back"]) == sent + 1, f"{lines}\n{answer}")
     must(lines["gzip"].startswith("502 ") and "response-encoded" in lines["gzip"], str(lines))
     kept = list(files(bundle(bench, answer))) + [("stdout", answer.stdout.encode())]
-    must(find(VALUE, kept) == [] and "REDACTED" not in answer.stdout, f"the guest got it: {answer}")
+    must(find_encoded(VALUE, kept) == [] and "REDACTED" not in answer.stdout, f"the guest got it: {answer}")
 
 
 def guest_files(pid):
@@ -209,13 +189,13 @@ printf '%s' "$API_KEY" | head -c 10; sleep 0.3; printf '%s\n' "$API_KEY" | tail 
 say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 """
     def look(process):
-        return find(VALUE, processes(pid for pid in process_tree(process.pid) if pid != process.pid))
+        return find_encoded(VALUE, processes(pid for pid in process_tree(process.pid) if pid != process.pid))
 
     answer, seen = run_while_held(bench, script, look, "--policy", json.dumps(document), "--secret-env", "API_KEY", environment={"API_KEY": VALUE})
     answer.expect(0)
     must(any("environ" in place for place in seen), f"control: the guest's environment holds it: {seen}")
     kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
-    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+    must(find_encoded(VALUE, kept) == [], f"kept: {find_encoded(VALUE, kept)}")
     with open(os.path.join(bundle(bench, answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
         attested = json.load(file)["exposedSecrets"]
     must(attested == ["API_KEY"], f"the attestation names {attested}")
@@ -230,7 +210,7 @@ def test_secret_in_the_patch_blocks_the_run(bench):
                     environment={"API_KEY": VALUE})
     answer.expect(3, "wp_codebox_secret_in_patch")
     kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
-    must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+    must(find_encoded(VALUE, kept) == [], f"kept: {find_encoded(VALUE, kept)}")
 
 
 def test_same_user_cannot_read_runner_memory_or_core_file(bench):

@@ -13,7 +13,6 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 from harness import must, tree
 
-NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 DIGITS = set("0123456789abcdef")
 
 

@@ -74,16 +74,3 @@ def in_parallel(*calls):
 def journal(world, run):
     with open(os.path.join(world.site_directory(), "runs", run, "events.jsonl"), encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def sockets(pid):
-    """Returns the sockets that a process has open."""
-    found = set()
-    try:
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            target = os.readlink(f"/proc/{pid}/fd/{name}")
-            if target.startswith("socket:"):
-                found.add(target)
-    except OSError:
-        pass
-    return found

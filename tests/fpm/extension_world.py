@@ -6,7 +6,6 @@ copies in the scratch directory, so that the executable's path identifies their 
 
 import contextlib
 import fcntl
-import glob
 import json
 import os
 import pwd
@@ -23,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 from harness import detectors
 
-from harness import Failed, kill_and_wait, must
+from harness import Failed, kill_and_wait, must, poll_until
 from harness.fastcgi import Request
 
 FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
@@ -33,17 +32,6 @@ SITE = "site-1"
 # all cases. A single run may take longer when the processor or the disk stalls.
 TIMEOUT_SECONDS = 30
 MEDIAN_LIMIT_SECONDS = 2
-
-
-def wait_until(probe, seconds, text):
-    """Polls until the probe returns a true value; returns the value and the elapsed seconds."""
-    began = time.monotonic()
-    while True:
-        found = probe()
-        if found:
-            return found, time.monotonic() - began
-        must(time.monotonic() - began < seconds, f"{text} within {seconds:g} s")
-        time.sleep(0.02)
 
 
 class World:
@@ -143,7 +131,7 @@ class World:
         self.services.append(service)
         # A test connection would start a runner, so this reads /proc/net/unix. The socket file exists before listen().
         listens = lambda line: line.endswith(path) and line.split()[3] == "00010000"  # noqa: E731
-        wait_until(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), 60, "the service does not listen")
+        poll_until(lambda: any(map(listens, detectors.read("/proc/net/unix").splitlines())), seconds=60, what="the service does not listen")
         os.chmod(path, 0o666)
         return service, path
 
@@ -167,15 +155,16 @@ class World:
         """Waits until nothing of any run remains and returns the elapsed seconds."""
         since = time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
-            took = wait_until(lambda: not self.leftovers(since), TIMEOUT_SECONDS, "")[1]
+            poll_until(lambda: not self.leftovers(since), seconds=TIMEOUT_SECONDS)
         except Failed:
             raise Failed(f"left after {TIMEOUT_SECONDS:g} s: " + "; ".join(self.leftovers(since))) from None
+        took = time.clock_gettime(time.CLOCK_BOOTTIME) - since
         self.cleanup_seconds.append(took)
         return took
 
     def wake(self):
         """Lets every agent that sleeps go on."""
-        wait_until(lambda: detectors.sleeping_commands(self.token), 60, "no agent sleeps")
+        poll_until(lambda: detectors.sleeping_commands(self.token), seconds=60, what="no agent sleeps")
         kill_and_wait(*detectors.sleeping_commands(self.token))
 
     def record(self, run):
@@ -194,8 +183,7 @@ class World:
             return True
 
     def ended(self, run):
-        record, _ = wait_until(lambda: (r := self.record(run)).get("status") == "ended" and r, 60, f"the record of {run} is not settled")
-        return record
+        return poll_until(lambda: self.record(run), lambda record: record.get("status") == "ended", 60, f"the record of {run} is not settled")
 
 
 class Fpm:
@@ -247,7 +235,7 @@ class Fpm:
             stderr=open(os.path.join(self.directory, "stderr"), "wb"),
             env={"PATH": "/usr/bin:/bin", "PHP_INI_SCAN_DIR": ""},
         )
-        wait_until(self.answers, 60, "php-fpm does not answer")
+        poll_until(self.answers, seconds=60, what="php-fpm does not answer")
 
     def write(self, name, lines):
         with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
@@ -313,7 +301,7 @@ class Page:
     def expect(self, word, seconds=60):
         text = lambda: detectors.read(self.note).replace("\n", " | ")  # noqa: E731
         try:
-            return wait_until(lambda: self.note_value(word), seconds, f"no note `{word}`")[0]
+            return poll_until(lambda: self.note_value(word), seconds=seconds, what=f"no note `{word}`")
         except Failed as failed:
             raise Failed(f"{failed}; notes: {text()}; log: {detectors.read(self.server.log)[-300:]}") from None
 
@@ -326,7 +314,7 @@ class Page:
             found = [pid for pid in self.world.processes() if self.world.token in detectors.command(pid)]
             return [pid for pid in found if self.world.host.record_guest(pid)]
 
-        wait_until(guest, 60, "no guest appeared")
+        poll_until(guest, seconds=60, what="no guest appeared")
         self.go()
         return self.run
 
@@ -354,14 +342,3 @@ class Page:
         record = self.world.ended(self.run)
         must(record.get("outcome") == "succeeded", f"the record says {record}")
         self.world.await_cleanup()
-
-
-def sockets(pid):
-    """Returns the inodes of the sockets that a process has open."""
-    found = set()
-    for link in glob.glob(f"/proc/{pid}/fd/*"):
-        with contextlib.suppress(OSError):
-            target = os.readlink(link)
-            if target.startswith("socket:"):
-                found.add(target)
-    return found

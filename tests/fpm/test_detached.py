@@ -5,11 +5,12 @@ import signal
 import time
 
 import pytest
-from calls import journal, check_settled, sockets, in_parallel, run_failing_request
+from calls import journal, check_settled, in_parallel, run_failing_request
 from world import SLEEP, command, read
 
-from harness import must
-from harness.servers import can_listen, children, wait_until
+from harness import must, poll_until
+from harness.processes import children, sockets
+from harness.servers import can_listen
 
 UNKNOWN = "run_" + "0" * 32
 FOLLOWING = (("get-run", "GET"), ("list-run-events", "GET"), ("cancel-run", "POST"))
@@ -28,7 +29,7 @@ def get(world, run, user="admin"):
 
 def await_end(world, run, seconds=60):
     """Waits until the run has ended and returns its view."""
-    wait_until(lambda: get(world, run).expect(200).json["run"]["status"] == "ended", seconds, f"{run} did not end")
+    poll_until(lambda: get(world, run).expect(200).json["run"]["status"] == "ended", seconds=seconds, what=f"{run} did not end")
     return get(world, run).json
 
 
@@ -193,7 +194,7 @@ def test_detached_run_survives_its_killed_worker(world):
     world.await_agents()
     worker = int(read(note))
     os.kill(worker, signal.SIGKILL)
-    wait_until(lambda: worker not in children(world.fpm.pid), 60, "the worker is still there")
+    poll_until(lambda: worker not in children(world.fpm.pid), seconds=60, what="the worker is still there")
     world.wake()
     must(await_end(world, answer.json["run_id"])["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup()
@@ -224,7 +225,7 @@ def test_detached_run_survives_a_php_fpm_reload(world):
     world.await_agents()
     before = set(children(world.fpm.pid))
     world.fpm.send(signal.SIGUSR2)
-    wait_until(lambda: len(set(children(world.fpm.pid)) - before) >= len(before), 60, "no new workers")
+    poll_until(lambda: len(set(children(world.fpm.pid)) - before) >= len(before), seconds=60, what="no new workers")
     world.wake()
     must(await_end(world, run)["run"]["outcome"] == "succeeded", "the run did not succeed")
     world.await_cleanup([run])
@@ -239,5 +240,3 @@ def test_killed_supervisor_of_a_detached_run_is_recorded_as_failed(world):
     ended = get(world, run).expect(200).json
     must(ended["run"]["status"] == "ended" and ended["run"]["outcome"] == "failed" and "result" not in ended, ended)
     check_settled(world, run, ("failed",))
-
-

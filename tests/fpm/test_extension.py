@@ -13,7 +13,10 @@ import socket
 import subprocess
 
 import pytest
-from extension_world import ROOT, SITE, Page, detectors, must, sockets, wait_until
+from extension_world import ROOT, SITE, Page, detectors
+
+from harness import must, poll_until
+from harness.processes import sockets
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def attached(fpm, do, act=None, finished=None, **more):
     if finished is not None:
         finished(page)
     # The pool still answers requests.
-    wait_until(lambda: fpm.get(do="pid"), 60, "php-fpm does not answer any more")
+    poll_until(lambda: fpm.get(do="pid"), seconds=60, what="php-fpm does not answer any more")
 
 
 def kill_worker(page):
@@ -223,7 +226,7 @@ def test_detached_run_survives_exit_of_its_idle_worker(world):
     page = Page(fpm, "leave", mode="detached")
     page.await_agent()
     must(page.request.answer() == "end of page", "the page did not end")
-    wait_until(lambda: page.worker not in fpm.workers(), 60, "the idle worker stays")
+    poll_until(lambda: page.worker not in fpm.workers(), seconds=60, what="the idle worker stays")
     page.check_succeeded()
     fpm.stop(signal.SIGTERM)
 
@@ -245,7 +248,7 @@ def test_reloading_php_fpm_leaves_no_attached_run(world):
     page.await_agent()
     fpm.process.send_signal(signal.SIGUSR2)
     page.check_cancelled()
-    wait_until(fpm.answers, 60, "php-fpm does not answer after a reload")
+    poll_until(fpm.answers, seconds=60, what="php-fpm does not answer after a reload")
     fpm.stop(signal.SIGTERM)
     patient = world.fpm(main=["process_control_timeout = 60s"])
     page = Page(patient, "wait")
@@ -261,7 +264,7 @@ def test_four_workers_run_four_agents_at_once(world, fpm):
     pages = [Page(fpm, "wait") for _ in range(4)]
     for page in pages:
         page.go()
-    wait_until(lambda: len(detectors.sleeping_commands(world.token)) == 4, 60, "four agents do not work at once")
+    poll_until(lambda: len(detectors.sleeping_commands(world.token)) == 4, seconds=60, what="four agents do not work at once")
     world.wake()
     must([page.request.answer() for page in pages] == ["end of page"] * 4, "a page did not end well")
     must([page.note_value("result") for page in pages] == ["succeeded"] * 4, f"results {[page.note_value('result') for page in pages]}")

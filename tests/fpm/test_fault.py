@@ -57,5 +57,3 @@ def test_max_execution_time_does_not_count_waiting(world):
     answer, _run = run_failing_request(world, "nothing", "event", "echo begun; sleep 3")
     answer.expect(200)
     must(answer.seconds > 3, answer)
-
-

@@ -5,8 +5,9 @@ import signal
 from calls import new_run, check_settled, start_tagged_request
 from world import SLEEP, WORKERS
 
-from harness import must
-from harness.servers import can_listen, children, wait_until
+from harness import must, poll_until
+from harness.processes import children
+from harness.servers import can_listen
 
 
 def begin(world, tag, script=f"echo x >x.txt; {SLEEP}"):
@@ -42,7 +43,7 @@ def test_killed_php_fpm_master_leaves_no_run(world):
     try:
         world.await_cleanup([run])
         # Each killed worker holds the port of its pool until the process has ended.
-        wait_until(lambda: can_listen(world.pool_port) and can_listen(world.short_pool_port), 30, "the ports were not free")
+        poll_until(lambda: can_listen(world.pool_port) and can_listen(world.short_pool_port), seconds=30, what="the ports were not free")
         thread.join()
         must(answers[0].status == 502, answers[0])
     finally:
@@ -54,7 +55,7 @@ def test_graceful_reload_leaves_no_attached_run(world):
     thread, worker, answers, run = begin(world, "reload", f"echo x >x.txt; {SLEEP} & sleep 3")
     world.fpm.send(signal.SIGUSR2)
     thread.join()
-    wait_until(lambda: len(children(world.fpm.pid)) == WORKERS + 2 and worker not in children(world.fpm.pid), 30, "no new workers")
+    poll_until(lambda: len(children(world.fpm.pid)) == WORKERS + 2 and worker not in children(world.fpm.pid), seconds=30, what="no new workers")
     world.await_cleanup([run])
     if answers[0].status == 200:
         must(answers[0].json["success"] is True, answers[0])

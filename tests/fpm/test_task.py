@@ -5,12 +5,11 @@ import signal
 import threading
 import time
 
-from calls import journal, sockets, in_parallel
+from calls import in_parallel, journal
 from world import SLEEP, WORKERS, command, program
 
-from harness import must
-from harness.detectors import parent
-from harness.servers import children, wait_until
+from harness import must, poll_until
+from harness.processes import children, parent, sockets
 
 
 def test_leak_detectors_find_a_running_run(world):
@@ -61,7 +60,7 @@ def test_fifth_request_waits_for_one_of_four_workers(world):
             must(len(world.runs() - before) == WORKERS, f"{len(world.runs() - before)} runs, there are {WORKERS} workers")
             time.sleep(0.05)
         world.wake()
-        wait_until(lambda: len(world.runs() - before) == WORKERS + 1, 60, "the fifth did not begin")
+        poll_until(lambda: len(world.runs() - before) == WORKERS + 1, seconds=60, what="the fifth did not begin")
         world.await_agents()
         world.wake()
     finally:
@@ -149,5 +148,3 @@ def test_no_run_process_inherits_a_socket_of_the_web_server(world):
     finally:
         thread.join()
     answers[0].expect(200)
-
-

@@ -19,9 +19,9 @@ import tempfile
 import time
 from urllib.parse import urlencode
 
-from harness import Failed, kill_and_wait, must
+from harness import Failed, kill_and_wait, must, poll_until
 from harness.detectors import Host, command, has_exited, list_directory, parent, pids, program, read, sleeping_commands
-from harness.servers import free_ports, nginx, php_fpm, wait_until
+from harness.servers import free_ports, nginx, php_fpm
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -245,7 +245,7 @@ class World:
     def tagged_worker(self, tag):
         """Returns the pid of the worker that serves the request with this X-Test-Tag header."""
         path = self.path("tags", tag)
-        wait_until(lambda: os.path.exists(path) and read(path), 60, f"no worker took the request {tag}")
+        poll_until(lambda: os.path.exists(path) and read(path), seconds=60, what=f"no worker took the request {tag}")
         return int(read(path))
 
     # --- processes and files of runs on the host ---------------------------------------------
@@ -275,14 +275,14 @@ class World:
             agents.update(parent(pid) for pid in sleeping_commands(self.token) if command(pid).strip() == what)
             return len(agents - {0}) >= count
 
-        wait_until(up, 60, f"not {count} agents at {what}")
+        poll_until(up, seconds=60, what=f"not {count} agents at {what}")
         for pid in agents:
             self.host.record_guest(pid)
         return self.processes()
 
     def wake(self):
         """Kills the `sleep` of every agent, so that the agents continue."""
-        wait_until(lambda: sleeping_commands(self.token), 60, "no agent sleeps")
+        poll_until(lambda: sleeping_commands(self.token), seconds=60, what="no agent sleeps")
         kill_and_wait(*sleeping_commands(self.token))
 
     def lease_is_free(self, run):

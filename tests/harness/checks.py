@@ -1,6 +1,7 @@
-"""Fails a case, or skips it when the current user cannot set it up."""
+"""Fails a case, waits for a condition, or skips a case that the current user cannot set up."""
 
 import os
+import time
 
 
 class Failed(Exception):
@@ -11,6 +12,17 @@ def must(condition, text):
     """Fails the case unless the condition holds."""
     if not condition:
         raise Failed(text)
+
+
+def poll_until(look, holds=bool, seconds=120, what="the condition does not hold"):
+    """Calls `look` until its value satisfies `holds`, and returns that value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = look()
+        if holds(seen):
+            return seen
+        must(time.monotonic() < deadline, f"after {seconds:g} s: {what}; last value: {str(seen)[:800]}")
+        time.sleep(0.02)
 
 
 def skip_unless_root(reason):

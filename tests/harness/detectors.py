@@ -4,10 +4,16 @@ Every detector returns a list of findings, empty when nothing leaked. Detectors 
 host and match this test's programs, token, state directory and recorded guest namespaces.
 """
 
+import base64
 import contextlib
+import html
 import json
 import os
+import quopri
 import re
+import urllib.parse
+
+from .processes import parent
 
 KINDS = ("mnt", "pid", "net", "user", "uts", "ipc", "cgroup")
 GROUP = re.compile(r"wp-codebox-(run_[0-9a-f]{32})$")
@@ -25,11 +31,6 @@ def read(path):
 
 def pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def parent(pid):
-    stat = read(f"/proc/{pid}/stat")
-    return int(stat.rsplit(")", 1)[1].split()[1]) if ")" in stat else 0
 
 
 def start_time(pid):
@@ -200,3 +201,22 @@ def list_directory(path):
         return sorted(os.listdir(path))
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def encodings(value):
+    """Returns the value in every encoding in which a secret could be stored, by name."""
+    data = value.encode()
+    found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
+             "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode(),
+             "uri-component": urllib.parse.quote(value, safe="!~*'()").encode(), "html": html.escape(value).encode(),
+             "quoted-printable": quopri.encodestring(data).strip()}
+    for shift in range(3):
+        # Only the middle of base64 is independent of what stands before and after the value.
+        whole = base64.b64encode(b"\0" * shift + data)
+        found[f"base64-{shift}"] = whole[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
+    return found
+
+
+def find_encoded(value, places):
+    """Returns `place: encoding` for each encoding of the value in the places, which are pairs of name and bytes."""
+    return [f"{name}: {form}" for name, content in places for form, text in encodings(value).items() if text in content]

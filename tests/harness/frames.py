@@ -5,9 +5,8 @@ import os
 import secrets
 import socket
 import subprocess
-import time
 
-from .checks import Failed, must
+from .checks import Failed, must, poll_until
 
 PROTOCOL = 5
 
@@ -120,16 +119,6 @@ class SupervisorClient:
     def await_end(self, seconds=120):
         """Waits until the run has ended and returns its record."""
         return poll_until(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
-
-
-def poll_until(look, holds, seconds=120):
-    deadline = time.monotonic() + seconds
-    while True:
-        seen = look()
-        if holds(seen):
-            return seen
-        must(time.monotonic() < deadline, f"not within {seconds} s: {json.dumps(seen, default=str)[:800]}")
-        time.sleep(0.05)
 
 
 def runs(bench, command, *arguments):

@@ -1,11 +1,12 @@
 """Finds, counts, awaits and kills host processes by their command line."""
 
+import contextlib
+import glob
 import os
 import select
 import signal
-import time
 
-from .checks import must
+from .checks import must, poll_until
 
 
 def sleeper(seconds):
@@ -53,22 +54,44 @@ def kill_and_wait(*pids, seconds=120, number=signal.SIGKILL):
 
 def await_count(wanted, text, seconds=120):
     """Waits until exactly `wanted` processes with this command line are alive."""
-    deadline = time.monotonic() + seconds
-    while running(text) != wanted:
-        must(time.monotonic() < deadline, f"{running(text)} of {text!r} are alive, not {wanted}, after {seconds} s")
-        time.sleep(0.05)
+    poll_until(lambda: running(text), lambda count: count == wanted, seconds, f"not {wanted} processes {text!r} are alive")
 
 
-def ancestor(pid, wanted):
+def parent(pid):
+    """Returns the parent process, or 0 when the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def children(pid):
+    """Returns the child processes of `pid`."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
+    return []
+
+
+def descends_from(pid, ancestor):
+    """Whether `ancestor` is the process itself or one of its ancestors."""
     while pid > 1:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            return False
-        if pid == wanted:
+        if pid == ancestor:
             return True
+        pid = parent(pid)
     return False
+
+
+def sockets(pid):
+    """Returns the sockets that a process has open."""
+    found = set()
+    for link in glob.glob(f"/proc/{pid}/fd/*"):
+        # A connection may close during the scan.
+        with contextlib.suppress(OSError):
+            target = os.readlink(link)
+            if target.startswith("socket:"):
+                found.add(target)
+    return found
 
 
 def read_until(process, *texts):

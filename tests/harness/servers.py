@@ -7,6 +7,9 @@ import socket
 import subprocess
 import time
 
+from .checks import poll_until
+from .processes import children
+
 FPM = "/usr/sbin/php-fpm8.2"
 NGINX = "/usr/sbin/nginx"
 
@@ -39,23 +42,6 @@ def answers(port):
     return False
 
 
-def wait_until(condition, seconds, what):
-    """Polls until the condition holds and returns the elapsed seconds."""
-    began = time.monotonic()
-    while not condition():
-        if time.monotonic() - began > seconds:
-            raise TimeoutError(f"{what} within {seconds} s")
-        time.sleep(0.01)
-    return time.monotonic() - began
-
-
-def children(pid):
-    """Returns the child processes of `pid`."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(word) for word in file.read().split()]
-    return []
-
-
 class Server:
     """A program in the foreground of its own process group, with a log."""
 
@@ -76,7 +62,7 @@ class Server:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, start_new_session=True)
         for port in self.ports:
-            wait_until(lambda at=port: self.process.poll() is not None or answers(at), 60, f"{self.name} did not listen on {port}")
+            poll_until(lambda at=port: self.process.poll() is not None or answers(at), seconds=60, what=f"{self.name} did not listen on {port}")
         if self.process.poll() is not None:
             with open(self.log, encoding="utf-8", errors="replace") as log:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}: {log.read()[-2000:]}")

@@ -150,16 +150,6 @@ def guest_processes(pattern):
     return found
 
 
-def wait_until(check, seconds=120, what="it"):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        seen = check()
-        if seen:
-            return seen
-        time.sleep(0.05)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
-
-
 def kill(pid, number=signal.SIGKILL):
     os.kill(pid, number)
 

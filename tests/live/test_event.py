@@ -4,7 +4,9 @@ import json
 import subprocess
 import time
 
-from held_sandbox import read_all, wait_until
+from held_sandbox import read_all
+
+from harness import poll_until
 
 
 def curl(bench, run, target, *args, timeout=90):
@@ -27,7 +29,7 @@ def test_events_stream_as_json_lines_and_server_sent_events(bench):
     bench.exec(run, "--", "echo", "for the journal")
     # The client learns of a program's end before the journal records it.
     kinds = lambda: [event["type"] for event in bench.events(run)]  # noqa: E731
-    wait_until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="the end in the journal")
+    poll_until(lambda: kinds().count("runtime.command.finished") == kinds().count("runtime.command.started"), what="still waiting for the end in the journal")
     journal = bench.events(run)
     call = {"live": 1, "actor": "x", "request": {"type": "events", "follow": "now"}}
     lines = [json.loads(line) for line in bench.raw(run, json.dumps(call).encode() + b"\n").splitlines()]

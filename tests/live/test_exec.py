@@ -10,7 +10,9 @@ import struct
 import termios
 import time
 
-from held_sandbox import SECRET, guest_processes, open_exec, sleep, wait_until
+from held_sandbox import SECRET, guest_processes, open_exec, sleep
+
+from harness import poll_until
 
 
 def test_exec_passes_streams_status_directory_and_environment(bench):
@@ -61,7 +63,7 @@ def test_exec_timeout_ends_the_program_and_not_the_sandbox(bench):
     done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
     assert time.monotonic() - started < 60
-    wait_until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
+    poll_until(lambda: not guest_processes(sleep(77)), what="still waiting for the end of what it had started")
     assert bench.exec(run, "--", "true").returncode == 0
 
 
@@ -88,7 +90,7 @@ def test_exec_tty_forwards_input_size_and_signals(bench):
         # Ctrl-C is byte 0x03 on the client side and SIGINT for the program.
         screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
         screen.wait_for("begin-4")
-        wait_until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
+        poll_until(lambda: guest_processes(sleep(60)), what="still waiting for the program in the foreground")
         screen.type("\x03")
         screen.type("echo status-$?-\r")
         screen.wait_for("status-130-")
@@ -159,7 +161,7 @@ def test_sigterm_restores_terminal_settings(bench):
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 128 + 15, status
         assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
-        wait_until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
+        poll_until(lambda: not guest_processes(sleep(71)), what="still waiting for the end of a program whose client is gone")
     finally:
         os.close(fd)
 
@@ -176,10 +178,10 @@ def test_killed_exec_client_ends_only_its_own_program(bench):
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
     # The supervisor may still list programs of earlier cases for a moment.
-    wait_until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
+    poll_until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="still waiting for a list of two programs")
     one.send_signal(signal.SIGKILL)
     one.wait()
-    wait_until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
+    poll_until(lambda: not guest_processes(sleep(72)), what="still waiting for the end of a program whose client is gone")
     two.stdin.write("still\n")
     two.stdin.flush()
     assert two.stdout.readline() == "still\n" and two.wait() == 3
@@ -191,8 +193,8 @@ def test_exec_leave_keeps_the_program_after_client_death(bench):
     assert client.stdout.readline() == "up\n"
     client.send_signal(signal.SIGKILL)
     client.wait()
-    wait_until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
-    wait_until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
+    poll_until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="still waiting for what it was to write")
+    poll_until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="still waiting for its last word in the journal")
 
 
 def test_sigint_to_exec_client_reaches_the_program(bench):
@@ -228,7 +230,7 @@ def test_slow_exec_client_does_not_delay_others(bench):
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
         assert time.monotonic() - started < 60, "other clients waited for the client that does not read"
-    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    poll_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="still waiting for its end")
 
 
 def test_pausing_readers_lose_no_output(bench):

@@ -15,7 +15,9 @@ import termios
 import threading
 import time
 
-from held_sandbox import guest_processes, sleep, wait_until
+from held_sandbox import guest_processes, sleep
+
+from harness import poll_until
 
 FULL = os.environ.get("CODEBOX_FULL") == "1"
 MIB = 1 << 20
@@ -149,7 +151,7 @@ def test_pauses_over_twenty_seconds_lose_no_input_or_output(bench):
         count = SIZE // MIB
         script = f"head -c {count}M /dev/urandom | tee /dev/fd/3 | sha256sum >&2; exit 3"
         with Raw(bench, run, ["bash", "-c", f"exec 3>&1; {script}"]) as raw:
-            wait_until(lambda: full(raw.socket), what="a full socket")
+            poll_until(lambda: full(raw.socket), what="still waiting for a full socket")
             # The pause must exceed a timeout of the sandbox, which sends no event.
             time.sleep(PAUSE)
             whole, said, last = hashlib.sha256(), b"", {}
@@ -211,12 +213,12 @@ def test_signal_and_stdin_reach_a_program_with_full_stdout(bench):
     run = bench.sandbox()
     script = 'rm -f flow-input; exec 3<&0; cat <&3 >flow-input & trap "exit 6" USR1; yes'
     with Raw(bench, run, ["sh", "-c", script], stdin="credit") as silent:
-        wait_until(lambda: full(silent.socket), what="a full socket")
+        poll_until(lambda: full(silent.socket), what="still waiting for a full socket")
         silent.say(stdin(b"words"))
-        wait_until(lambda: shell(bench, run, "cat flow-input") == "words", what="its input")
+        poll_until(lambda: shell(bench, run, "cat flow-input") == "words", what="still waiting for its input")
         silent.say({"type": "signal", "signal": "USR1"})
         # The status shows the program's end before the client has read its output.
-        wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+        poll_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="still waiting for its end")
         *_, last = silent.replies()
     assert last["type"] == "exited" and last.get("code") == 6, last
 
@@ -237,10 +239,10 @@ def test_killed_client_does_not_signal_end_of_input(bench):
     with client(bench, run, "--", "sh", "-c", script) as dying:
         dying.stdin.write(b"x" * MIB)
         dying.stdin.flush()
-        wait_until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="some of its input")
+        poll_until(lambda: shell(bench, run, "test ! -s flow-got || echo some") == "some\n", what="still waiting for some of its input")
         dying.kill()
         dying.wait(60)
-    wait_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+    poll_until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="still waiting for its end")
     assert shell(bench, run, "ls flow-whole 2>/dev/null; true") == "", "the program took partial input for complete input"
     # Control: a regular end of input.
     assert bench.exec(run, "--", "sh", "-c", script, input="all").returncode == 0

@@ -4,7 +4,9 @@ import json
 import os
 import time
 
-from held_sandbox import guest_processes, kill, open_exec, sleep, wait_until
+from held_sandbox import guest_processes, kill, open_exec, sleep
+
+from harness import poll_until
 
 
 def states(bench, run):
@@ -102,7 +104,7 @@ def test_guest_dies_with_its_killed_supervisor(bench):
     assert client.stdout.readline() == "up\n"
     assert guest_processes(sleep(75))
     kill(bench.supervisor(run))
-    wait_until(lambda: not guest_processes(sleep(75)), what="the end of the guest")
+    poll_until(lambda: not guest_processes(sleep(75)), what="still waiting for the end of the guest")
     assert client.wait(120) == 125
     shown = bench.await_end(run)
     assert shown["outcome"] == "failed" and shown["error"]["data"]["supervisor"]["cause"] == "killed", shown

@@ -77,7 +77,7 @@ def test_example_recipe_continuation_completes_in_three_iterations(bench):
     must(evidence["status"] == "completed" and evidence["iterations"] == 3 and len(rows) == 3, str(evidence))
 
 
-def test_example_recipe_failures_allows_the_failed_step(bench):
+def test_example_recipe_with_an_allowed_failure_reports_it_and_succeeds(bench):
     answer, _, _ = worked(bench, "failures")
     document = answer.json
     must([row["allowed"] for row in document["stepFailures"]] == [True], str(document["stepFailures"]))

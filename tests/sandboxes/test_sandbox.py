@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import time
 
-from harness import kill_and_wait, must, skip_unless_root, tree
-from harness.frames import poll_until
+from harness import kill_and_wait, must, poll_until, skip_unless_root, tree
 from harness.users import unprivileged_bench
 from sandbox import CHANGE, HARM, Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots
 

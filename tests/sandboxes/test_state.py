@@ -10,8 +10,7 @@ import signal
 import subprocess
 import time
 
-from harness import kill_and_wait, must, skip_unless_root
-from harness.frames import poll_until
+from harness import kill_and_wait, must, poll_until, skip_unless_root
 from harness.reduced import forbid_user_namespaces
 from harness.repositories import MARKED, TOKEN, history_repository, repository
 from sandbox import Sandbox, call, profile, remove_snapshots, run_processes, snapshot_names, snapshots

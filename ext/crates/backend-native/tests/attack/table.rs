@@ -22,11 +22,11 @@ pub struct Vector {
     /// Observations at `full` that mean the attack failed, separated by `|`; a trailing `*` matches
     /// a prefix.
     pub full: String,
-    /// Observations at `full` where the axis is only best effort on this host.
+    /// Replaces `full` on hosts whose kernel can enforce the axis only partially.
     pub full_best_effort: Option<String>,
     /// Observations at `reduced` that mean the attack failed; `-` excludes the vector there.
     pub reduced: String,
-    /// Observations at `reduced` where the axis is only best effort on this host.
+    /// Replaces `reduced` on hosts whose kernel can enforce the axis only partially.
     pub reduced_best_effort: Option<String>,
     /// Positive control: the same attempt in a location where it works.
     pub control: Control,

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_of_run_without_hold_rejects_requests() {
+    fn requests_to_a_sandbox_that_is_not_held_are_rejected() {
         let queue = RequestQueue::new(HoldMode::Nothing).unwrap();
         let refused = queue.put(call().0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SandboxNotHeld);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn verdict_for_every_combination_of_results() {
+    fn run_outcome_follows_from_agent_result_changes_and_checks() {
         use AgentEnd::{Failure, None as NoAgent, Success};
         let rows = [
             (

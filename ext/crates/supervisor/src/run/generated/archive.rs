@@ -30,7 +30,7 @@ pub(super) enum Refused {
     Archive(#[from] ArchiveError),
     #[error("does not have the requested sha256; it may have changed")]
     Digest,
-    #[error("has no directory {subdir:?}")]
+    #[error("does not contain the requested directory {subdir:?}")]
     Subdir { subdir: String },
     #[error("cannot be unpacked: {0}")]
     Write(#[from] std::io::Error),
