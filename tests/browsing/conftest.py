@@ -14,3 +14,11 @@ def bench(environment):
     yield bench
     bench.world.close()
     bench.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keeps the cases that read the one recipe run in one process, so that it runs once."""
+    for item in items:
+        if "recipe_run" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("recipe"))

@@ -15,6 +15,8 @@ import time
 import urllib.parse
 import zlib
 
+import pytest
+
 from harness import Failed, must
 from harness.previews import control_request, http_request
 from harness.processes import descends_from
@@ -137,9 +139,7 @@ def steps(listener):
 
 
 class RecipeRun:
-    """The run of all steps, made once per process, with step results and bundle."""
-
-    made = None
+    """The run of all steps, with step results and bundle."""
 
     def __init__(self, bench):
         self.listener = Listener()
@@ -177,10 +177,10 @@ class RecipeRun:
             return file.read()
 
 
+@pytest.fixture(scope="session")
 def recipe_run(bench):
-    if RecipeRun.made is None:
-        RecipeRun.made = RecipeRun(bench)
-    return RecipeRun.made
+    """One run for all cases. conftest.py keeps them in one process."""
+    return RecipeRun(bench)
 
 
 def bundle(bench):
@@ -229,62 +229,57 @@ def picture(data):
     return width, height, len(set(zlib.decompress(pixels)))
 
 
-def test_browser_probe_captures_screenshot_html_and_accessibility(bench):
-    run = recipe_run(bench)
-    front = run.step("front")
+def test_browser_probe_captures_screenshot_html_and_accessibility(recipe_run):
+    front = recipe_run.step("front")
     must(front["httpStatus"] == 200 and front["title"], str(front)[:800])
     must([row["status"] for row in front["assertions"]] == ["passed", "passed", "passed", "advisory-failed"], str(front["assertions"]))
-    width, height, colours = picture(run.file(front, "browser-screenshot"))
+    width, height, colours = picture(recipe_run.file(front, "browser-screenshot"))
     must((width, height) == (1280, 720) and colours > 20, f"{width}x{height}, {colours} different bytes")
-    must(b"</html>" in run.file(front, "browser-html") and b"wp-block" in run.file(front, "browser-html"), "no HTML of WordPress")
-    roles = {node["role"] for node in json.loads(run.file(front, "browser-accessibility"))["nodes"]}
+    must(b"</html>" in recipe_run.file(front, "browser-html") and b"wp-block" in recipe_run.file(front, "browser-html"), "no HTML of WordPress")
+    roles = {node["role"] for node in json.loads(recipe_run.file(front, "browser-accessibility"))["nodes"]}
     must({"link", "heading"} <= roles, str(roles))
     print(f"  cold start {front['timings']['startMs']} ms, navigation {front['timings']['navigationMs']} ms, peak {front['memory']['peakBytes'] >> 20} MiB")
 
 
-def test_browser_actions_submit_a_settings_form(bench):
-    run = recipe_run(bench)
-    form = run.step("form")
+def test_browser_actions_submit_a_settings_form(recipe_run):
+    form = recipe_run.step("form")
     must(len(form["steps"]) == 8 and all(row["status"] == "passed" for row in form["steps"]), str(form["steps"]))
     must([a for a in form["artifacts"] if a["path"].endswith("step-7-saved.png")], str(form["artifacts"]))
-    must(run.rows["option"]["stdout"] == "Changed by a browser\n", str(run.rows["option"]))
+    must(recipe_run.rows["option"]["stdout"] == "Changed by a browser\n", str(recipe_run.rows["option"]))
 
 
-def test_browser_probe_records_console_and_errors(bench):
-    run = recipe_run(bench)
-    seen = run.step("errors")
+def test_browser_probe_records_console_and_errors(recipe_run):
+    seen = recipe_run.step("errors")
     must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
     must(any("nobody catches this" in row["text"] for row in seen["errors"]), str(seen["errors"]))
     must(any("missing.png" in row["url"] for row in seen["network"]), str(seen["network"]))
     must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
 
 
-def test_failed_browser_assertion_fails_the_step(bench):
-    failing = recipe_run(bench).step("failing", 1)
+def test_failed_browser_assertion_fails_the_step(recipe_run):
+    failing = recipe_run.step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
 
 
-def test_evaluate_assertion_decides_the_action_result(bench):
-    run = recipe_run(bench)
-    rows = run.step("holds")["steps"]
+def test_evaluate_assertion_decides_the_action_result(recipe_run):
+    rows = recipe_run.step("holds")["steps"]
     must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
     must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
-    rows = run.step("differs", 1)["steps"]
+    rows = recipe_run.step("differs", 1)["steps"]
     must([row["status"] for row in rows] == ["failed"] and rows[0]["assertion"] == {"expected": 2, "actual": 1, "passed": False}, str(rows))
     must("answered 1, but assert is 2" in rows[0]["error"], str(rows))
     for name, word in (("long", "70002 bytes"), ("no number", "NaN")):
-        rows = run.step(name, 1)["steps"]
+        rows = recipe_run.step(name, 1)["steps"]
         must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
 
 
-def test_page_reaches_only_its_site_and_allowed_hosts(bench):
-    run = recipe_run(bench)
-    reach = run.step("reach")
-    wanted = targets(run.listener)
+def test_page_reaches_only_its_site_and_allowed_hosts(bench, recipe_run):
+    reach = recipe_run.step("reach")
+    wanted = targets(recipe_run.listener)
     # The bridge refuses with an HTTP response, which a no-cors request sees as `opaque`.
     must(json.loads(reach["script"]) == [seen for _, seen in wanted], f"{reach['script']} of {wanted}")
-    must(run.listener.connections == 0, "a page reached the host's loopback")
+    must(recipe_run.listener.connections == 0, "a page reached the host's loopback")
     must(len(bench.world.seen(path="/hello")) == 1, "the host that the policy names was not reached")
     must(not bench.world.seen(host="other.test"), "a host that no rule names was reached")
     decided = {(row["host"], row["port"]): row["decision"] for row in reach["external"]["requests"]}
@@ -292,13 +287,13 @@ def test_page_reaches_only_its_site_and_allowed_hosts(bench):
     # The bridge refuses invalid addresses before it parses the host, so such rows name no host.
     refused = [row for row in reach["external"]["requests"] if row["decision"] == "denied"]
     must(len(refused) >= 8 and {row["reason"] for row in refused} >= {"private-address", "host-invalid"}, str(refused))
-    with open(os.path.join(run.directory, "files/runtime-evidence/egress.jsonl"), encoding="utf-8") as file:
+    with open(os.path.join(recipe_run.directory, "files/runtime-evidence/egress.jsonl"), encoding="utf-8") as file:
         kept = [json.loads(line) for line in file]
     must(any(row["phase"] == "browser" and row["host"] == "other.test" and row["decision"] == "denied" for row in kept), str(kept)[:1500])
 
 
-def test_block_host_argument_narrows_the_policy(bench):
-    narrowed = recipe_run(bench).step("narrowed")
+def test_block_host_argument_narrows_the_policy(bench, recipe_run):
+    narrowed = recipe_run.step("narrowed")
     must([row["decision"] for row in narrowed["external"]["requests"]] == ["denied"], str(narrowed["external"]))
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
 
@@ -319,50 +314,47 @@ def test_secret_returned_by_another_host_does_not_reach_a_page(bench):
         must(lines[0] == first if first else lines[0].startswith("form ") and key not in lines[0], f"{bound}: the page saw {lines}")
 
 
-def test_page_that_never_loads_times_out(bench):
-    forever = recipe_run(bench).step("forever", 1)
+def test_page_that_never_loads_times_out(recipe_run):
+    forever = recipe_run.step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
     must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
-def test_hostile_page_output_is_bounded(bench):
-    hostile = recipe_run(bench).step("hostile")
+def test_hostile_page_output_is_bounded(recipe_run):
+    hostile = recipe_run.step("hostile")
     must(hostile["dialogsTotal"] == 200 and len(hostile["dialogs"]) == 20, str(hostile["dialogsTotal"]))
     must(hostile["consoleTotal"] == 100000 and len(hostile["console"]) == 50, str(hostile["consoleTotal"]))
     must(hostile["windowsClosed"] >= 1 and hostile["downloadsRefused"] <= 1, f"{hostile['windowsClosed']} {hostile['downloadsRefused']}")
-    must(len(recipe_run(bench).rows["hostile"]["stdout"]) < 100000, "the result has no bound")
+    must(len(recipe_run.rows["hostile"]["stdout"]) < 100000, "the result has no bound")
 
 
-def test_named_storage_state_logs_a_browser_in(bench):
-    run = recipe_run(bench)
-    exported = run.step("export")
+def test_named_storage_state_logs_a_browser_in(recipe_run):
+    exported = recipe_run.step("export")
     must(exported["schema"] == "wp-codebox/browser-storage-state-export/v1" and exported["cookies"], str(exported))
-    must(run.step("named")["status"] == "ok", "the browser did not use the session")
+    must(recipe_run.step("named")["status"] == "ok", "the browser did not use the session")
     # Control: a browser without session gets the login form.
-    must(run.step("after")["finalUrl"].startswith("http://localhost/wp-login.php"), str(run.step("after"))[:600])
-    whole = json.dumps(list(run.rows.values()))
+    must(recipe_run.step("after")["finalUrl"].startswith("http://localhost/wp-login.php"), str(recipe_run.step("after"))[:600])
+    whole = json.dumps(list(recipe_run.rows.values()))
     must("wordpress_logged_in" in whole and "%7C" not in whole, "a value of a cookie is in the record")
 
 
-def test_device_timezone_and_locale_are_emulated(bench):
-    run = recipe_run(bench)
-    mobile = run.step("mobile")
+def test_device_timezone_and_locale_are_emulated(recipe_run):
+    mobile = recipe_run.step("mobile")
     must(mobile["script"] == [412, "Asia/Tokyo", "de-DE", True], str(mobile["script"]))
-    must(picture(run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
+    must(picture(recipe_run.file(mobile, "browser-screenshot"))[:2] == (1081, 2202) or mobile["screenshots"][0]["width"] > 1000, str(mobile["screenshots"]))
 
 
-def test_page_over_the_memory_limit_ends_only_its_browser_guest(bench):
-    hungry = recipe_run(bench).step("hungry", 1)
+def test_page_over_the_memory_limit_ends_only_its_browser_guest(recipe_run):
+    hungry = recipe_run.step("hungry", 1)
     must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
     print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
     # Control: the run's main guest continued.
-    must(recipe_run(bench).rows["after"]["exitCode"] == 0, str(recipe_run(bench).rows["after"])[:600])
+    must(recipe_run.rows["after"]["exitCode"] == 0, str(recipe_run.rows["after"])[:600])
 
 
-def test_browser_bundle_verifies(bench):
-    run = recipe_run(bench)
-    verified = bench.call("artifacts", "verify", "--bundle", run.directory, "--state", bench.state, "--json")
+def test_browser_bundle_verifies(bench, recipe_run):
+    verified = bench.call("artifacts", "verify", "--bundle", recipe_run.directory, "--state", bench.state, "--json")
     must(verified.exit == 0, str(verified))
 
 
@@ -444,8 +436,7 @@ def test_missing_browser_names_the_package_to_install(bench):
     must(row["status"] == "warning" and "--browser" in row["fix"], str(row))
 
 
-def test_no_mount_or_browser_process_is_left(bench):
-    run = recipe_run(bench)
-    must(leftovers() == run.before, "a mount is left")
+def test_no_mount_or_browser_process_is_left(recipe_run):
+    must(leftovers() == recipe_run.before, "a mount is left")
     mine = [pid for pid, _ in browsers() if descends_from(pid, os.getpid())]
     must(not mine, f"browsers are left: {mine}")
