@@ -46,21 +46,21 @@ export async function soon( what, condition, milliseconds = 60000 ) {
 	}
 }
 
-/** Sends SIGUSR1 to the agent `fix` of this suite. The agent is a process of this host and of this user, also in a sandbox. */
+/** Sends SIGALRM to the agent `fix` of this suite. The agent is a process of this host and of this user, also in a sandbox. */
 export async function wake() {
 	const wanted = `agent.php\0fix\0${ process.env.AGENT_TOKEN }\0`;
 	const waits = ( pid ) => {
 		try {
-			// SIGUSR1 is signal 10, so bit 9 of the mask of caught signals.
+			// SIGALRM is signal 14, so bit 13 of the mask of caught signals. PHP itself catches SIGUSR1 from its start.
 			const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec( readFileSync( `/proc/${ pid }/status`, 'utf8' ) )[ 1 ];
-			return readFileSync( `/proc/${ pid }/cmdline`, 'utf8' ).endsWith( wanted ) && 0 !== ( parseInt( caught.slice( -4 ), 16 ) & 0x200 );
+			return readFileSync( `/proc/${ pid }/cmdline`, 'utf8' ).endsWith( wanted ) && 0 !== ( parseInt( caught.slice( -4 ), 16 ) & 0x2000 );
 		} catch {
 			return false;
 		}
 	};
-	await soon( 'the agent catches SIGUSR1', async () => {
+	await soon( 'the agent catches SIGALRM', async () => {
 		const found = readdirSync( '/proc' ).filter( ( name ) => /^\d+$/.test( name ) && waits( name ) );
-		found.forEach( ( pid ) => process.kill( Number( pid ), 'SIGUSR1' ) );
+		found.forEach( ( pid ) => process.kill( Number( pid ), 'SIGALRM' ) );
 		return 1 === found.length;
 	} );
 }

@@ -143,8 +143,8 @@ final class Harness {
 					if ( ! str_ends_with( (string) file_get_contents( "$process/cmdline" ), "agent.php\0told\0$token\0" ) ) {
 						continue;
 					}
-					// SIGUSR1 is signal 10, so bit 9 of the mask of caught signals.
-					if ( preg_match( '/^SigCgt:\s*[0-9a-f]+([0-9a-f]{4})$/m', (string) file_get_contents( "$process/status" ), $caught ) && hexdec( $caught[1] ) & 0x200 ) {
+					// SIGALRM is signal 14, so bit 13 of the mask of caught signals. PHP itself catches SIGUSR1 from its start.
+					if ( preg_match( '/^SigCgt:\s*[0-9a-f]+([0-9a-f]{4})$/m', (string) file_get_contents( "$process/status" ), $caught ) && hexdec( $caught[1] ) & 0x2000 ) {
 						return (int) basename( $process );
 					}
 				}
@@ -155,9 +155,9 @@ final class Harness {
 		throw new Failed( "no agent waits for $token" );
 	}
 
-	/** Sends SIGUSR1 to the agent `told <token>`, which then continues. */
+	/** Lets the agent with this token continue: it waits for SIGALRM. */
 	public function wake( string $token ): void {
-		$this->true( posix_kill( $this->waiting( $token ), SIGUSR1 ), "the agent $token cannot be woken" );
+		$this->true( posix_kill( $this->waiting( $token ), SIGALRM ), "the agent $token cannot be woken" );
 	}
 
 	/** Waits until no run of this site is alive. */

@@ -229,7 +229,7 @@ return static function ( Harness $t ): void {
 					$token = bin2hex( random_bytes( 4 ) );
 					$t->ok( $t->ability( 'run-agent-task', [ 'plugin' => 'sample', 'wait' => false ] + $do( "told $token" ) ) );
 					$t->error( 'wp_codebox_busy', 429, $t->ability( 'run-agent-task', [ 'plugin' => 'sample' ] + $do( 'nothing' ) ) );
-					$somebody = proc_open( [ 'sh', '-c', 'sleep 1; kill -USR1 ' . $t->waiting( $token ) ], [], $pipes );
+					$somebody = proc_open( [ 'sh', '-c', 'sleep 1; kill -ALRM ' . $t->waiting( $token ) ], [], $pipes );
 					$t->same( [ true, 0 ], [ $t->ok( $call() )['success'], proc_close( $somebody ) ] );
 				}
 			} finally {

@@ -46,11 +46,11 @@ function fix(): void {
 
 switch ( $argv[1] ?? 'fix' ) {
 	case 'fix':
-		// Waits for SIGUSR1, which wake() of the harness sends after it saw the output, so slow browsers do not miss it.
+		// Waits for SIGALRM, which wake() of the harness sends after it saw the output, so slow browsers do not miss it.
 		$told = false;
 		pcntl_async_signals( true );
 		pcntl_signal(
-			SIGUSR1,
+			SIGALRM,
 			static function () use ( &$told ): void {
 				$told = true;
 			}
