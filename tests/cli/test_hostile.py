@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import subprocess
 import threading
 import time
@@ -17,9 +18,16 @@ from harness import must, tree
 from harness.bundles import omitted_entries
 
 SECRET = "marker-outside-of-every-mount"
+# Processor time: the wall clock also counts what other processes of the machine do.
 SECONDS = 60
 # A change set may hold 256 MiB; the runner refuses these cases before it reads any content.
 MEBIBYTES = 128
+
+
+def cpu_seconds():
+    """Returns the processor time of all ended and awaited descendants of this process."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwhile=None):
@@ -31,7 +39,7 @@ def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwh
     # One mount only, so that SECONDS and not the run's own limits bound the time.
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
                                     "python3 agent.py", *arguments)
-    began = time.monotonic()
+    began = cpu_seconds()
     process = bench.start(arguments)
     peak = [0]
 
@@ -50,11 +58,11 @@ def hostile(bench, program, *arguments, source=None, mebibytes=MEBIBYTES, meanwh
         meanwhile(process)
     answer = bench.finish(arguments, process)
     watcher.join()
-    took = time.monotonic() - began
-    print(f"     {took:.1f} s, peak of the runner {peak[0] // 1024} MiB", flush=True)
-    must(took < SECONDS, f"it took {took:.0f} s\n{answer}")
+    took = cpu_seconds() - began
+    print(f"     {took:.1f} s of processor time, peak of the runner {peak[0] // 1024} MiB", flush=True)
+    must(took < SECONDS, f"it used {took:.0f} s of processor time\n{answer}")
     # The peak is 0 when the runner ended before the first sample.
-    must((peak[0] or took < 5) and peak[0] < mebibytes * 1024, f"{peak[0]} KiB\n{answer}")
+    must((peak[0] or took < 1) and peak[0] < mebibytes * 1024, f"{peak[0]} KiB\n{answer}")
     left = [os.path.join(d, "scratch") for d, names, _ in os.walk(os.path.join(bench.state, "sites", bench.site, "runs"))
             if "scratch" in names]
     must(left == [], f"scratch stays: {left}")
@@ -342,9 +350,9 @@ def test_source_with_fifo_sparse_file_or_deep_tree_is_refused(bench):
         os.close(fd)
     refused(lambda s: os.mkfifo(os.path.join(s, "fifo")), "wp_codebox_mount_special_file", "FIFO")
     refused(lambda s: open(os.path.join(s, "t"), "wb").truncate(1 << 40), "wp_codebox_mount_too_large", "bytes in one file")
-    began = time.monotonic()
+    began = cpu_seconds()
     refused(deep, "wp_codebox_mount_too_large", "directory levels")
-    must(time.monotonic() - began < SECONDS, "it took too long")
+    must(cpu_seconds() - began < SECONDS, "it used too much processor time")
     subprocess.run(["rm", "-rf", os.path.join(bench.directory, "plugin")], check=True)
 
 
