@@ -866,7 +866,7 @@ fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
 }
 
 #[test]
-fn both_verifiers_report_same_violations() {
+fn rust_and_python_verifiers_report_the_same_violations() {
     let host = Host::new();
     let work = scratch();
     let bent = scratch();
@@ -948,7 +948,7 @@ fn both_verifiers_report_same_violations() {
 
 /// The published bundle was signed when attestations did not contain the hash of the manifest.
 #[test]
-fn old_signatures_verify_and_report_coverage_of_files_only() {
+fn signature_without_manifest_hash_verifies_and_reports_coverage_of_files_only() {
     let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .join("../../../tests/conformance/vectors/signed-before");
     let key = fs::read_to_string(vector.join("key.pub")).unwrap();

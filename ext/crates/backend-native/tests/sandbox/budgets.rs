@@ -87,7 +87,7 @@ fn server(guest: &mut Guest) -> crate::concurrent_programs::Piped {
 }
 
 #[test]
-fn other_processes_descriptors_in_flight_do_not_block_programs_or_connections() {
+fn descriptors_in_flight_of_other_processes_do_not_block_programs_or_connections() {
     assert!(
         raise_open_files() > 2 * MANY,
         "this host allows too few open files"
@@ -157,7 +157,7 @@ fn child_process_that_acts_as_a_runner_with_few_open_files() {
 }
 
 #[test]
-fn exhausted_descriptors_in_flight_give_an_error_and_the_guest_lives() {
+fn exhausted_descriptors_in_flight_give_an_error_and_do_not_end_the_guest() {
     template();
     assert!(
         raise_open_files() > 2 * MANY,

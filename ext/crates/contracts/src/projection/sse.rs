@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn event_without_bus_event_only_advances_the_last_event_id() {
+    fn journal_event_without_bus_event_only_advances_the_sse_last_event_id() {
         let journal = [
             event(
                 4,

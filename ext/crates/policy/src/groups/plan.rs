@@ -381,7 +381,7 @@ mod tests {
 
     /// One row per fault, next to a plan without it.
     #[test]
-    fn plan_with_any_invalid_worker_is_refused() {
+    fn fanout_plan_with_any_invalid_worker_is_refused() {
         use ErrorCode as E;
         let good = json!({"id": "a", "goal": "g"});
         assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);

@@ -41,7 +41,7 @@ fn sleeper() -> std::process::Child {
 }
 
 #[test]
-fn cgroup_sets_limits_holds_members_and_is_removed() {
+fn run_cgroup_sets_limits_contains_its_processes_and_is_removed() {
     let Some(place) = place() else { return };
     let limits = Limits {
         memory_bytes: 100 << 20,
@@ -192,7 +192,7 @@ fn v2_cgroup_counters_are_parsed() {
 }
 
 #[test]
-fn cgroup_of_a_dead_creator_is_reaped_and_of_a_live_one_is_not() {
+fn cgroup_is_removed_if_its_creator_is_dead_and_left_if_it_is_alive() {
     let Some(place) = place() else { return };
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("state");
