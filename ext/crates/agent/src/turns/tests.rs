@@ -13,7 +13,7 @@ type Answer = Result<Reply, ModelError>;
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// Response after the script has ended.
+    /// Response to every request after those that `answers` answer.
     then: Option<Reply>,
     asked: Vec<(String, Vec<Message>, u64)>,
 }

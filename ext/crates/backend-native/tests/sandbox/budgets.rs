@@ -103,7 +103,7 @@ fn descriptors_in_flight_of_other_processes_do_not_block_programs_or_connections
     assert_eq!(sh(&mut self::guest(), "echo new").ok(), "new\n");
 }
 
-/// Lowers the limit of this process permanently.
+/// Lowers the limit of open files of this process permanently.
 fn few_open_files(most: u64) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let few = Rlimit {
@@ -113,8 +113,8 @@ fn few_open_files(most: u64) {
     setrlimit(Resource::Nofile, few).unwrap();
 }
 
-/// With the variable set, acts as a runner whose limit is exhausted; without it, nothing is
-/// exhausted.
+/// With [`REUSE`] set, acts as a runner whose limit of descriptors in flight is exhausted; without
+/// it, no limit is exhausted.
 #[test]
 fn child_process_that_acts_as_a_runner_with_few_open_files() {
     // The hoarder alone holds more descriptors than the runner and its guest may, so the limit is

@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
     MountView, OuterSandboxKind, SandboxAudit,
 };
 
-/// Runs the launcher through `withhold MECHANISM`.
+/// Starts the launcher through the program `withhold`, which withholds one kernel mechanism.
 #[derive(Debug)]
 struct Without<'a>(&'a str);
 
@@ -36,7 +36,7 @@ impl ProcessSandbox for Without<'_> {
     }
 }
 
-/// The same wrapper reported as another kind.
+/// The same wrapper, which reports itself as Bubblewrap.
 #[derive(Debug)]
 struct Relabelled<'a>(&'a Without<'a>);
 

@@ -539,7 +539,7 @@ fn reduced_guest_that_kills_its_first_process_ends_only_itself() {
     assert!(alive(i32::try_from(std::process::id()).unwrap()));
 }
 
-/// With the variable set, acts as the runner that is killed; without it, a short ordinary run.
+/// With [`REUSE`] set, acts as the runner that is killed; without it, launches and ends a guest.
 #[test]
 fn child_process_that_acts_as_the_killed_runner_at_isolation_level_reduced() {
     let mut sandbox = sandbox();

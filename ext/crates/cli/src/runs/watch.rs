@@ -166,10 +166,10 @@ mod tests {
         assert_eq!(watch.wait().unwrap(), Woken::Changed);
     }
 
-    /// Set in the child process of the next test, in which the inotify limit is used up.
+    /// Environment variable of a child process whose inotify limit is used up.
     const USED_UP: &str = "CODEBOX_TEST_USED_UP";
 
-    /// Without the variable the limit is not used up, and inotify reports the change.
+    /// Without [`USED_UP`], inotify is available and reports the change.
     #[test]
     fn journal_watch_without_inotify_polls() {
         let temp = tempfile::tempdir().unwrap();

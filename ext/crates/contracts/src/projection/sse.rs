@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    /// A client as in the specification. Returns the dispatched events as (id, event, data),
-    /// and the last event id.
+    /// Parses a stream as the HTML specification of server-sent events says. Returns the
+    /// dispatched events as (id, event, data), and the last event id.
     fn client(stream: &str) -> (Vec<(String, String, String)>, String) {
         let (mut heard, mut last) = (Vec::new(), String::new());
         let (mut name, mut data) = (String::new(), Vec::new());

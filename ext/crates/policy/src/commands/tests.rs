@@ -142,7 +142,7 @@ fn unknown_repeated_missing_and_malformed_command_arguments_are_refused() {
     assert_eq!(arg_values(&repeated, "assert").count(), 2);
 }
 
-/// Every row accepts a valid call and has all of its texts.
+/// Every command accepts a valid call and has a description and an output shape.
 #[test]
 fn every_command_in_the_registry_is_documented_and_accepts_a_valid_call() {
     let mut ids = BTreeSet::new();

@@ -379,7 +379,7 @@ mod tests {
         read(json!({"workers": rows}))
     }
 
-    /// One row per fault, next to a plan without it.
+    /// Each row is a plan with one fault; the same plan without the fault is valid.
     #[test]
     fn fanout_plan_with_any_invalid_worker_is_refused() {
         use ErrorCode as E;

@@ -59,7 +59,7 @@ fn rules() -> GcRules {
 }
 
 impl World {
-    /// Creates a settled run with a record of the given age and `bytes` of retained scratch data.
+    /// Creates an ended run with a record of the given age and `bytes` of retained scratch data.
     fn settled(&self, n: u8, age: Duration, bytes: usize) {
         let dir = RunDir::create(&self.state, &self.site, &NewRun::new(run(n)), 99).unwrap();
         fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();

@@ -105,7 +105,7 @@ fn run_killed_during_its_creation_gets_a_final_record() {
     );
 }
 
-/// A reaper that saw an unlocked marker would settle a run that is about to start.
+/// A reaper that saw an unlocked marker would record a run that is about to start as ended.
 #[test]
 fn concurrent_reaping_never_records_a_starting_run_as_ended() {
     let temp = tempfile::tempdir().unwrap();

@@ -380,7 +380,7 @@ fn unreachable_model_server_is_reported() {
 /// Upper bound for "at once"; shorter than every timeout in the cases below.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// Runs a turn that is ended while it waits; returns its error and duration.
+/// Runs a turn that `end` ends while it waits; returns the turn's error and duration.
 fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut TestClient)) -> (ModelError, Duration) {
     let mut talk = TestClient::paced(ModelApi::OpenaiChat, vec![answer], pace);
     let began = Instant::now();
